@@ -1,0 +1,251 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Transport is how the user's image speaks MCP.
+// +kubebuilder:validation:Enum=streamable-http;sse;stdio
+type Transport string
+
+// The transports of https://modelcontextprotocol.io/specification/2025-11-25/basic/transports,
+// and the deprecated HTTP+SSE of revision 2024-11-05.
+const (
+	TransportStreamableHTTP Transport = "streamable-http"
+	TransportSSE            Transport = "sse"
+	TransportStdio          Transport = "stdio"
+)
+
+// MCPServerSpec is what the user wants. Several managers may own parts of it:
+// Git most of it, an autoscaler replicas, an authorization controller
+// authzConfig. Freehold's own managers own nothing of it.
+// +kubebuilder:validation:XValidation:rule="self.transport != 'stdio' || (has(self.command) && size(self.command) > 0)",message="transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"
+// +kubebuilder:validation:XValidation:rule="!(has(self.authzConfig) && has(self.authzConfigRef))",message="authzConfig and authzConfigRef exclude each other: keep one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !(has(e.value) && has(e.valueFrom)))",message="an env item has either value or valueFrom: remove one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.port) || self.proxy.port != self.port",message="port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"
+type MCPServerSpec struct {
+	// image is the container image of the MCP server.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$')",message="image must be an image reference without spaces or template marks: write for example registry.example.com/team/server:1.2.3"
+	Image string `json:"image"`
+
+	// command replaces the image's entrypoint. Required for transport stdio.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Command []string `json:"command,omitempty"`
+
+	// args are the arguments of the command or of the image's entrypoint.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Args []string `json:"args,omitempty"`
+
+	// env are environment variables of the server.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// envFrom takes all keys of ConfigMaps and Secrets as environment variables.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+
+	// transport is how the image speaks MCP. Only streamable-http is served by
+	// this version; the others leave the server not ready, and say so.
+	// +optional
+	// +default="streamable-http"
+	// +kubebuilder:default="streamable-http"
+	Transport Transport `json:"transport,omitempty"`
+
+	// port is the TCP port on which the image listens, 1 to 65535.
+	// +optional
+	// +default=8080
+	// +kubebuilder:default=8080
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// path is the HTTP path of the MCP endpoint, at the image and at the proxy.
+	// +optional
+	// +default="/mcp"
+	// +kubebuilder:default="/mcp"
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9._~/-]*$')",message="path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"
+	Path string `json:"path,omitempty"`
+
+	// replicas is the number of backend pods. Leave it out of Git where
+	// something scales the server: whoever scales owns it.
+	// +optional
+	// +default=1
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// resources of the server's container.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// volumes of the backend pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(v, !has(v.hostPath))",message="hostPath volumes are not allowed: use a persistentVolumeClaim, emptyDir, configMap or secret"
+	Volumes []corev1.Volume `json:"volumes,omitempty"`
+
+	// volumeMounts of the server's container.
+	// +optional
+	// +listType=map
+	// +listMapKey=mountPath
+	// +kubebuilder:validation:MaxItems=64
+	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+
+	// imagePullPolicy of the server's image; the cluster's default where unset.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// imagePullSecrets name Secrets with credentials of the image's registry.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// serviceAccountName is the identity of the backend pods. Where unset the
+	// pods get no API token at all.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// podTemplate is an overlay for what the other fields do not say: a
+	// PodTemplateSpec that is merged into the backend's pod template. What
+	// Freehold states wins; what it states may not be repeated here.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+
+	// proxy configures what stands in front of the server.
+	// +optional
+	// +default={}
+	// +kubebuilder:default={}
+	Proxy *ProxySpec `json:"proxy,omitempty"`
+
+	// groupRef names the MCPGroup that this server is a member of.
+	// +optional
+	GroupRef *LocalReference `json:"groupRef,omitempty"`
+
+	// oidcConfigRef names the MCPOIDCConfig that says who may call.
+	// +optional
+	OIDCConfigRef *LocalReference `json:"oidcConfigRef,omitempty"`
+
+	// toolConfigRef names the MCPToolConfig that says which tools are shown.
+	// +optional
+	ToolConfigRef *LocalReference `json:"toolConfigRef,omitempty"`
+
+	// externalAuthConfigRef names the MCPExternalAuthConfig that says what the
+	// proxy presents to the backend.
+	// +optional
+	ExternalAuthConfigRef *LocalReference `json:"externalAuthConfigRef,omitempty"`
+
+	// authzConfigRef names the MCPAuthzConfig that says what may be called.
+	// +optional
+	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
+
+	// authzConfig says inline what may be called.
+	// +optional
+	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
+
+	// suspend stops proxy and backend and keeps everything else.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// restartedAt restarts proxy and backend when it changes. It is content:
+	// nobody has to write anything back.
+	// +optional
+	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
+}
+
+// ProxySpec configures the proxy in front of a server.
+type ProxySpec struct {
+	// replicas is the number of proxy pods.
+	// +optional
+	// +default=1
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// port is the TCP port of the proxy and of its Service, 1024 to 65535
+	// without 9440, where the proxy answers probes.
+	// +optional
+	// +default=8000
+	// +kubebuilder:default=8000
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:validation:XValidation:rule="self != 9440",message="port 9440 is where the proxy answers probes: choose another port"
+	Port int32 `json:"port,omitempty"`
+
+	// publicURL is where clients outside the cluster reach the proxy. It is
+	// configuration, never derived from a request.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
+	PublicURL string `json:"publicURL,omitempty"`
+
+	// allowedOrigins are the values of the Origin header that are let in
+	// beside requests without one, for example https://app.example.com.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+
+	// trustForwardedHeaders passes on the X-Forwarded-* headers of a request.
+	// Set it only behind a load balancer that removes those of its clients.
+	// +optional
+	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
+
+	// service configures the Service in front of the proxy.
+	// +optional
+	Service *ProxyService `json:"service,omitempty"`
+
+	// resources of the proxy's container.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// podTemplate is an overlay for the proxy's pod template, as podTemplate
+	// of the spec is for the backend's.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
+}
+
+// ProxyService configures the Service in front of the proxy.
+type ProxyService struct {
+	// type of the Service.
+	// +optional
+	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+	Type corev1.ServiceType `json:"type,omitempty"`
+
+	// labels are added to the Service.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations are added to the Service.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+}

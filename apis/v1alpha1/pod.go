@@ -1,0 +1,20 @@
+package v1alpha1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Resources are the compute resources of one container. It is a type of its
+// own, not corev1.ResourceRequirements, because only a bounded map can carry a
+// rule with a message of its own, and because resource claims are not offered.
+// +kubebuilder:validation:XValidation:rule="!has(self.limits) || self.limits.all(k, type(self.limits[k]) == int || isQuantity(self.limits[k]))",message="limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, type(self.requests[k]) == int || isQuantity(self.requests[k]))",message="requests must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"
+type Resources struct {
+	// limits is the most the container may use.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+
+	// requests is what the scheduler sets aside for the container.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+}

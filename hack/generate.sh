@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Generates everything that is generated from the API types: deep copies, the
+# CRDs, and the apply configurations. Run by `make generate`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+api=github.com/freehold-dev/freehold/apis/v1alpha1
+tools=bin/tools
+header=hack/boilerplate.go.txt
+
+echo "generate: deep copies and CRDs"
+$tools/controller-gen object paths=./apis/v1alpha1
+$tools/controller-gen crd paths=./apis/v1alpha1 output:crd:artifacts:config=config/crd
+
+echo "generate: schema of the apply configurations"
+rm -rf bin/schema && mkdir -p bin/schema
+$tools/openapi-gen --output-dir bin/schema --output-pkg github.com/freehold-dev/freehold/bin/schema \
+	--output-file zz_generated.openapi.go --report-filename /dev/null --go-header-file $header \
+	$api k8s.io/api/core/v1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime \
+	k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/util/intstr
+go run -tags schema ./hack/schema >bin/schema/swagger.json
+
+echo "generate: apply configurations"
+rm -rf applyconfig
+core=k8s.io/api/core/v1
+coreac=k8s.io/client-go/applyconfigurations/core/v1
+externals=""
+for type in EnvVar EnvFromSource Volume VolumeMount LocalObjectReference; do
+	externals+="$core.$type:$coreac,"
+done
+$tools/applyconfiguration-gen --output-dir applyconfig \
+	--output-pkg github.com/freehold-dev/freehold/applyconfig \
+	--go-header-file $header --openapi-schema bin/schema/swagger.json \
+	--external-applyconfigurations "${externals%,}" $api
