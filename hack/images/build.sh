@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds the images and clients that are not Freehold's own, from pinned Go modules.
+#
+#   build.sh cluster      bin/images/pause.tar and coredns.tar, which hack/cluster starts with
+#   build.sh everything   bin/images/everything-server.tar, a real MCP server
+#   build.sh clients      bin/tools/listfeatures, loadtest, simple_client: MCP clients
+#
+#   VERSION       tag of the everything-server image, dev by default
+#   K8S_VERSION   whose coredns to pack, see hack/controlplane/build.sh
+#
+# The same sources give the same bytes, so building again changes nothing.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$root/bin/images
+arch=$(go env GOARCH)
+
+fail() { echo "build.sh: $*" >&2; exit 1; }
+
+# compile MODULE-FOLDER PACKAGE OUTPUT builds one static binary.
+compile() {
+	CGO_ENABLED=0 go -C "$1" build -trimpath -ldflags "-s -w" -o "$3" "$2"
+}
+
+# pack NAME:TAG BINARY makes the image of a binary.
+pack() {
+	go -C "$here" run . -name "freehold.dev/$1" -binary "$2" -arch "$arch" -out "$work/${1%%:*}.tar"
+	echo "$work/${1%%:*}.tar is freehold.dev/$1"
+}
+
+images_of_cluster() {
+	local built
+	built=$("$root/hack/controlplane/build.sh" coredns | tail -1)
+	compile "$here" ./pause "$work/rootfs/pause"
+	pack pause:dev "$work/rootfs/pause"
+	pack coredns:dev "$built/coredns"
+}
+
+image_of_everything() {
+	compile "$here/everything" github.com/modelcontextprotocol/go-sdk/conformance/everything-server \
+		"$work/rootfs/everything-server"
+	pack "everything-server:${VERSION:-dev}" "$work/rootfs/everything-server"
+}
+
+clients() {
+	local client
+	for client in listfeatures loadtest; do
+		compile "$here/everything" github.com/modelcontextprotocol/go-sdk/examples/client/$client "$root/bin/tools/$client"
+	done
+	compile "$here/everything" github.com/mark3labs/mcp-go/examples/simple_client "$root/bin/tools/simple_client"
+	echo "$root/bin/tools has listfeatures, loadtest and simple_client"
+}
+
+[ $# -gt 0 ] || fail "name what to build: cluster, everything, clients"
+for what in "$@"; do
+	case $what in
+	cluster) images_of_cluster ;;
+	everything) image_of_everything ;;
+	clients) clients ;;
+	*) fail "nothing is called $what; there are cluster, everything, clients" ;;
+	esac
+done
