@@ -31,3 +31,7 @@ $tools/applyconfiguration-gen --output-dir applyconfig \
 	--output-pkg github.com/freehold-dev/freehold/applyconfig \
 	--go-header-file $header --openapi-schema bin/schema/swagger.json \
 	--external-applyconfigurations "${externals%,}" $api
+
+echo "generate: docs/ownership.md"
+mkdir -p docs
+go run ./hack/docs >docs/ownership.md

@@ -1,0 +1,179 @@
+package ownership
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Mode says what happens when somebody else holds a field of a grant.
+type Mode string
+
+const (
+	// Exclusive fields are the manager's alone: its applies are forced.
+	Exclusive Mode = "exclusive"
+	// Shared fields are yielded: applies are not forced, and a conflict is a
+	// finding, not a fight.
+	Shared Mode = "shared"
+)
+
+// Object is a kind, or a subresource of it, that grants speak of.
+type Object struct {
+	schema.GroupVersionKind
+	// Subresource is "status", or empty for the main resource. The API server
+	// keeps a separate managedFields entry for each.
+	Subresource string
+}
+
+// String is Kind or Kind/subresource.
+func (o Object) String() string {
+	if o.Subresource == "" {
+		return o.Kind
+	}
+	return o.Kind + "/" + o.Subresource
+}
+
+// Grant is one manager's right to a set of fields of one kind of object.
+type Grant struct {
+	Manager  Manager
+	Identity string
+	Object   Object
+	// Names are the names that the object may have, with SERVER for the name
+	// of the MCPServer and * for any text. Empty means any name.
+	Names  []string
+	Fields []Path
+	Mode   Mode
+	// Create says that the object may be born under this manager.
+	Create bool
+	// Versioned says that writes may carry a resourceVersion, because they
+	// rest on a decision about the object as it was read. It is the exception.
+	Versioned bool
+	// Why says in one clause, for people, what the manager is for here.
+	Why string
+}
+
+// Covers reports whether field is inside the grant.
+func (g Grant) Covers(field fieldpath.Path) bool {
+	return slices.ContainsFunc(g.Fields, func(p Path) bool { return p.Covers(field) })
+}
+
+// Named reports whether the grant speaks of an object called name.
+func (g Grant) Named(name string) bool {
+	return len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(pattern string) bool {
+		// Names of objects have no slash, so * matches any text. The patterns
+		// are ours and well formed, so the error cannot occur.
+		matched, _ := path.Match(strings.ReplaceAll(pattern, "SERVER", "*"), name) //nolint:errcheck // see above
+		return matched
+	})
+}
+
+// Outside returns the leaves of fields that are outside the grant, in the
+// notation of the API server's conflict messages.
+func (g Grant) Outside(fields *fieldpath.Set) []string {
+	var outside []string
+	// Iterate, not All: breaking out of Set.All panics in v6.4.2.
+	fields.Leaves().Iterate(func(field fieldpath.Path) {
+		if !g.Covers(field) {
+			outside = append(outside, field.String())
+		}
+	})
+	return outside
+}
+
+// Removal is the right to delete objects of a kind, always with the uid of
+// the object that was read as a precondition.
+type Removal struct {
+	Identity string
+	Object   Object
+	Why      string
+}
+
+// Contract is the table. The zero Contract grants nothing.
+type Contract struct {
+	Grants   []Grant
+	Removals []Removal
+}
+
+// Grant returns the grant of manager on the object called name, and whether
+// there is one.
+func (c Contract) Grant(manager Manager, object Object, name string) (Grant, bool) {
+	i := slices.IndexFunc(c.Grants, func(g Grant) bool {
+		return g.Manager == manager && g.Object == object && g.Named(name)
+	})
+	if i < 0 {
+		return Grant{}, false
+	}
+	return c.Grants[i], true
+}
+
+// Of returns all grants of manager.
+func (c Contract) Of(manager Manager) []Grant {
+	var grants []Grant
+	for _, g := range c.Grants {
+		if g.Manager == manager {
+			grants = append(grants, g)
+		}
+	}
+	return grants
+}
+
+// MayRemove reports whether the contract lets anybody delete objects of kind.
+func (c Contract) MayRemove(kind schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(c.Removals, func(r Removal) bool { return r.Object.GroupVersionKind == kind })
+}
+
+// managerName allows DOMAIN/PURPOSE of lower-case letters: no place for a pod
+// name, a uid or a number.
+var managerName = regexp.MustCompile(`^[a-z]+(\.[a-z]+)*/[a-z]+$`)
+
+// Check returns one error for each row that breaks a rule of the table: two
+// grants of one manager on one object, two exclusive grants that overlap, a
+// manager name that could hold an instance id, a subresource that creates, or
+// a row that says too little.
+func (c Contract) Check() []error {
+	var errs []error
+	for i, g := range c.Grants {
+		if !managerName.MatchString(string(g.Manager)) {
+			errs = append(errs, fmt.Errorf("manager %q: write it as domain/purpose in lower-case letters", g.Manager))
+		}
+		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Kind() == "" || (g.Mode != Exclusive && g.Mode != Shared) {
+			errs = append(errs, fmt.Errorf("grant of %s on %s: identity, fields, mode, kind and why must be stated", g.Manager, g.Object))
+		}
+		if g.Create && g.Object.Subresource != "" {
+			errs = append(errs, fmt.Errorf("grant of %s on %s: a subresource creates nothing", g.Manager, g.Object))
+		}
+		for _, other := range c.Grants[:i] {
+			errs = append(errs, g.clashes(other)...)
+		}
+	}
+	return errs
+}
+
+// Kind is the kind that the grant speaks of.
+func (g Grant) Kind() string { return g.Object.Kind }
+
+func (g Grant) clashes(other Grant) []error {
+	if g.Object != other.Object {
+		return nil
+	}
+	if g.Manager == other.Manager {
+		return []error{fmt.Errorf("two grants of %s on %s: join them", g.Manager, g.Object)}
+	}
+	if len(g.Names) > 0 && len(other.Names) > 0 && !slices.ContainsFunc(g.Names, other.Named) {
+		return nil
+	}
+	var errs []error
+	for _, a := range g.Fields {
+		for _, b := range other.Fields {
+			if a.Overlaps(b) && (g.Mode == Exclusive || other.Mode == Exclusive) {
+				errs = append(errs, fmt.Errorf("%s and %s both own %s of %s, one of them exclusively", g.Manager, other.Manager, a, g.Object))
+			}
+		}
+	}
+	return errs
+}

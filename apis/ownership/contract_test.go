@@ -1,0 +1,121 @@
+package ownership
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+func TestTheContractHoldsItsOwnRules(t *testing.T) {
+	for _, err := range Freehold().Check() {
+		t.Error(err)
+	}
+}
+
+func TestABrokenTableIsRefusedByRow(t *testing.T) {
+	kind := Object{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}}
+	row := func(manager Manager, mode Mode, paths ...string) Grant {
+		return Grant{Manager: manager, Identity: "i", Object: kind, Mode: mode, Why: "w", Fields: Paths(paths...)}
+	}
+	named := func(g Grant, name string) Grant { g.Names = []string{name}; return g }
+	born := row("a/x", Exclusive, "spec")
+	born.Create, born.Object.Subresource = true, "status"
+	for name, tc := range map[string]struct {
+		grants []Grant
+		want   string
+	}{
+		"two exclusive owners of one field":       {[]Grant{row("a/x", Exclusive, "spec.a"), row("a/y", Exclusive, "spec")}, "both own"},
+		"a shared owner beside an exclusive one":  {[]Grant{row("a/x", Shared, "spec.a"), row("a/y", Exclusive, "spec.a.b")}, "both own"},
+		"a wildcard meets an item":                {[]Grant{row("a/x", Exclusive, "spec.l[*].a"), row("a/y", Exclusive, "spec.l[k=1]")}, "both own"},
+		"two rows of one manager on one object":   {[]Grant{row("a/x", Exclusive, "spec.a"), row("a/x", Exclusive, "spec.b")}, "join them"},
+		"a manager name that holds an id":         {[]Grant{row("a/pod-7f9c", Exclusive, "spec.a")}, "domain/purpose"},
+		"a subresource that creates":              {[]Grant{born}, "creates nothing"},
+		"a row without fields":                    {[]Grant{row("a/x", Exclusive)}, "must be stated"},
+		"different objects by name do not clash":  {[]Grant{named(row("a/x", Exclusive, "spec"), "SERVER-a"), named(row("a/y", Exclusive, "spec"), "SERVER-b")}, ""},
+		"two shared owners do not clash":          {[]Grant{row("a/x", Shared, "spec.a"), row("a/y", Shared, "spec.a")}, ""},
+		"items with different keys do not clash":  {[]Grant{row("a/x", Exclusive, "spec.l[k=1]"), row("a/y", Exclusive, "spec.l[k=2]")}, ""},
+		"a key of another type is another key":    {[]Grant{row("a/x", Exclusive, "spec.l[k=1]"), row("a/y", Exclusive, `spec.l[k="1"]`)}, ""},
+		"a name that begins like another's field": {[]Grant{row("a/x", Exclusive, "spec.a"), row("a/y", Exclusive, "spec.ab")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := Contract{Grants: tc.grants}.Check()
+			if tc.want == "" && len(errs) > 0 {
+				t.Fatalf("refused a sound table: %v", errs)
+			}
+			if tc.want != "" && (len(errs) == 0 || !strings.Contains(errs[0].Error(), tc.want)) {
+				t.Fatalf("want an error with %q, got %v", tc.want, errs)
+			}
+		})
+	}
+}
+
+func TestLeavesOutsideAGrantAreNamed(t *testing.T) {
+	grant, ok := Freehold().Grant(MCPServerConditions, MCPServerSub, "echo")
+	if !ok {
+		t.Fatal("no grant")
+	}
+	set := fieldpath.NewSet(
+		fieldpath.MakePathOrDie("status", "observedGeneration"),
+		fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", "Ready"), "status"),
+		fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", "BackendApplied"), "status"),
+		fieldpath.MakePathOrDie("status", "url"),
+	)
+	got := strings.Join(grant.Outside(set), " ")
+	want := `.status.url .status.conditions[type="BackendApplied"].status`
+	if got != want {
+		t.Errorf("outside = %s, want %s", got, want)
+	}
+}
+
+func TestGrantsAreFoundByName(t *testing.T) {
+	c := Freehold()
+	for name, want := range map[string]Manager{"echo-proxy": MCPServerChildren, "echo-backend": RunnerBackend, "echo-backend-headless": RunnerBackend} {
+		for _, manager := range []Manager{MCPServerChildren, RunnerBackend} {
+			if _, ok := c.Grant(manager, Service, name); ok != (manager == want) {
+				t.Errorf("grant of %s on Service %s: %v", manager, name, ok)
+			}
+		}
+	}
+}
+
+func TestPathsAreReadAndRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                             "is empty",
+		"spec..a":                      "expected a field name",
+		"spec.":                        "",
+		"spec[":                        "missing ]",
+		"spec[*":                       "missing ]",
+		"spec[a]":                      "missing =",
+		"spec[a=]":                     "expected a value",
+		`spec["a]`:                     "expected a quoted string",
+		"spec a":                       "expected . or [",
+		"spec.a":                       "ok",
+		`metadata.labels["a.b/c"]`:     "ok",
+		`metadata.finalizers[="a/b"]`:  "ok",
+		`l[port=80,protocol=TCP].name`: "ok",
+	} {
+		_, err := ParsePath(text)
+		switch {
+		case want == "ok" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want != "ok" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: want an error with %q, got %v", text, want, err)
+		}
+	}
+}
+
+func FuzzParsePath(f *testing.F) {
+	for _, g := range Freehold().Grants {
+		for _, p := range g.Fields {
+			f.Add(p.String())
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path, err := ParsePath(text)
+		if err == nil && !path.Overlaps(path) {
+			t.Errorf("%q does not overlap itself", text)
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package ownership
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+func object(group, version, kind, subresource string) Object {
+	return Object{
+		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind},
+		Subresource:      subresource,
+	}
+}
+
+// The objects of the contract.
+var (
+	MCPServer       = object("freehold.dev", "v1alpha1", "MCPServer", "")
+	MCPServerSub    = object("freehold.dev", "v1alpha1", "MCPServer", "status")
+	Deployment      = object("apps", "v1", "Deployment", "")
+	StatefulSet     = object("apps", "v1", "StatefulSet", "")
+	Service         = object("", "v1", "Service", "")
+	ConfigMap       = object("", "v1", "ConfigMap", "")
+	ServiceAccount  = object("", "v1", "ServiceAccount", "")
+	Role            = object("rbac.authorization.k8s.io", "v1", "Role", "")
+	RoleBinding     = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
+	Lease           = object("coordination.k8s.io", "v1", "Lease", "")
+	ReportCondition = "BackendApplied"
+)
+
+// identity is what every child of a server carries: our labels, so that the
+// caches find it, and its owner, so that it is collected with the server.
+var identity = []string{
+	`metadata.labels["app.kubernetes.io/managed-by"]`,
+	`metadata.labels["app.kubernetes.io/name"]`,
+	`metadata.labels["app.kubernetes.io/component"]`,
+	`metadata.labels["freehold.dev/server"]`,
+	`metadata.ownerReferences[*]`,
+}
+
+// mark is the workload generation and hash that content carries.
+var mark = []string{
+	`metadata.annotations["freehold.dev/workload-generation"]`,
+	`metadata.annotations["freehold.dev/workload-hash"]`,
+}
+
+func fields(groups ...[]string) []Path {
+	var paths []Path
+	for _, group := range groups {
+		paths = append(paths, Paths(group...)...)
+	}
+	return paths
+}
+
+// mcpServer are the grants of the MCPServer controller on its own kind.
+func mcpServer() []Grant {
+	own := func(manager Manager, object Object, why string, paths ...string) Grant {
+		return Grant{Manager: manager, Identity: IdentityOperator, Object: object, Mode: Exclusive, Why: why, Fields: Paths(paths...)}
+	}
+	claim := own(MCPServerWorkload, MCPServerSub, "claims the workload generation", "status.workload")
+	claim.Versioned = true
+	return []Grant{
+		own(MCPServerFinalizer, MCPServer, "holds the server until its pods are gone",
+			`metadata.finalizers[="`+Finalizer+`"]`),
+		claim,
+		own(MCPServerConditions, MCPServerSub, "says what is so and for which generation",
+			"status.observedGeneration",
+			"status.conditions[type=Ready]",
+			"status.conditions[type=Reconciling]",
+			"status.conditions[type=Stalled]",
+			"status.conditions[type=Accepted]",
+			"status.conditions[type=ForeignPodContent]"),
+		own(MCPServerStatus, MCPServerSub, "reports address and scale",
+			"status.url", "status.replicas", "status.readyReplicas", "status.selector", "status.configHashes"),
+	}
+}
+
+// children are the grants of the MCPServer controller on what it builds.
+func children() []Grant {
+	child := func(object Object, name, why string, own ...string) Grant {
+		return Grant{
+			Manager: MCPServerChildren, Identity: IdentityOperator, Object: object, Names: []string{name},
+			Mode: Exclusive, Create: true, Why: why, Fields: fields(identity, own),
+		}
+	}
+	proxy := child(Deployment, "SERVER-proxy", "runs the proxy",
+		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template")
+	proxy.Fields = append(proxy.Fields, fields(mark)...)
+	proxy.Versioned = true
+	return []Grant{
+		child(ServiceAccount, "SERVER-runner", "is the runner's identity", "automountServiceAccountToken"),
+		child(Role, "SERVER-runner", "holds what the runner may do", "rules"),
+		child(RoleBinding, "SERVER-runner", "gives the runner its role", "roleRef", "subjects"),
+		child(ConfigMap, "SERVER-run-*", "tells the runner what to run", "data", "immutable", mark[0], mark[1]),
+		proxy,
+		child(Service, "SERVER-proxy", "is where clients call",
+			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
+		{
+			Manager: MCPServerScale, Identity: IdentityOperator, Object: StatefulSet, Names: []string{"SERVER-backend"},
+			Mode: Exclusive, Why: "carries the server's replicas to the backend", Fields: Paths("spec.replicas"),
+		},
+	}
+}
+
+// removals are what the operator may delete.
+func removals() []Removal {
+	remove := func(object Object, why string) Removal {
+		return Removal{Identity: IdentityOperator, Object: object, Why: why}
+	}
+	return []Removal{
+		remove(ConfigMap, "a run config that no pod can mount any more"),
+		remove(StatefulSet, "the backend of a server that is being deleted"),
+	}
+}

@@ -1,0 +1,77 @@
+package ownership
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Markdown is the contract as a page for people: docs/ownership.md.
+func (c Contract) Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Who writes what
+
+Generated from the table in ` + "`apis/ownership`" + ` by ` + "`make generate`" + `.
+
+Every write of Freehold is a server-side apply under one of the field managers
+below, and states only fields of that manager's grant. What is in no grant is
+not ours and survives every pass.
+
+`)
+	for _, object := range c.objects() {
+		fmt.Fprintf(&b, "## %s\n\n| manager | identity | mode | writes | what for |\n|---|---|---|---|---|\n", object)
+		for _, g := range c.Grants {
+			if g.Object == object {
+				b.WriteString(g.row())
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(`## Notes
+
+- *exclusive*: the apply is forced; the field is this manager's alone. *shared*: it is not, and a conflict is reported.
+- *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
+- *versioned* may send the resourceVersion that was read: the claim of a workload generation, the gate in front of workloads, and the leader lease. Every other write on a main resource carries the uid that was read.
+
+## Deletions
+
+With the uid that was read as a precondition.
+
+| identity | object | what |
+|---|---|---|
+`)
+	for _, r := range c.Removals {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Identity, r.Object, r.Why)
+	}
+	return b.String()
+}
+
+func (c Contract) objects() []Object {
+	var objects []Object
+	seen := map[Object]bool{}
+	for _, g := range c.Grants {
+		if !seen[g.Object] {
+			seen[g.Object] = true
+			objects = append(objects, g.Object)
+		}
+	}
+	return objects
+}
+
+func (g Grant) row() string {
+	mode := []string{string(g.Mode)}
+	if g.Create {
+		mode = append(mode, "births")
+	}
+	if g.Versioned {
+		mode = append(mode, "versioned")
+	}
+	what := g.Why
+	if len(g.Names) > 0 {
+		what += " (`" + strings.Join(g.Names, "`, `") + "`)"
+	}
+	fields := make([]string, 0, len(g.Fields))
+	for _, f := range g.Fields {
+		fields = append(fields, "`"+f.String()+"`")
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", g.Manager, g.Identity, strings.Join(mode, ", "), strings.Join(fields, "<br>"), what)
+}
