@@ -10,6 +10,7 @@
 # that this can stand in front of every test run. The first build takes minutes (kube-apiserver
 # most of them); Go's build cache makes later ones seconds.
 set -euo pipefail
+shopt -s nullglob
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -77,13 +78,13 @@ build() {
 	minor=${version#v1.}
 	flags="-s -w"
 	# Clients refuse to parse the version of a binary that was not told which one it is.
-	for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-		flags+=" -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor%%.*}"
+	for told in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+		flags+=" -X $told.gitVersion=$version -X $told.gitMajor=1 -X $told.gitMinor=${minor%%.*}"
 	done
 	[ "$name" != coredns ] || flags="-s -w"
 	case $dir in "$root/bin/"*) mode=mod ;; esac
 
-	stamp="$(go version) $flags $(cat "$dir"/go.mod "$dir"/*.go 2>/dev/null | cksum)"
+	stamp="$(go version) $flags $(cat "$dir"/go.mod "$dir"/*.go | cksum)"
 	if [ -x "$out/$name" ] && [ "$(cat "$out/.$name.stamp" 2>/dev/null)" = "$stamp" ]; then
 		return
 	fi
