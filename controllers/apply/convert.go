@@ -1,0 +1,45 @@
+package apply
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientac "k8s.io/client-go/applyconfigurations"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// Converter knows the schemas of the kinds that are applied, so that field
+// sets are computed as the API server computes them.
+type Converter struct {
+	builtin managedfields.TypeConverter
+	groups  map[string]managedfields.TypeConverter
+}
+
+// NewConverter returns a Converter for the built-in kinds of scheme and, by
+// API group, for kinds whose apply configurations were generated: pass the
+// NewTypeConverter of their package.
+func NewConverter(scheme *runtime.Scheme, groups map[string]managedfields.TypeConverter) *Converter {
+	return &Converter{builtin: clientac.NewTypeConverter(scheme), groups: groups}
+}
+
+// typed returns obj as a typed value of gvk. The object may lack its kind, as
+// typed objects do that were read without a cache.
+func (c *Converter) typed(gvk schema.GroupVersionKind, obj runtime.Object) (*typed.TypedValue, error) {
+	if obj.GetObjectKind().GroupVersionKind() != gvk {
+		obj = obj.DeepCopyObject()
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	converter := c.builtin
+	if own, ok := c.groups[gvk.Group]; ok {
+		converter = own
+	}
+	// Live objects may hold duplicate list items that older validation let
+	// through; the API server allows them on its side too.
+	value, err := converter.ObjectToTyped(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s by its schema: %w", gvk.Kind, err)
+	}
+	return value, nil
+}

@@ -1,0 +1,153 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// What can go wrong with a write, beside the network.
+var (
+	// ErrExists is returned by a birth that met an object: look again.
+	ErrExists = errors.New("the object exists")
+	// ErrForeign is returned where an object of the name exists that is not
+	// ours: neither did our manager write it, nor does it belong to the owner
+	// that the intent states. It is left alone.
+	ErrForeign = errors.New("an object of this name exists that is not ours")
+	// ErrGone is returned if the object that was read no longer exists.
+	ErrGone = errors.New("the object is gone")
+	// ErrReincarnated is returned if the object was deleted and made anew
+	// since it was read.
+	ErrReincarnated = errors.New("the object is another one of the same name")
+	// ErrStale is returned by a versioned write if the object moved since it
+	// was read: look again.
+	ErrStale = errors.New("the object changed since it was read")
+	// ErrNamespaceTerminating is returned by a birth in a namespace that is
+	// being deleted. There is nothing left to do there.
+	ErrNamespaceTerminating = errors.New("the namespace is being deleted")
+	// ErrStripped is returned for a live object without the managedFields that
+	// the server has: the cache that served it strips them, and without them
+	// nothing can be said about ownership.
+	ErrStripped = errors.New("the object was read without its managedFields: remove the cache transform that strips them")
+)
+
+// Contended says that other managers hold fields which a shared grant wanted
+// to write. Nothing was written.
+type Contended struct {
+	Fields []ContendedField
+}
+
+// ContendedField is one field and the manager that holds it, in the words of
+// the API server.
+type ContendedField struct {
+	Field, Message string
+}
+
+func (e *Contended) Error() string {
+	parts := make([]string, 0, len(e.Fields))
+	for _, f := range e.Fields {
+		parts = append(parts, f.Field+": "+f.Message)
+	}
+	return "fields are held by others: " + strings.Join(parts, "; ")
+}
+
+// NotGranted says that an intent states fields outside the contract, or that
+// there is no grant at all. Nothing was sent. It is a defect of the caller.
+type NotGranted struct {
+	Manager ownership.Manager
+	Object  string
+	Fields  []string
+}
+
+func (e *NotGranted) Error() string {
+	if len(e.Fields) == 0 {
+		return fmt.Sprintf("manager %s has no grant on %s", e.Manager, e.Object)
+	}
+	return fmt.Sprintf("manager %s may not write %s of %s", e.Manager, strings.Join(e.Fields, ", "), e.Object)
+}
+
+// BadIntent says that the intent itself is wrong: it cannot be frozen, or the
+// server refuses it by schema, validation or admission. Sending it again
+// cannot help.
+type BadIntent struct{ Err error }
+
+func (e *BadIntent) Error() string { return e.Err.Error() }
+func (e *BadIntent) Unwrap() error { return e.Err }
+
+// classify turns the server's answer to an apply into one of the errors above.
+func classify(err error, pre preconditions) error {
+	if err == nil {
+		return nil
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err
+	}
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		return conflict(err, status.Status(), pre)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("%w: %w", ErrNamespaceTerminating, err)
+	case apierrors.IsInvalid(err) && refusesUID(status.Status()):
+		return fmt.Errorf("%w: %w", ErrReincarnated, err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(status.Status()):
+		return &BadIntent{Err: err}
+	}
+	return err
+}
+
+func conflict(err error, status metav1.Status, pre preconditions) error {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		contended := &Contended{}
+		for _, cause := range status.Details.Causes {
+			contended.Fields = append(contended.Fields, ContendedField{Field: cause.Field, Message: cause.Message})
+		}
+		return contended
+	}
+	switch {
+	case pre.birth:
+		return fmt.Errorf("%w: %w", ErrExists, err)
+	// An apply that carries a uid and meets no object is a plain conflict; the
+	// server says so only in words.
+	case pre.uid != "" && strings.Contains(status.Message, "no existing object was found"):
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	case pre.resourceVersion != "":
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}
+
+// refusesUID reports whether the server found another uid than the intent's:
+// metadata.uid is immutable, so the answer is a validation error.
+func refusesUID(status metav1.Status) bool {
+	if status.Details == nil {
+		return false
+	}
+	for _, cause := range status.Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}
+
+// isSchemaError recognises what typed conversion answers to unknown fields,
+// duplicate keys and wrong types: a 500 without a reason, to be told from a
+// broken server by its words only.
+func isSchemaError(status metav1.Status) bool {
+	return status.Code == http.StatusInternalServerError && strings.Contains(status.Message, "failed to create typed patch object")
+}
+
+// isGone reports whether the object that was meant no longer exists.
+func isGone(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, ErrReincarnated)
+}

@@ -1,0 +1,141 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// intent is one manager's complete statement about one object, frozen: a
+// client that decoded the server's answer into the apply configuration it was
+// given would otherwise fill it with other managers' fields, which the next
+// apply would then own.
+type intent struct {
+	gvk     schema.GroupVersionKind
+	key     types.NamespacedName
+	content map[string]any
+	fields  *fieldpath.Set
+	value   *typed.TypedValue
+	hash    [sha256.Size]byte
+}
+
+// stripped are the fields that the API server never counts as owned.
+var stripped = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("apiVersion"),
+	fieldpath.MakePathOrDie("kind"),
+	fieldpath.MakePathOrDie("metadata"),
+	fieldpath.MakePathOrDie("metadata", "name"),
+	fieldpath.MakePathOrDie("metadata", "namespace"),
+)
+
+// freeze makes an intent of an apply configuration. It returns a *BadIntent if
+// the configuration has no kind or name, states what only the writer may
+// state, or does not fit its schema.
+func (c *Converter) freeze(ac runtime.ApplyConfiguration) (intent, error) {
+	content, err := contentOf(ac)
+	if err != nil {
+		return intent{}, &BadIntent{Err: err}
+	}
+	u := &unstructured.Unstructured{Object: content}
+	in := intent{
+		gvk:     u.GroupVersionKind(),
+		key:     types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
+		content: content,
+	}
+	if in.gvk.Kind == "" || in.key.Name == "" {
+		return intent{}, &BadIntent{Err: fmt.Errorf("intent without kind or name")}
+	}
+	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
+		if _, found, _ := unstructured.NestedFieldNoCopy(content, "metadata", field); found { //nolint:errcheck // a wrong type is found by the schema below
+			return intent{}, &BadIntent{Err: fmt.Errorf("intent states metadata.%s, which is the writer's", field)}
+		}
+	}
+	if in.value, err = c.typed(in.gvk, u); err != nil {
+		return intent{}, &BadIntent{Err: err}
+	}
+	if in.fields, err = in.value.ToFieldSet(); err != nil {
+		return intent{}, &BadIntent{Err: fmt.Errorf("listing the intent's fields: %w", err)}
+	}
+	in.fields = in.fields.Difference(stripped)
+	// encoding/json sorts the keys of maps: same content, same bytes.
+	data, err := json.Marshal(content)
+	if err != nil {
+		return intent{}, &BadIntent{Err: err}
+	}
+	in.hash = sha256.Sum256(data)
+	return in, nil
+}
+
+func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the intent: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	// The unstructured decoder keeps integers integers, as schemas want them.
+	if err := u.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("decoding the intent: %w", err)
+	}
+	prune(u.Object)
+	return u.Object, nil
+}
+
+// prune removes empty maps, empty lists and nulls, from the leaves up: an
+// explicitly empty parent makes the server answer 422 to whoever removes the
+// last item below it. Items of lists stay, because removing one would move
+// the others.
+func prune(m map[string]any) {
+	for key, v := range m {
+		if isEmpty(pruned(v)) {
+			delete(m, key)
+		}
+	}
+}
+
+func pruned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		prune(v)
+	case []any:
+		for _, item := range v {
+			pruned(item)
+		}
+	}
+	return v
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// has reports whether the intent states a top-level field.
+func (in intent) has(field string) bool {
+	_, ok := in.content[field]
+	return ok
+}
+
+// owner is the uid of the controller that the intent states, empty if none.
+func (in intent) owner() types.UID {
+	u := &unstructured.Unstructured{Object: in.content}
+	for _, ref := range u.GetOwnerReferences() {
+		if ref.Controller != nil && *ref.Controller {
+			return ref.UID
+		}
+	}
+	return ""
+}

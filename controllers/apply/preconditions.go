@@ -1,0 +1,84 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// birthVersion is a resourceVersion that no stored object has. An apply that
+// carries it creates the object or is answered 409; it never updates. ("0" is
+// refused, and any other number that is not the live one creates as well.)
+const birthVersion = "1"
+
+// preconditions make a write conditional on the object that was read.
+type preconditions struct {
+	birth           bool
+	uid             types.UID
+	resourceVersion string
+}
+
+// body is the intent's bytes with the preconditions in its metadata.
+func (in intent) body(pre preconditions) ([]byte, error) {
+	metadata := map[string]any{}
+	if m, ok := in.content["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(m)
+	}
+	if pre.uid != "" {
+		metadata["uid"] = string(pre.uid)
+	}
+	if pre.resourceVersion != "" {
+		metadata["resourceVersion"] = pre.resourceVersion
+	}
+	if pre.birth {
+		metadata["resourceVersion"] = birthVersion
+	}
+	content := maps.Clone(in.content)
+	content["metadata"] = metadata
+	return json.Marshal(content)
+}
+
+// frozen is what goes over the wire: an apply configuration that is only
+// bytes, and that keeps the server's answer apart from them.
+type frozen struct {
+	in   intent
+	sent []byte
+
+	// The answer.
+	uid             types.UID
+	resourceVersion string
+}
+
+// IsApplyConfiguration marks frozen for the client.
+func (f *frozen) IsApplyConfiguration() {}
+
+// GetName tells the client whom the apply is about.
+func (f *frozen) GetName() *string { return &f.in.key.Name }
+
+// GetNamespace tells the client whom the apply is about.
+func (f *frozen) GetNamespace() *string { return &f.in.key.Namespace }
+
+// GetKind tells the client what the apply is about.
+func (f *frozen) GetKind() *string { return &f.in.gvk.Kind }
+
+// GetAPIVersion tells the client what the apply is about.
+func (f *frozen) GetAPIVersion() *string {
+	v := f.in.gvk.GroupVersion().String()
+	return &v
+}
+
+// MarshalJSON is the frozen body.
+func (f *frozen) MarshalJSON() ([]byte, error) { return f.sent, nil }
+
+// UnmarshalJSON takes from the server's answer what the writer remembers.
+func (f *frozen) UnmarshalJSON(data []byte) error {
+	answer := metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return fmt.Errorf("reading the server's answer: %w", err)
+	}
+	f.uid, f.resourceVersion = answer.UID, answer.ResourceVersion
+	return nil
+}

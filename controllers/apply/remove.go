@@ -1,0 +1,58 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Release gives up everything the manager owns on the main resource of live:
+// an apply of nothing. For the manager of a finalizer it removes the
+// finalizer. If nothing is owned, nothing is sent; if the object is gone, that
+// is what was wanted.
+func (w *Writer) Release(ctx context.Context, live client.Object) error {
+	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", live, err)
+	}
+	empty := &nothing{metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: live.GetName(), Namespace: live.GetNamespace()}}}
+	empty.SetGroupVersionKind(gvk)
+	_, err = w.Put(ctx, live, empty)
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// nothing is the statement that nothing is owned.
+type nothing struct{ metav1.PartialObjectMetadata }
+
+// IsApplyConfiguration marks nothing as an intent.
+func (*nothing) IsApplyConfiguration() {}
+
+// Remove deletes live, and only that incarnation of it; what it owns is
+// collected in the background. An object that is gone is what was wanted. It
+// returns *NotGranted if the contract lets nobody delete the kind.
+func (w *Writer) Remove(ctx context.Context, live client.Object) error {
+	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
+	if err != nil {
+		return fmt.Errorf("finding the kind of %T: %w", live, err)
+	}
+	if !w.applier.contract.MayRemove(gvk) {
+		return &NotGranted{Manager: w.manager, Object: gvk.Kind, Fields: []string{"(deletion)"}}
+	}
+	uid := live.GetUID()
+	err = w.applier.client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	// A conflict means another uid: the object we meant is gone.
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(live), err)
+	}
+	return nil
+}

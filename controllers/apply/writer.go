@@ -1,0 +1,249 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// Applier holds what all writers of a process share: the connection, the
+// contract and the memory of what was written.
+type Applier struct {
+	client    client.Client
+	live      client.Reader
+	converter *Converter
+	contract  ownership.Contract
+	memory    memory
+}
+
+// New returns an Applier. c sends the applies; live reads from the server, not
+// from a cache, and is asked only where a cache cannot know.
+func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
+	return &Applier{client: c, live: live, converter: converter, contract: contract, memory: newMemory()}
+}
+
+// As returns the writer of one manager.
+func (a *Applier) As(manager ownership.Manager) *Writer {
+	return &Writer{applier: a, manager: manager}
+}
+
+// Writer writes as one field manager, within that manager's grants.
+type Writer struct {
+	applier *Applier
+	manager ownership.Manager
+}
+
+// Result says what a Put did.
+type Result int
+
+// The results of a Put that returned no error.
+const (
+	// Unchanged means that nothing was sent: the object is as the intent says.
+	Unchanged Result = iota
+	// Written means that the intent was applied to an object that existed.
+	Written
+	// Born means that the object was created.
+	Born
+)
+
+// Outcome is what is known of the object after a Put.
+type Outcome struct {
+	Result          Result
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Option changes a Put.
+type Option int
+
+// AtVersion makes the write conditional on the resourceVersion of the object
+// that was read. Only versioned grants allow it.
+const AtVersion Option = 1
+
+// Put makes the object be as ac says, in the fields of the writer's grant.
+// live is the object as it was read, or nil if it was not there, which makes
+// this a birth. ac must be complete: what the manager owned and ac no longer
+// states is given up.
+//
+// It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
+// object that is not ours; ErrExists if a birth met an object that appeared
+// meanwhile; ErrGone, ErrReincarnated or ErrStale if the object moved;
+// *Contended for a shared grant; ErrNamespaceTerminating for a birth that
+// comes too late; else what the client returned.
+func (w *Writer) Put(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
+	in, err := w.applier.converter.freeze(ac)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("applying as %s: %w", w.manager, err)
+	}
+	outcome, err := w.put(ctx, live, in, len(opts) > 0)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("applying %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
+	}
+	return outcome, nil
+}
+
+func (w *Writer) put(ctx context.Context, live client.Object, in intent, versioned bool) (Outcome, error) {
+	grant, err := w.grant(in)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if outside := grant.Outside(in.fields); len(outside) > 0 {
+		return Outcome{}, &NotGranted{Manager: w.manager, Object: grant.Object.String(), Fields: outside}
+	}
+	if versioned && !grant.Versioned {
+		return Outcome{}, &NotGranted{Manager: w.manager, Object: grant.Object.String(), Fields: []string{".metadata.resourceVersion"}}
+	}
+	k := w.memoryKey(in, grant)
+	if absent(live) {
+		return w.birth(ctx, in, grant, k)
+	}
+	if grant.Create && !w.ours(live, in) {
+		return Outcome{}, ErrForeign
+	}
+	settled, err := w.settled(ctx, live, in, grant, k)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if settled {
+		return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
+	}
+	pre := preconditions{uid: live.GetUID()}
+	if grant.Object.Subresource != "" {
+		pre.uid = "" // ignored there: a status apply never creates
+	}
+	if versioned {
+		pre.resourceVersion = live.GetResourceVersion()
+	}
+	return w.send(ctx, in, grant, k, pre)
+}
+
+// settled reports whether the live object, or our memory of a newer one, is
+// as the intent says.
+func (w *Writer) settled(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (bool, error) {
+	if len(live.GetManagedFields()) == 0 {
+		if err := w.checkStripped(ctx, live); err != nil {
+			return false, err
+		}
+	}
+	if last, ok := w.applier.memory.get(k); ok && last.ahead(live.GetUID(), live.GetResourceVersion()) {
+		return last.intent == in.hash, nil
+	}
+	return w.unchanged(live, in, grant.Object.Subresource, k)
+}
+
+// birth creates the object. A cache may not show an object yet that exists, so
+// what we remember to have made, and what a birth runs into, is read live.
+func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k memoryKey) (Outcome, error) {
+	if !grant.Create {
+		return Outcome{}, ErrGone
+	}
+	if _, remembered := w.applier.memory.get(k); !remembered {
+		outcome, err := w.send(ctx, in, grant, k, preconditions{birth: true})
+		if !errors.Is(err, ErrExists) {
+			return outcome, err
+		}
+	}
+	live, err := w.read(ctx, in)
+	if apierrors.IsNotFound(err) {
+		w.applier.memory.forget(k)
+		return w.send(ctx, in, grant, k, preconditions{birth: true})
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !w.ours(live, in) {
+		return Outcome{}, ErrForeign
+	}
+	settled, err := w.settled(ctx, live, in, grant, k)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case settled:
+		return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
+	// A gate decided on what the cache showed; it must look at what is there.
+	case grant.Versioned:
+		return Outcome{}, ErrExists
+	}
+	return w.send(ctx, in, grant, k, preconditions{uid: live.GetUID()})
+}
+
+// send applies the intent and remembers it.
+func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
+	body, err := in.body(pre)
+	if err != nil {
+		return Outcome{}, &BadIntent{Err: err}
+	}
+	f := &frozen{in: in, sent: body}
+	opts := client.ApplyOptions{FieldManager: string(w.manager)}
+	if grant.Mode == ownership.Exclusive {
+		opts.Force = new(true)
+	}
+	if grant.Object.Subresource == "" {
+		err = w.applier.client.Apply(ctx, f, &opts)
+	} else {
+		err = w.applier.client.SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
+	}
+	if err != nil {
+		return Outcome{}, classify(err, pre)
+	}
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: in.hash})
+	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion}
+	if pre.birth {
+		outcome.Result = Born
+	}
+	return outcome, nil
+}
+
+// grant finds the grant that the intent needs: on the status subresource if it
+// states status, else on the main resource, else on what the manager has.
+func (w *Writer) grant(in intent) (ownership.Grant, error) {
+	subresources := []string{"", "status"}
+	if in.has("status") {
+		subresources = []string{"status"}
+	}
+	object := ownership.Object{GroupVersionKind: in.gvk}
+	for _, object.Subresource = range subresources {
+		if g, ok := w.applier.contract.Grant(w.manager, object, in.key.Name); ok {
+			return g, nil
+		}
+	}
+	return ownership.Grant{}, &NotGranted{Manager: w.manager, Object: object.Kind + " " + in.key.Name}
+}
+
+// ours reports whether live is ours to write: it belongs to the owner that the
+// intent states, or our manager has written it before.
+func (w *Writer) ours(live client.Object, in intent) bool {
+	owner := in.owner()
+	if owner == "" {
+		return true
+	}
+	for _, ref := range live.GetOwnerReferences() {
+		if ref.UID == owner {
+			return true
+		}
+	}
+	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, "")
+	return err == nil && !owned.Empty()
+}
+
+func (w *Writer) memoryKey(in intent, grant ownership.Grant) memoryKey {
+	return memoryKey{gvk: in.gvk, key: in.key, manager: string(w.manager), subresource: grant.Object.Subresource}
+}
+
+// absent reports whether obj is no object, also if it is a nil pointer of a
+// type that is one.
+func absent(obj client.Object) bool {
+	if obj == nil {
+		return true
+	}
+	v := reflect.ValueOf(obj)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
