@@ -1,0 +1,119 @@
+// Package runconfig is what the operator tells the runner: the content of one
+// workload generation of one server, as a file that never changes.
+//
+// runconfig.go has the format, codec.go reads and writes it, hash.go names its
+// content. The package imports no client, so that other tools may read the
+// format.
+package runconfig
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Version is the format that this package reads and writes.
+const Version = "v1"
+
+// Where the runner finds its run config and its mark.
+const (
+	// FileName is the key in the ConfigMap and the name of the file.
+	FileName = "run.json"
+	// MountPath is the directory that holds FileName.
+	MountPath = "/etc/freehold"
+	// ProbePort is the TCP port on which the proxy answers probes.
+	ProbePort = 9440
+	// EnvGeneration is the environment variable with the workload generation
+	// that the pod was made for, decimal.
+	EnvGeneration = "FREEHOLD_WORKLOAD_GENERATION"
+	// EnvHash is the environment variable with the hash of that content.
+	EnvHash = "FREEHOLD_WORKLOAD_HASH"
+)
+
+// RunConfig is one workload generation of one server. Two RunConfigs with the
+// same ContentHash ask for the same pods.
+type RunConfig struct {
+	// Version of the format, see the constant.
+	Version string `json:"version"`
+	// Server whose workload this is.
+	Server Server `json:"server"`
+	// Workload is the mark under which the operator claimed this content.
+	Workload Workload `json:"workload"`
+	// Backend is what the runner applies.
+	Backend Backend `json:"backend"`
+	// Proxy is how the runner serves.
+	Proxy Proxy `json:"proxy"`
+	// NotEnforced are the fields of the MCPServer that this version cannot
+	// enforce, for example spec.authzConfig, sorted. Where it is not empty the
+	// proxy answers every call with 503.
+	NotEnforced []string `json:"notEnforced,omitempty"`
+	// Rendering is the hash of the proxy's pod template without its mark. It
+	// covers what the runner's image and a new operator version change.
+	Rendering string `json:"rendering"`
+}
+
+// Server identifies an MCPServer.
+type Server struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
+
+// Workload is a workload generation and the ContentHash that it was given to.
+type Workload struct {
+	// Generation is 1 or more.
+	Generation int64 `json:"generation"`
+	// Hash is lower-case hexadecimal SHA-256.
+	Hash string `json:"hash"`
+}
+
+// Backend is the user's part of the backend's pods, as the MCPServer says it.
+type Backend struct {
+	Image   string                 `json:"image"`
+	Command []string               `json:"command,omitempty"`
+	Args    []string               `json:"args,omitempty"`
+	Env     []corev1.EnvVar        `json:"env,omitempty"`
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+	// Port is the TCP port on which the image listens.
+	Port int32 `json:"port"`
+	// Path of the MCP endpoint, at the image and at the proxy.
+	Path string `json:"path"`
+	// Transport is streamable-http, sse or stdio.
+	Transport          string                        `json:"transport"`
+	Resources          Resources                     `json:"resources,omitzero"`
+	Volumes            []corev1.Volume               `json:"volumes,omitempty"`
+	VolumeMounts       []corev1.VolumeMount          `json:"volumeMounts,omitempty"`
+	ImagePullPolicy    corev1.PullPolicy             `json:"imagePullPolicy,omitempty"`
+	ImagePullSecrets   []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	ServiceAccountName string                        `json:"serviceAccountName,omitempty"`
+	// PodTemplate is the user's overlay, a PodTemplateSpec.
+	PodTemplate json.RawMessage `json:"podTemplate,omitempty"`
+	// RestartedAt is RFC 3339 in UTC, to the second.
+	RestartedAt string `json:"restartedAt,omitempty"`
+}
+
+// Resources of the server's container.
+type Resources struct {
+	Limits   corev1.ResourceList `json:"limits,omitempty"`
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+}
+
+// IsZero leaves resources out of the encoding where they say nothing.
+func (r Resources) IsZero() bool {
+	return len(r.Limits) == 0 && len(r.Requests) == 0
+}
+
+// Proxy is how the runner serves.
+type Proxy struct {
+	// Port is the TCP port on which the proxy listens.
+	Port int32 `json:"port"`
+	// Path of the MCP endpoint at the proxy.
+	Path string `json:"path"`
+	// PublicURL is where clients outside the cluster reach the proxy.
+	PublicURL string `json:"publicURL,omitempty"`
+	// AllowedOrigins are the values of the Origin header that are let in,
+	// sorted.
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+	// TrustForwardedHeaders passes on X-Forwarded-* of a request.
+	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
+}
