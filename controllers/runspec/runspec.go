@@ -1,0 +1,130 @@
+// Package runspec turns the spec of an MCPServer into the run config that its
+// runner reads. It is pure.
+package runspec
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// The defaults of the schema, for a server that did not pass through it.
+const (
+	defaultPort      = 8080
+	defaultProxyPort = 8000
+	defaultPath      = "/mcp"
+)
+
+// For is the run config of a server without its Workload, which only a claim
+// gives, and without its Rendering, which only the proxy's pod template gives.
+// Replicas, suspension, group, labels and the proxy's Service are not in it:
+// changing them restarts nothing.
+func For(server *v1alpha1.MCPServer) runconfig.RunConfig {
+	return runconfig.RunConfig{
+		Version: runconfig.Version,
+		Server: runconfig.Server{
+			Namespace: server.Namespace,
+			Name:      server.Name,
+			UID:       string(server.UID),
+		},
+		Backend:     backend(server.Spec.DeepCopy()),
+		Proxy:       proxy(server.Spec.DeepCopy()),
+		NotEnforced: notEnforced(server.Spec),
+	}
+}
+
+func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
+	b := runconfig.Backend{
+		Image:              spec.Image,
+		Command:            spec.Command,
+		Args:               spec.Args,
+		Env:                spec.Env,
+		EnvFrom:            spec.EnvFrom,
+		Port:               spec.Port,
+		Path:               path(spec),
+		Transport:          string(transport(*spec)),
+		Volumes:            spec.Volumes,
+		VolumeMounts:       spec.VolumeMounts,
+		ImagePullPolicy:    spec.ImagePullPolicy,
+		ImagePullSecrets:   spec.ImagePullSecrets,
+		ServiceAccountName: spec.ServiceAccountName,
+		PodTemplate:        Raw(spec.PodTemplate),
+	}
+	if b.Port == 0 {
+		b.Port = defaultPort
+	}
+	if spec.Resources != nil {
+		b.Resources = runconfig.Resources{Limits: spec.Resources.Limits, Requests: spec.Resources.Requests}
+	}
+	if spec.RestartedAt != nil && !spec.RestartedAt.IsZero() {
+		b.RestartedAt = spec.RestartedAt.UTC().Format(time.RFC3339)
+	}
+	return b
+}
+
+func proxy(spec *v1alpha1.MCPServerSpec) runconfig.Proxy {
+	p := runconfig.Proxy{Port: defaultProxyPort, Path: path(spec)}
+	if spec.Proxy == nil {
+		return p
+	}
+	if spec.Proxy.Port != 0 {
+		p.Port = spec.Proxy.Port
+	}
+	p.PublicURL = spec.Proxy.PublicURL
+	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
+	// A set: another order says nothing new, and must restart nothing.
+	p.AllowedOrigins = slices.Compact(slices.Sorted(slices.Values(spec.Proxy.AllowedOrigins)))
+	return p
+}
+
+// notEnforced are the fields that ask for a protection or a transport that the
+// runner does not have. They are content: the proxy must not serve while one
+// is set.
+func notEnforced(spec v1alpha1.MCPServerSpec) []string {
+	var fields []string
+	for field, asked := range map[string]bool{
+		"spec.authzConfig":           spec.AuthzConfig != nil,
+		"spec.authzConfigRef":        spec.AuthzConfigRef != nil,
+		"spec.externalAuthConfigRef": spec.ExternalAuthConfigRef != nil,
+		"spec.oidcConfigRef":         spec.OIDCConfigRef != nil,
+		"spec.toolConfigRef":         spec.ToolConfigRef != nil,
+		"spec.transport":             transport(spec) != v1alpha1.TransportStreamableHTTP,
+	} {
+		if asked {
+			fields = append(fields, field)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+func transport(spec v1alpha1.MCPServerSpec) v1alpha1.Transport {
+	if spec.Transport == "" {
+		return v1alpha1.TransportStreamableHTTP
+	}
+	return spec.Transport
+}
+
+func path(spec *v1alpha1.MCPServerSpec) string {
+	if spec.Path == "" {
+		return defaultPath
+	}
+	return spec.Path
+}
+
+// Raw is the JSON of an overlay, nil where it says nothing.
+func Raw(overlay *runtime.RawExtension) []byte {
+	if overlay == nil {
+		return nil
+	}
+	raw := bytes.TrimSpace(overlay.Raw)
+	if len(raw) == 0 || string(raw) == "null" || string(raw) == "{}" {
+		return nil
+	}
+	return raw
+}
