@@ -1,0 +1,66 @@
+package conditions
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+// maxMessage is the longest message of metav1.Condition. Its schema counts
+// characters; counting bytes is never longer.
+const maxMessage = 32768
+
+// unspecified stands where a finding has no reason: the schema wants one.
+const unspecified = "Unspecified"
+
+// Stamp is the condition that states a finding. All of its leaves are stated,
+// also an empty message, which the schema requires.
+//
+// lastTransitionTime is now, to the second and in UTC, or that of the live
+// condition of this type while its status is the same. So live must be the
+// conditions that the object has: with older ones the time flips back.
+//
+// The message is cut to 32768 bytes and made valid UTF-8, because one bad byte
+// from a container's last words would refuse the whole status.
+func Stamp(live []metav1.Condition, conditionType string, f Finding, observedGeneration int64, now time.Time) *metav1ac.ConditionApplyConfiguration {
+	reason := f.Reason
+	if reason == "" {
+		reason = unspecified
+	}
+	status := f.Status
+	if status == "" {
+		status = metav1.ConditionUnknown
+	}
+	return metav1ac.Condition().
+		WithType(conditionType).
+		WithStatus(status).
+		WithReason(reason).
+		WithMessage(message(f.Message)).
+		WithObservedGeneration(observedGeneration).
+		WithLastTransitionTime(since(live, conditionType, status, now))
+}
+
+// since is the moment from which the status holds.
+func since(live []metav1.Condition, conditionType string, status metav1.ConditionStatus, now time.Time) metav1.Time {
+	last := meta.FindStatusCondition(live, conditionType)
+	if last != nil && last.Status == status && !last.LastTransitionTime.IsZero() {
+		now = last.LastTransitionTime.Time
+	}
+	return metav1.NewTime(now.UTC().Truncate(time.Second))
+}
+
+func message(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= maxMessage {
+		return text
+	}
+	cut := maxMessage
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut]
+}
