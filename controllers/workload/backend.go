@@ -1,0 +1,88 @@
+package workload
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+// probeSeconds is short, because the rollout of a backend waits for it.
+const probeSeconds = 2
+
+// Backend is the StatefulSet that runs the user's image. It never states
+// replicas: whoever scales the server owns them. The error is *Refused, with
+// the problems that Content found in the same spec.
+func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, error) {
+	template, problems := backendPod(run)
+	if err := refused(problems); err != nil {
+		return nil, err
+	}
+	id, mark := run.Server, markOf(run)
+	return appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
+		WithLabels(Labels(id.Name, ComponentBackend)).
+		WithAnnotations(mark.annotations()).
+		WithOwnerReferences(owner(id)).
+		WithSpec(appsv1ac.StatefulSetSpec().
+			WithServiceName(HeadlessName(id.Name)).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentBackend))).
+			// Parallel, because a stuck pod 0 would otherwise hold back the
+			// pods that replace it.
+			WithPodManagementPolicy(appsv1.ParallelPodManagement).
+			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
+				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
+			WithRevisionHistoryLimit(oldRevisions).
+			WithTemplate(template.WithAnnotations(mark.annotations()))), nil
+}
+
+// backendPod is the backend's pod template without its mark, merged with the
+// overlay. Where there are problems the overlay is not in it.
+func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	user, err := intent[corev1ac.PodTemplateSpecApplyConfiguration](userPod(run.Backend))
+	if err != nil {
+		return corev1ac.PodTemplateSpec(), []Problem{{"spec", err.Error()}}
+	}
+	user.Spec.Containers[0].
+		WithPorts(containerPort(PortMCP, run.Backend.Port)).
+		WithReadinessProbe(corev1ac.Probe().
+			WithPeriodSeconds(probeSeconds).
+			// The port, not MCP: a server may ask for credentials first.
+			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(PortMCP)))).
+		WithSecurityContext(containerSecurity())
+	user.Spec.
+		// What else runs in the namespace must not reach the environment.
+		WithEnableServiceLinks(false).
+		WithSecurityContext(podSecurity())
+	if run.Backend.ServiceAccountName == "" {
+		user.Spec.WithAutomountServiceAccountToken(false)
+	}
+	user.WithLabels(Labels(run.Server.Name, ComponentBackend))
+	if at := run.Backend.RestartedAt; at != "" {
+		user.WithAnnotations(map[string]string{AnnotationRestartedAt: at})
+	}
+	return backendOverlay(run).merge(user)
+}
+
+// userPod is what the spec says about the pod in core types.
+func userPod(b runconfig.Backend) *corev1.PodTemplateSpec {
+	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{
+			Name:            ServerContainer,
+			Image:           b.Image,
+			Command:         b.Command,
+			Args:            b.Args,
+			Env:             b.Env,
+			EnvFrom:         b.EnvFrom,
+			Resources:       corev1.ResourceRequirements{Limits: b.Resources.Limits, Requests: b.Resources.Requests},
+			VolumeMounts:    b.VolumeMounts,
+			ImagePullPolicy: b.ImagePullPolicy,
+		}},
+		Volumes:            b.Volumes,
+		ImagePullSecrets:   b.ImagePullSecrets,
+		ServiceAccountName: b.ServiceAccountName,
+	}}
+}

@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// intent turns a pod template of core types into an apply configuration, in the
+// form in which the server would store it and without anything empty. The
+// template is not changed.
+func intent[T any](template *corev1.PodTemplateSpec) (*T, error) {
+	fields, err := canonicalFields(template)
+	if err != nil {
+		return nil, err
+	}
+	return fromFields[T](fields)
+}
+
+// canonicalFields are the fields that a template states.
+func canonicalFields(template *corev1.PodTemplateSpec) (map[string]any, error) {
+	template = template.DeepCopy()
+	walk("", reflect.ValueOf(template), normalise)
+	return toFields(template)
+}
+
+// normalise fills in what the server would, where that does not stay beside our
+// intent: inside atomic structs and lists, and in the keys of lists. Elsewhere a
+// default of the server is a field that we do not own, and no drift. See
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go.
+func normalise(at spot) {
+	switch v := at.value.Interface().(type) {
+	case *corev1.ObjectFieldSelector:
+		setDefault(&v.APIVersion, "v1")
+	case *corev1.FileKeySelector:
+		setDefault(&v.Optional, new(bool))
+	case *corev1.ServiceAccountTokenProjection:
+		hour := int64(3600)
+		setDefault(&v.ExpirationSeconds, &hour)
+	case *corev1.PodCertificateProjection:
+		day := int32(86400)
+		setDefault(&v.MaxExpirationSeconds, &day)
+	case corev1.ContainerPort:
+		setDefault(&at.value.Addr().Interface().(*corev1.ContainerPort).Protocol, corev1.ProtocolTCP)
+	case corev1.ResourceList:
+		at.value.Set(reflect.ValueOf(milli(v)))
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// milli rounds quantities up to thousandths, as the server does.
+func milli(list corev1.ResourceList) corev1.ResourceList {
+	rounded := make(corev1.ResourceList, len(list))
+	for name, quantity := range list {
+		quantity = quantity.DeepCopy()
+		quantity.RoundUp(resource.Milli)
+		rounded[name] = quantity
+	}
+	return rounded
+}
+
+// resources is nil where both lists are empty.
+func resources(limits, requests corev1.ResourceList) *corev1ac.ResourceRequirementsApplyConfiguration {
+	out := corev1ac.ResourceRequirements()
+	if len(limits) > 0 {
+		out.WithLimits(milli(limits))
+	}
+	if len(requests) > 0 {
+		out.WithRequests(milli(requests))
+	}
+	return out
+}
+
+// toFields are the fields of any value that writes JSON, without nulls and
+// empty maps and lists. Empty texts stay: in a map or a list they mean
+// something, and the core types leave them out elsewhere.
+func toFields(value any) (map[string]any, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a pod template: %w", err)
+	}
+	fields := map[string]any{}
+	// Integers must stay integers: the merge compares them by type.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &fields); err != nil {
+		return nil, fmt.Errorf("decoding a pod template: %w", err)
+	}
+	prune(fields)
+	return fields, nil
+}
+
+func fromFields[T any](fields map[string]any) (*T, error) {
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a pod template: %w", err)
+	}
+	out := new(T)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, fmt.Errorf("decoding a pod template: %w", err)
+	}
+	return out, nil
+}
+
+// prune removes what is empty, from the inside out, and says whether nothing is
+// left. Items of lists stay: their number means something.
+func prune(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for key, child := range v {
+			if prune(child) {
+				delete(v, key)
+			}
+		}
+		return len(v) == 0
+	case []any:
+		for _, child := range v {
+			prune(child)
+		}
+		return len(v) == 0
+	default:
+		return false
+	}
+}

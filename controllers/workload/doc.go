@@ -1,0 +1,17 @@
+// Package workload builds every object that runs a server, as apply
+// configurations: complete, canonical, and equal for equal input. It is pure:
+// it reads nothing and decides nothing but whether content may be written.
+//
+//   - names.go, labels.go: what the objects are called and how they are found
+//   - content.go: the content of a server, its hash, and what cannot be rendered
+//   - gate.go: who may write, by the mark that content carries
+//   - proxy.go, backend.go: the two pod templates and what runs them
+//   - service.go, configmap.go, rbac.go: the rest
+//   - security.go: how our containers are confined
+//   - overlay*.go, walk.go: the user's podTemplate, refused by name or merged
+//   - canonical.go: core types as intents
+//
+// Canonical means: as the API server would store it. An intent that the server
+// rewrites (a quantity of 1000m, a fieldRef without apiVersion, an empty value)
+// is a write on every pass once a second manager applies to the object.
+package workload

@@ -1,0 +1,111 @@
+package workload
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the goldens instead of comparing them")
+
+// read takes a server from testdata. They are written as a user would, with the
+// uid that the API server would add.
+func read(t *testing.T, name string) *v1alpha1.MCPServer {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &v1alpha1.MCPServer{}
+	if err := yaml.UnmarshalStrict(data, server); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+var options = Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
+
+// claimed is the content of a server under generation 7.
+func claimed(t *testing.T, server *v1alpha1.MCPServer) runconfig.RunConfig {
+	t.Helper()
+	run, problems := Content(server, options)
+	if len(problems) > 0 {
+		t.Fatalf("problems: %v", problems)
+	}
+	hash, err := run.ContentHash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Workload = runconfig.Workload{Generation: 7, Hash: hash}
+	return run
+}
+
+// objects are all intents of a server, by the name of their golden.
+func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
+	t.Helper()
+	run := claimed(t, server)
+	proxy, err := Proxy(server, run, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend, err := Backend(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := RunConfigMap(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{
+		"serviceaccount":   ServiceAccount(server),
+		"role":             Role(server),
+		"rolebinding":      RoleBinding(server),
+		"run-config":       config,
+		"proxy":            proxy,
+		"proxy-service":    ProxyService(server),
+		"backend":          backend,
+		"backend-service":  BackendService(run),
+		"backend-headless": HeadlessService(run),
+	}
+}
+
+func TestBuildersMatchTheirGoldens(t *testing.T) {
+	for _, name := range []string{"minimal", "full"} {
+		for kind, object := range objects(t, read(t, name)) {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				got, err := yaml.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, filepath.Join("testdata", name, kind+".yaml"), got)
+			})
+		}
+	}
+}
+
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got), `go test ./controllers/workload -update` accepts it:\n%s", path, diff)
+	}
+}

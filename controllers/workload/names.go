@@ -1,0 +1,58 @@
+package workload
+
+import (
+	"strconv"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+// The names of containers, ports and volumes of ours.
+const (
+	// ProxyContainer runs the runner's image.
+	ProxyContainer = "proxy"
+	// ServerContainer runs the user's image.
+	ServerContainer = "server"
+	// PortMCP is the port that speaks MCP, in pods and Services.
+	PortMCP = "mcp"
+	// PortProbes is the port of the proxy pod that answers probes.
+	PortProbes = "probes"
+
+	runVolume = "run-config"
+	hashChars = 10
+)
+
+// The names of a server's objects. A server's name has at most 44 characters,
+// so the StatefulSet's has at most 52, which leaves room for the hash that the
+// StatefulSet controller puts behind it in a label, and every Service's has at
+// most 63.
+
+// RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
+func RunnerName(server string) string { return server + "-runner" }
+
+// ProxyName is the proxy's Deployment and Service.
+func ProxyName(server string) string { return server + "-proxy" }
+
+// BackendName is the backend's StatefulSet and the Service that the proxy
+// calls.
+func BackendName(server string) string { return server + "-backend" }
+
+// HeadlessName is the Service that names the backend's pods.
+func HeadlessName(server string) string { return server + "-backend-headless" }
+
+// RunConfigPrefix begins the names of all run configs of a server.
+func RunConfigPrefix(server string) string { return server + "-run-" }
+
+// RunConfigName is the ConfigMap of one workload generation. Number and hash
+// are both in it, so that a pod cannot mount the content of another mark.
+func RunConfigName(server string, mark Mark) string {
+	hash := mark.Hash
+	if len(hash) > hashChars {
+		hash = hash[:hashChars]
+	}
+	return RunConfigPrefix(server) + strconv.FormatInt(mark.Generation, 10) + "-" + hash
+}
+
+// markOf is the mark under which a run config was claimed.
+func markOf(run runconfig.RunConfig) Mark {
+	return Mark{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
+}

@@ -1,0 +1,210 @@
+package workload
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+)
+
+// overlay is a user's podTemplate: a part of a PodTemplateSpec that is merged
+// into ours by the rules of server-side apply. It adds; it never changes what
+// we state. See overlay_check.go for what is refused, and why it has to be
+// refused before the merge.
+type overlay struct {
+	// field of the MCPServer that holds it.
+	field string
+	raw   []byte
+	// instead are the fields of the MCPServer that say what a field of the
+	// pod template says.
+	instead map[string]string
+}
+
+func backendOverlay(run runconfig.RunConfig) overlay {
+	return overlay{
+		field: "spec.podTemplate",
+		raw:   run.Backend.PodTemplate,
+		instead: map[string]string{
+			"image":                        "spec.image",
+			"command":                      "spec.command",
+			"args":                         "spec.args",
+			"env":                          "spec.env",
+			"envFrom":                      "spec.envFrom",
+			"ports":                        "spec.port",
+			"resources":                    "spec.resources",
+			"volumes":                      "spec.volumes",
+			"volumeMounts":                 "spec.volumeMounts",
+			"imagePullPolicy":              "spec.imagePullPolicy",
+			"imagePullSecrets":             "spec.imagePullSecrets",
+			"serviceAccountName":           "spec.serviceAccountName",
+			"automountServiceAccountToken": "spec.serviceAccountName",
+		},
+	}
+}
+
+func proxyOverlay(server *v1alpha1.MCPServer) overlay {
+	o := overlay{
+		field:   "spec.proxy.podTemplate",
+		instead: map[string]string{"resources": "spec.proxy.resources"},
+	}
+	if server.Spec.Proxy != nil {
+		o.raw = runspec.Raw(server.Spec.Proxy.PodTemplate)
+	}
+	return o
+}
+
+// merge lays the overlay over ours. Where there are problems the result is ours
+// alone.
+func (o overlay) merge(ours *corev1ac.PodTemplateSpecApplyConfiguration) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	if len(bytes.TrimSpace(o.raw)) == 0 {
+		return ours, nil
+	}
+	template, problems := o.decode()
+	if template == nil {
+		return ours, problems
+	}
+	walk("", reflect.ValueOf(template), normalise)
+	oursFirst(template, ours)
+	problems = append(problems, o.unsuitable(template)...)
+	problems = append(problems, o.portClashes(ours, template)...)
+	merged, clashes := o.join(ours, template, len(problems) > 0)
+	if problems = append(problems, clashes...); len(problems) > 0 {
+		return ours, problems
+	}
+	return merged, nil
+}
+
+// decode reads the overlay strictly. The template is nil where it cannot be
+// read at all.
+func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
+	template := &corev1.PodTemplateSpec{}
+	strict, err := kjson.UnmarshalStrict(o.raw, template, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return nil, []Problem{{join(o.field, wrong.Field), wrong.Value + " where a pod template has " + wrong.Type.String()}}
+	}
+	if err != nil {
+		return nil, []Problem{{o.field, "cannot be read as a PodTemplateSpec: " + err.Error()}}
+	}
+	var problems []Problem
+	for _, err := range strict {
+		problem := Problem{o.field, err.Error()}
+		var at kjson.FieldError
+		if errors.As(err, &at) {
+			problem.Field = join(o.field, at.FieldPath())
+		}
+		switch text := err.Error(); {
+		case strings.HasPrefix(text, "unknown field"):
+			problem.Message = "a pod template has no such field: correct or remove it"
+		case strings.HasPrefix(text, "duplicate field"):
+			problem.Message = "given twice: remove one"
+		}
+		problems = append(problems, problem)
+	}
+	return template, problems
+}
+
+// join finds what both state, and merges. With broken set there are problems
+// already, and what the merge cannot read is taken to be one of them.
+func (o overlay) join(ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *corev1.PodTemplateSpec, broken bool) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	whole := func(err error) []Problem { return []Problem{{o.field, err.Error()}} }
+	ourFields, err := toFields(ours)
+	if err != nil {
+		return nil, whole(err)
+	}
+	theirFields, err := toFields(theirs)
+	if err != nil {
+		return nil, whole(err)
+	}
+	ourValue, err := toTyped(ourFields)
+	if err != nil {
+		return nil, whole(err)
+	}
+	theirValue, err := toTyped(theirFields)
+	if err != nil && broken {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, whole(err)
+	}
+	if problems := o.clashes(ourValue, theirValue); len(problems) > 0 {
+		return nil, problems
+	}
+	merged, err := mergeTyped(ourValue, theirValue)
+	if err != nil {
+		return nil, whole(err)
+	}
+	return merged, nil
+}
+
+// oursFirst moves additions to our containers before containers of the
+// overlay's own. The merge keeps the order of what both have, and the first
+// container is the one that kubectl logs takes without being told.
+func oursFirst(template *corev1.PodTemplateSpec, ours *corev1ac.PodTemplateSpecApplyConfiguration) {
+	slices.SortStableFunc(template.Spec.Containers, func(a, b corev1.Container) int {
+		return cmp.Compare(position(ours, a.Name), position(ours, b.Name))
+	})
+}
+
+func position(ours *corev1ac.PodTemplateSpecApplyConfiguration, name string) int {
+	for i, container := range ours.Spec.Containers {
+		if *container.Name == name {
+			return i
+		}
+	}
+	return len(ours.Spec.Containers)
+}
+
+// mergeTyped merges twice: the first time gives the order, ours before theirs,
+// so that a variable of the overlay may refer to one of ours; the second gives
+// ours the last word.
+func mergeTyped(ours, theirs *typed.TypedValue) (*corev1ac.PodTemplateSpecApplyConfiguration, error) {
+	ordered, err := ours.Merge(theirs)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := ordered.Merge(ours)
+	if err != nil {
+		return nil, err
+	}
+	root, _ := merged.AsValue().Unstructured().(map[string]any)
+	fields, _ := root["template"].(map[string]any)
+	return fromFields[corev1ac.PodTemplateSpecApplyConfiguration](fields)
+}
+
+// converter reads pod templates by the API server's own schema. It is made
+// once, because reading that schema takes a while.
+var converter = sync.OnceValue(func() managedfields.TypeConverter {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		panic("registering the core types: " + err.Error()) // cannot happen: the scheme is empty
+	}
+	return applyconfigurations.NewTypeConverter(scheme)
+})
+
+// toTyped wraps a pod template in a PodTemplate, the one kind that is nothing
+// else.
+func toTyped(template map[string]any) (*typed.TypedValue, error) {
+	return converter().ObjectToTyped(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "PodTemplate",
+		"template":   template,
+	}})
+}

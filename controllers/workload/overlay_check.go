@@ -1,0 +1,140 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// hostFields open the node to a pod, under these names anywhere in a template.
+var hostFields = map[string]string{
+	"hostNetwork": "pods do not join the node's network: remove it",
+	"hostPID":     "pods do not see the node's processes: remove it",
+	"hostIPC":     "pods do not share the node's memory: remove it",
+	"hostUsers":   "pods do not ask for the node's user namespace: remove it, or write false",
+	"hostPort":    "pods take no port of the node: remove it and call the Service",
+	"hostPath":    "pods mount nothing of the node: use a persistentVolumeClaim, emptyDir, configMap or secret",
+	"hostProcess": "pods do not run as processes of the node: remove it",
+	"privileged":  "containers are not privileged: remove it",
+}
+
+// podFields do not belong in the spec of a template.
+var podFields = map[string]string{
+	"activeDeadlineSeconds": "these pods run until they are replaced: remove it",
+	"ephemeralContainers":   "a template has none: use kubectl debug on a pod",
+	"serviceAccount":        "is an old name of serviceAccountName: remove it",
+}
+
+// unsuitable is what an overlay may not say, whatever we state.
+func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
+	problems := unrenderable(o.field, template)
+	problems = append(problems, o.metadata(template.ObjectMeta)...)
+	fields, err := toFields(template.Spec)
+	if err != nil {
+		return append(problems, Problem{o.field, err.Error()})
+	}
+	at := o.field + ".spec."
+	for name, message := range podFields {
+		if _, stated := fields[name]; stated {
+			problems = append(problems, Problem{at + name, message})
+		}
+	}
+	if policy := template.Spec.RestartPolicy; policy != "" && policy != corev1.RestartPolicyAlways {
+		problems = append(problems, Problem{at + "restartPolicy", "these pods are always restarted: remove it"})
+	}
+	// Also where we state none: with it alone the pod would get no token.
+	if instead := o.instead["serviceAccountName"]; instead != "" && template.Spec.ServiceAccountName != "" {
+		problems = append(problems, Problem{at + "serviceAccountName", "remove it here and set " + instead})
+	}
+	return problems
+}
+
+// metadata lets in labels and annotations of others.
+func (o overlay) metadata(meta metav1.ObjectMeta) []Problem {
+	fields, err := toFields(meta)
+	if err != nil {
+		return []Problem{{o.field + ".metadata", err.Error()}}
+	}
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name != "labels" && name != "annotations" {
+			problems = append(problems, Problem{
+				o.field + ".metadata." + name,
+				"a pod template of a server has only labels and annotations: remove it",
+			})
+		}
+	}
+	problems = append(problems, reservedKeys(o.field+".metadata.labels", meta.Labels)...)
+	return append(problems, reservedKeys(o.field+".metadata.annotations", meta.Annotations)...)
+}
+
+// reservedKeys are the entries under prefixes that only Freehold writes.
+func reservedKeys(field string, entries map[string]string) []Problem {
+	var problems []Problem
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if reserved(key) {
+			problems = append(problems, Problem{
+				fmt.Sprintf("%s[%q]", field, key),
+				"only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix",
+			})
+		}
+	}
+	return problems
+}
+
+// unrenderable finds, anywhere below a value of core types, what opens the node,
+// items without their key, and empty values that would be lost: an intent
+// cannot carry an empty object (the server answers 422 to later applies), yet
+// some of them say something.
+func unrenderable(field string, value any) []Problem {
+	var problems []Problem
+	walk(field, reflect.ValueOf(value), func(at spot) {
+		if message, ok := hostFields[at.name]; ok && opensHost(at.value) {
+			problems = append(problems, Problem{at.path, message})
+		}
+		if at.missing != "" {
+			problems = append(problems, Problem{at.path + "." + at.missing, "missing: every item of this list has one"})
+			return
+		}
+		if message, ok := lost(at); ok {
+			problems = append(problems, Problem{at.path, message})
+		}
+	})
+	return problems
+}
+
+// opensHost is so for everything but false: hostUsers false closes.
+func opensHost(value reflect.Value) bool {
+	value = reflect.Indirect(value)
+	return value.IsValid() && (value.Kind() == reflect.Struct || !value.IsZero())
+}
+
+var (
+	volumeSource  = reflect.TypeFor[corev1.VolumeSource]()
+	envVarSource  = reflect.TypeFor[*corev1.EnvVarSource]()
+	labelSelector = reflect.TypeFor[*metav1.LabelSelector]()
+)
+
+// lost says whether a value is empty and says something by being there.
+func lost(at spot) (string, bool) {
+	isItem := at.in == nil
+	var message string
+	switch {
+	case isItem && at.value.Kind() == reflect.Struct:
+		message = "an empty item cannot be applied: remove it"
+	case at.value.Type() == labelSelector:
+		message = "an empty selector cannot be applied: write a label that everything it should match has"
+	case at.value.Type() == envVarSource:
+		message = "names no source: write one, or value"
+	case at.in == volumeSource && at.name != "emptyDir":
+		message = "an empty volume source cannot be applied: write what it holds"
+	default:
+		return "", false // an empty emptyDir is what a volume without source is
+	}
+	fields, err := toFields(at.value.Interface())
+	return message, err == nil && len(fields) == 0
+}

@@ -1,0 +1,169 @@
+package workload
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+const (
+	// drainSeconds covers the 30 seconds in which the runner ends its calls,
+	// and what kubelet needs around them.
+	drainSeconds = 40
+	// oldRevisions are enough to look back one step; the way back is the spec
+	// of the MCPServer.
+	oldRevisions = 2
+	// startSeconds is how long the proxy may take to answer its first probe.
+	startSeconds = 60
+)
+
+// Proxy is the Deployment in front of a server, with the replicas of
+// ProxyReplicas. The error is *Refused, with the problems that Content found in
+// the overlay.
+func Proxy(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	template, problems := proxyPod(server, run, opts)
+	if err := refused(problems); err != nil {
+		return nil, err
+	}
+	id, mark := run.Server, markOf(run)
+	return appsv1ac.Deployment(ProxyName(id.Name), id.Namespace).
+		WithLabels(Labels(id.Name, ComponentProxy)).
+		WithAnnotations(mark.annotations()).
+		WithOwnerReferences(owner(id)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(ProxyReplicas(server)).
+			WithRevisionHistoryLimit(oldRevisions).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentProxy))).
+			// One more, none less: a single proxy is replaced without a gap.
+			WithStrategy(appsv1ac.DeploymentStrategy().
+				WithType(appsv1.RollingUpdateDeploymentStrategyType).
+				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+					WithMaxSurge(intstr.FromInt32(1)).
+					WithMaxUnavailable(intstr.FromInt32(0)))).
+			WithTemplate(template.WithAnnotations(mark.annotations()))), nil
+}
+
+// ProxyReplicas is spec.proxy.replicas, 1 where it is unset, and 0 for a server
+// that is suspended or being deleted.
+func ProxyReplicas(server *v1alpha1.MCPServer) int32 {
+	if server.Spec.Suspend || server.DeletionTimestamp != nil {
+		return 0
+	}
+	if server.Spec.Proxy == nil || server.Spec.Proxy.Replicas == nil {
+		return 1
+	}
+	return *server.Spec.Proxy.Replicas
+}
+
+// ScaledProxy states what the manager owns of the live Deployment, with other
+// replicas. It is for a server whose spec cannot be rendered and yet has to be
+// stopped. The live object must be unmodified, with its managedFields; where
+// the manager owns no pod template in it, that is an error, because applying
+// the little that is left would take the rest away.
+func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	proxy, err := appsv1ac.ExtractDeploymentFrom(live, manager, "")
+	if err != nil {
+		return nil, fmt.Errorf("extracting what %s owns of Deployment %s: %w", manager, live.Name, err)
+	}
+	if proxy.Spec == nil || proxy.Spec.Template == nil {
+		return nil, fmt.Errorf("extracting what %s owns of Deployment %s: no pod template", manager, live.Name)
+	}
+	proxy.Spec.WithReplicas(replicas)
+	return proxy, nil
+}
+
+// proxyPod is the proxy's pod template without its mark, merged with the
+// overlay. Where there are problems the overlay is not in it.
+func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	id := run.Server
+	template := corev1ac.PodTemplateSpec().
+		WithLabels(Labels(id.Name, ComponentProxy)).
+		WithSpec(corev1ac.PodSpec().
+			WithServiceAccountName(RunnerName(id.Name)).
+			WithAutomountServiceAccountToken(true).
+			// What else runs in the namespace must not reach the environment.
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(drainSeconds).
+			WithSecurityContext(podSecurity()).
+			WithContainers(proxyContainer(server, run, opts)).
+			WithVolumes(corev1ac.Volume().
+				WithName(runVolume).
+				WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, markOf(run))))))
+	return proxyOverlay(server).merge(template)
+}
+
+func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) *corev1ac.ContainerApplyConfiguration {
+	container := corev1ac.Container().
+		WithName(ProxyContainer).
+		WithImage(opts.RunnerImage).
+		WithEnv(
+			fromAnnotation(runconfig.EnvGeneration, AnnotationGeneration),
+			fromAnnotation(runconfig.EnvHash, AnnotationHash),
+			fromField("POD_NAME", "metadata.name"),
+			fromField("POD_NAMESPACE", "metadata.namespace")).
+		WithPorts(
+			containerPort(PortMCP, run.Proxy.Port),
+			containerPort(PortProbes, runconfig.ProbePort)).
+		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(startSeconds)).
+		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
+		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
+		WithResources(proxyResources(server)).
+		WithSecurityContext(runnerSecurity()).
+		WithVolumeMounts(corev1ac.VolumeMount().
+			WithName(runVolume).
+			WithMountPath(runconfig.MountPath).
+			WithReadOnly(true))
+	if opts.RunnerPullPolicy != "" {
+		container.WithImagePullPolicy(opts.RunnerPullPolicy)
+	}
+	return container
+}
+
+// proxyResources are those of the spec, as a whole, or small requests. There is
+// no limit by default: a proxy that is throttled slows every call.
+func proxyResources(server *v1alpha1.MCPServer) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if p := server.Spec.Proxy; p != nil && p.Resources != nil {
+		if limits, requests := p.Resources.Limits, p.Resources.Requests; len(limits)+len(requests) > 0 {
+			return resources(limits, requests)
+		}
+	}
+	return resources(nil, corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("10m"),
+		corev1.ResourceMemory: resource.MustParse("32Mi"),
+	})
+}
+
+func fromAnnotation(name, annotation string) *corev1ac.EnvVarApplyConfiguration {
+	return fromField(name, "metadata.annotations['"+annotation+"']")
+}
+
+// fromField states apiVersion, because fieldRef is atomic: without it every
+// apply would take away the server's default.
+func fromField(name, path string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().
+		WithName(name).
+		WithValueFrom(corev1ac.EnvVarSource().
+			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
+}
+
+// containerPort states the protocol because it is half of the port's key.
+func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().
+		WithName(name).
+		WithContainerPort(port).
+		WithProtocol(corev1.ProtocolTCP)
+}
+
+func probe(path string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(PortProbes)))
+}

@@ -1,0 +1,97 @@
+package workload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+)
+
+// appProtocol tells meshes and gateways what the port speaks
+// (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol).
+const appProtocol = "http"
+
+// ProxyService is where clients call. Its type is stated also where the spec
+// leaves it out: whether a server can be reached from outside the cluster is
+// for its spec to say. Labels and annotations of the spec under the prefixes of
+// Freehold are left out; Content reports them.
+func ProxyService(server *v1alpha1.MCPServer) *corev1ac.ServiceApplyConfiguration {
+	run := runspec.For(server)
+	id := run.Server
+	service := corev1ac.Service(ProxyName(id.Name), id.Namespace)
+	serviceType := corev1.ServiceTypeClusterIP
+	if user := proxyService(server); user != nil {
+		service.WithLabels(unreserved(user.Labels)).WithAnnotations(unreserved(user.Annotations))
+		if user.Type != "" {
+			serviceType = user.Type
+		}
+	}
+	return service.
+		WithLabels(Labels(id.Name, ComponentProxy)).
+		WithOwnerReferences(owner(id)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(serviceType).
+			WithSelector(Selector(id.Name, ComponentProxy)).
+			WithPorts(mcpPort(run.Proxy.Port)))
+}
+
+// BackendService is where the proxy calls. It carries the mark, because its
+// port is content: an older runner must not set it back.
+func BackendService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
+	return backendService(run, BackendName(run.Server.Name)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(Selector(run.Server.Name, ComponentBackend)).
+			WithPorts(mcpPort(run.Backend.Port)))
+}
+
+// HeadlessService names each backend pod, for the StatefulSet's serviceName. It
+// does not publish addresses that are not ready: servers need not find each
+// other to become ready, and a name that resolves should answer.
+func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
+	return backendService(run, HeadlessName(run.Server.Name)).
+		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithClusterIP(corev1.ClusterIPNone).
+			WithSelector(Selector(run.Server.Name, ComponentBackend)).
+			WithPorts(mcpPort(run.Backend.Port)))
+}
+
+func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(name, run.Server.Namespace).
+		WithLabels(Labels(run.Server.Name, ComponentBackend)).
+		WithAnnotations(markOf(run).annotations()).
+		WithOwnerReferences(owner(run.Server))
+}
+
+// mcpPort states the protocol because it is half of the key of a Service's
+// port.
+func mcpPort(port int32) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().
+		WithName(PortMCP).
+		WithPort(port).
+		WithProtocol(corev1.ProtocolTCP).
+		WithTargetPort(intstr.FromString(PortMCP)).
+		WithAppProtocol(appProtocol)
+}
+
+func proxyService(server *v1alpha1.MCPServer) *v1alpha1.ProxyService {
+	if server.Spec.Proxy == nil {
+		return nil
+	}
+	return server.Spec.Proxy.Service
+}
+
+// unreserved are the entries that are the user's to set.
+func unreserved(entries map[string]string) map[string]string {
+	theirs := map[string]string{}
+	for key, value := range entries {
+		if !reserved(key) {
+			theirs[key] = value
+		}
+	}
+	return theirs
+}

@@ -1,0 +1,126 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// spot is a field that is set, or an item of a list, in a core type.
+type spot struct {
+	// path is how a person would name it.
+	path string
+	// name of the field in JSON; empty for an item.
+	name string
+	// in is the struct type that declares the field; nil for an item.
+	in reflect.Type
+	// value is addressable where the root was a pointer.
+	value reflect.Value
+	// missing is the key that an item of a keyed list lacks.
+	missing string
+}
+
+// mergeKeys are lists that are keyed by more than the patchMergeKey of their Go
+// type says.
+var mergeKeys = map[string][]string{
+	"containerPort": {"containerPort", "protocol"},
+	"topologyKey":   {"topologyKey", "whenUnsatisfiable"},
+}
+
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
+// walk visits the fields that are set and the items of lists below v, in their
+// order. It does not look into maps, which hold only texts and quantities here,
+// nor into types that write their own JSON.
+func walk(path string, v reflect.Value, visit func(spot)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			walk(path, v.Elem(), visit)
+		}
+	case reflect.Struct:
+		if reflect.PointerTo(v.Type()).Implements(marshaler) {
+			return
+		}
+		for i := range v.NumField() {
+			walkField(path, v, i, visit)
+		}
+	default:
+	}
+}
+
+func walkField(path string, parent reflect.Value, i int, visit func(spot)) {
+	field, value := parent.Type().Field(i), parent.Field(i)
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	if !field.IsExported() || name == "-" || value.IsZero() {
+		return
+	}
+	if name == "" { // inlined
+		walk(path, value, visit)
+		return
+	}
+	path = join(path, name)
+	visit(spot{path: path, name: name, in: parent.Type(), value: value})
+	if value.Kind() != reflect.Slice {
+		walk(path, value, visit)
+		return
+	}
+	if value.Type().Elem().Kind() != reflect.Struct {
+		return
+	}
+	key := field.Tag.Get("patchMergeKey")
+	for i := range value.Len() {
+		item := spot{value: value.Index(i)}
+		item.path, item.missing = itemPath(path, i, key, item.value)
+		visit(item)
+		walk(item.path, item.value, visit)
+	}
+}
+
+// itemPath names an item by its key, or by its name, or by its position.
+func itemPath(path string, i int, key string, item reflect.Value) (named, missing string) {
+	names := mergeKeys[key]
+	switch {
+	case names != nil:
+	case key != "":
+		names = []string{key}
+	default:
+		names = []string{"name"}
+	}
+	texts := make([]string, len(names))
+	for n, name := range names {
+		value, ok := byName(item, name)
+		if !ok || value.IsZero() {
+			if key != "" && name != "protocol" { // which the server defaults
+				missing = name
+			}
+			return fmt.Sprintf("%s[%d]", path, i), missing
+		}
+		texts[n] = fmt.Sprintf("%s=%v", name, value.Interface())
+	}
+	return path + "[" + strings.Join(texts, ",") + "]", ""
+}
+
+func byName(item reflect.Value, name string) (reflect.Value, bool) {
+	for i := range item.NumField() {
+		field := item.Type().Field(i)
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if tag == name {
+			return item.Field(i), true
+		}
+		if tag == "" && field.Type.Kind() == reflect.Struct {
+			if value, ok := byName(item.Field(i), name); ok {
+				return value, true
+			}
+		}
+	}
+	return reflect.Value{}, false
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
