@@ -1,0 +1,13 @@
+// Package kit is the stage on which Freehold is tested: a real kube-apiserver
+// and etcd, beside them the real kube-controller-manager, and a kubelet and
+// scheduler in Go that pretend to run pods. Only pods are faked; admission,
+// field ownership, garbage collection, ReplicaSets, StatefulSets and namespace
+// deletion are those of Kubernetes.
+//
+// plane.go and manager.go start and stop the processes; kubelet.go, fate.go
+// and missing.go are the pods; requests.go counts what a client sends;
+// stage.go is one test's namespace and what can be done in it, await.go waits
+// by watch, film.go records every state of one object, owners.go and
+// versions.go judge ownership and quiet, and describe.go says what a stranger
+// needs to see when a test fails.
+package kit

@@ -1,0 +1,189 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// kubernetesVersion is the version whose binaries `make controlplane` builds
+// unless told otherwise.
+const kubernetesVersion = "v1.36.3"
+
+// processTimeout bounds the start and the stop of each process. It is generous
+// because a busy two-core machine starts a kube-apiserver in half a minute.
+const processTimeout = 2 * time.Minute
+
+// Plane is a running control plane.
+type Plane struct {
+	// Config is the administrator's, without client-side rate limits.
+	Config *rest.Config
+	// Client is the administrator's and reads from the API server, not from a
+	// cache.
+	Client client.WithWatch
+	// Scheme knows the built-in kinds and Freehold's.
+	Scheme *runtime.Scheme
+	// Kubelet decides how pods fare.
+	Kubelet *Kubelet
+
+	environment *envtest.Environment
+	manager     *controllerManager
+}
+
+// Scheme returns a scheme with the built-in kinds and Freehold's.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// Start starts the control plane and waits until pods can be created in its
+// default namespace. Whoever starts it calls Stop, also after an error.
+//
+// The binaries are taken from the directory in KUBEBUILDER_ASSETS, or from
+// bin/k8s/<version> of the repository; the error says how to build them.
+func Start(ctx context.Context) (*Plane, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	assets, err := assets(root)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plane{Scheme: Scheme()}
+	p.environment = &envtest.Environment{
+		BinaryAssetsDirectory:    assets,
+		CRDDirectoryPaths:        []string{filepath.Join(root, "config", "crd")},
+		ErrorIfCRDPathMissing:    true,
+		Scheme:                   p.Scheme,
+		ControlPlaneStartTimeout: processTimeout,
+		ControlPlaneStopTimeout:  processTimeout,
+	}
+	flags := p.environment.ControlPlane.GetAPIServer().Configure()
+	// Wider than envtest's /24, which 250 Services exhaust.
+	flags.Set("service-cluster-ip-range", "10.96.0.0/16")
+	// As in a real cluster: a pod needs its ServiceAccount, and whoever blocks
+	// an owner's deletion needs the right to.
+	flags.Disable("disable-admission-plugins")
+	flags.Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	flags.Set("enable-priority-and-fairness", "false")
+	if p.Config, err = p.environment.Start(); err != nil {
+		return p, fmt.Errorf("starting kube-apiserver and etcd from %s: %w", assets, err)
+	}
+	p.Config.QPS = -1
+	if p.Client, err = client.NewWithWatch(p.Config, client.Options{Scheme: p.Scheme}); err != nil {
+		return p, fmt.Errorf("building a client: %w", err)
+	}
+	if err := p.startControllers(ctx, assets); err != nil {
+		return p, err
+	}
+	return p, nil
+}
+
+func (p *Plane) startControllers(ctx context.Context, assets string) error {
+	certs := p.environment.ControlPlane.GetAPIServer().CertDir
+	var err error
+	if p.manager, err = startControllerManager(assets, certs, p.environment.KubeConfig, p.Config.CAData); err != nil {
+		return err
+	}
+	if p.Kubelet, err = startKubelet(ctx, p.Config); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, processTimeout)
+	defer cancel()
+	if err := p.awaitServiceAccount(ctx, "default"); err != nil {
+		return fmt.Errorf("waiting for kube-controller-manager to create the default ServiceAccount: %w\n%s", err, p.manager.output())
+	}
+	return nil
+}
+
+// Stop ends every process that Start started.
+func (p *Plane) Stop() error {
+	if p == nil {
+		return nil
+	}
+	var errs []error
+	if p.Kubelet != nil {
+		p.Kubelet.stop()
+	}
+	if p.manager != nil {
+		errs = append(errs, p.manager.stop())
+	}
+	if p.environment != nil {
+		errs = append(errs, p.environment.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// As returns the administrator's configuration impersonating a user, so that
+// the API server applies that user's rights.
+func (p *Plane) As(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(p.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return config
+}
+
+// AsServiceAccount is As for a ServiceAccount.
+func (p *Plane) AsServiceAccount(namespace, name string) *rest.Config {
+	return p.As("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+}
+
+// Admin gives a user every right, for tests that are not about rights.
+func (p *Plane) Admin(ctx context.Context, user string) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "kit-admin-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}
+	if err := p.Client.Create(ctx, binding); err != nil {
+		return fmt.Errorf("binding %s to cluster-admin: %w", user, err)
+	}
+	return nil
+}
+
+// Root returns the root of the repository, found by walking up to go.mod.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("finding the repository: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
+
+func assets(root string) (string, error) {
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	if dir == "" {
+		dir = filepath.Join(root, "bin", "k8s", kubernetesVersion)
+	}
+	for _, name := range []string{"kube-apiserver", "etcd", "kube-controller-manager"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return "", fmt.Errorf("%s is not in %s: run make controlplane, or set KUBEBUILDER_ASSETS", name, dir)
+		}
+	}
+	return dir, nil
+}

@@ -1,0 +1,226 @@
+package kit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+)
+
+// Patience is how long a wait lasts before the test fails. Everything waited
+// for happens within a second on an idle machine.
+var Patience = 60 * time.Second
+
+// Stage is one test's namespace, and what can be done in it. Its methods fail
+// the test instead of returning errors, except those whose name ends in Err.
+type Stage struct {
+	testing.TB
+	*Plane
+	Ctx       context.Context
+	Namespace string
+}
+
+var stages atomic.Int64
+
+// NewStage makes a namespace in which only pods are admitted that meet the
+// "restricted" Pod Security Standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
+// The namespace goes when the plane stops.
+func NewStage(t testing.TB, p *Plane) *Stage {
+	t.Helper()
+	s := &Stage{TB: t, Plane: p, Ctx: t.Context()}
+	s.Namespace = s.NewNamespace()
+	return s
+}
+
+// NewNamespace makes another namespace like the stage's own.
+func (s *Stage) NewNamespace() string {
+	s.Helper()
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte(s.Name())) // a hash.Hash never returns an error
+	name := fmt.Sprintf("t%03d-%08x", stages.Add(1), digest.Sum32())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		"pod-security.kubernetes.io/enforce": "restricted",
+	}, Annotations: map[string]string{"freehold.dev/test": s.Name()}}}
+	s.Must(s.Client.Create(s.Ctx, namespace), "creating namespace "+name)
+	ctx, cancel := context.WithTimeout(s.Ctx, Patience)
+	defer cancel()
+	s.Must(s.awaitServiceAccount(ctx, name), "waiting for the default ServiceAccount of "+name)
+	return name
+}
+
+// On returns the same stage in another namespace.
+func (s *Stage) On(namespace string) *Stage {
+	other := *s
+	other.Namespace = namespace
+	return &other
+}
+
+// Must fails the test if err is an error; doing says what was being done.
+func (s *Stage) Must(err error, doing string) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// Intent reads an object from YAML and puts it into the stage's namespace.
+func (s *Stage) Intent(text string) *unstructured.Unstructured {
+	s.Helper()
+	object := &unstructured.Unstructured{}
+	s.Must(yaml.Unmarshal([]byte(text), &object.Object), "reading YAML:\n"+text)
+	if object.GetNamespace() == "" {
+		object.SetNamespace(s.Namespace)
+	}
+	return object
+}
+
+// Apply applies YAML under a field manager, unforced, as another party would.
+func (s *Stage) Apply(manager, text string) *unstructured.Unstructured {
+	s.Helper()
+	object, err := s.ApplyErr(manager, text)
+	s.Must(err, "applying as "+manager+":\n"+text)
+	return object
+}
+
+// Force is Apply that takes fields from their owners.
+func (s *Stage) Force(manager, text string) *unstructured.Unstructured {
+	s.Helper()
+	object, err := s.ApplyErr(manager, text, client.ForceOwnership)
+	s.Must(err, "applying by force as "+manager+":\n"+text)
+	return object
+}
+
+// ApplyErr is Apply that returns the API server's error.
+func (s *Stage) ApplyErr(manager, text string, opts ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	s.Helper()
+	object := s.Intent(text)
+	err := s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(object),
+		append(opts, client.FieldOwner(manager))...)
+	return object, err
+}
+
+// ApplyStatus is Apply on the status subresource.
+func (s *Stage) ApplyStatus(manager, text string) *unstructured.Unstructured {
+	s.Helper()
+	object, err := s.ApplyStatusErr(manager, text)
+	s.Must(err, "applying status as "+manager+":\n"+text)
+	return object
+}
+
+// ApplyStatusErr is ApplyStatus that returns the API server's error.
+func (s *Stage) ApplyStatusErr(manager, text string) (*unstructured.Unstructured, error) {
+	s.Helper()
+	object := s.Intent(text)
+	err := s.Client.Status().Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager))
+	return object, err
+}
+
+// Patch merges JSON into an object, as kubectl patch does. The object is
+// replaced by what the API server answers.
+func (s *Stage) Patch(object client.Object, manager, merge string) {
+	s.Helper()
+	s.Must(s.Client.Patch(s.Ctx, object, rawMerge(merge), client.FieldOwner(manager)), "patching "+s.Title(object)+" with "+merge)
+}
+
+// Scale writes the scale subresource as an autoscaler does.
+func (s *Stage) Scale(object client.Object, manager string, replicas int32) {
+	s.Helper()
+	scale := map[string]any{"spec": map[string]any{"replicas": replicas}}
+	body, err := json.Marshal(scale)
+	s.Must(err, "writing a scale")
+	s.Must(s.Client.SubResource("scale").Patch(s.Ctx, object.DeepCopyObject().(client.Object),
+		rawMerge(string(body)), client.FieldOwner(manager)), "scaling "+s.Title(object))
+}
+
+func rawMerge(merge string) client.Patch {
+	return client.RawPatch("application/merge-patch+json", []byte(merge))
+}
+
+// Read fills object, whose name is set, from the API server.
+func (s *Stage) Read(object client.Object) {
+	s.Helper()
+	s.place(object)
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object), "reading "+s.Title(object))
+}
+
+// Exists reports whether the object is there, and fills it.
+func (s *Stage) Exists(object client.Object) bool {
+	s.Helper()
+	s.place(object)
+	err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	s.Must(err, "reading "+s.Title(object))
+	return true
+}
+
+// Delete deletes an object and does not wait for its end.
+func (s *Stage) Delete(object client.Object, opts ...client.DeleteOption) {
+	s.Helper()
+	s.place(object)
+	s.Must(client.IgnoreNotFound(s.Client.Delete(s.Ctx, object, opts...)), "deleting "+s.Title(object))
+}
+
+func (s *Stage) place(object client.Object) {
+	if object.GetNamespace() == "" {
+		object.SetNamespace(s.Namespace)
+	}
+}
+
+// Title is Kind namespace/name.
+func (s *Stage) Title(object client.Object) string {
+	gvk, err := apiutil.GVKForObject(object, s.Scheme)
+	if err != nil {
+		return fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName())
+	}
+	return fmt.Sprintf("%s %s/%s", gvk.Kind, object.GetNamespace(), object.GetName())
+}
+
+// Unstructured reads an object as the API server has it, managedFields
+// included.
+func (s *Stage) Unstructured(object client.Object) *unstructured.Unstructured {
+	s.Helper()
+	s.place(object)
+	gvk, err := apiutil.GVKForObject(object, s.Scheme)
+	s.Must(err, "finding the kind of an object")
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(gvk)
+	live.SetName(object.GetName())
+	live.SetNamespace(object.GetNamespace())
+	s.Read(live)
+	return live
+}
+
+// convert puts an unstructured object into a typed one, which is emptied.
+func convert(from *unstructured.Unstructured, to client.Object) error {
+	if u, ok := to.(*unstructured.Unstructured); ok {
+		u.Object = from.DeepCopy().Object
+		return nil
+	}
+	empty(to)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, to); err != nil {
+		return fmt.Errorf("decoding %s: %w", from.GetKind(), err)
+	}
+	return nil
+}
+
+var ago = regexp.MustCompile(`\s+`)
+
+// OneLine folds white space, for messages.
+func OneLine(text string) string { return strings.TrimSpace(ago.ReplaceAllString(text, " ")) }
