@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -142,6 +144,19 @@ func (p *Plane) As(user string, groups ...string) *rest.Config {
 // AsServiceAccount is As for a ServiceAccount.
 func (p *Plane) AsServiceAccount(namespace, name string) *rest.Config {
 	return p.As("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+}
+
+// HTTP returns the administrator's client for requests that are written by
+// hand.
+func (p *Plane) HTTP() (*rest.RESTClient, error) {
+	config := rest.CopyConfig(p.Config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(p.Scheme).WithoutConversion()
+	http, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("building an HTTP client: %w", err)
+	}
+	return http, nil
 }
 
 // Admin gives a user every right, for tests that are not about rights.

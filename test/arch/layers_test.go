@@ -1,0 +1,237 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// below is what every controller may import.
+var below = []string{
+	"apis/...", "applyconfig/...", "controllers/apply", "controllers/conditions",
+	"controllers/refs", "controllers/runspec", "controllers/workload",
+}
+
+// layers is the picture of docs/architecture.md: which packages of ours a
+// package may import. The longest name that fits a package counts; a name
+// that ends in /... fits everything below it too. A package may always import
+// what lies below itself.
+var layers = map[string][]string{
+	"apis/v1alpha1":  {},
+	"apis/ownership": {},
+	"apis/runconfig": {"apis/v1alpha1"},
+
+	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
+
+	"controllers/conditions": {"apis/...", "applyconfig/..."},
+	"controllers/runspec":    {"apis/...", "applyconfig/..."},
+	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec"},
+	"controllers/apply":      {"apis/v1alpha1", "apis/ownership", "applyconfig/..."},
+	"controllers/refs":       {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec", "controllers/workload"},
+
+	"controllers/backend":          below,
+	"controllers/mcpserver":        below,
+	"controllers/mcpremoteproxy":   below,
+	"controllers/virtualmcpserver": below,
+	"controllers/mcpgroup":         below,
+	"controllers/mcpconfig":        below,
+	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
+
+	"cmd/operator/...":         {"apis/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/workload"},
+	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/runner/..."}, below...),
+	"cmd/kubectl-freehold/...": {"apis/...", "cmd/kubectl-freehold/..."},
+
+	"config/...": {"apis/..."},
+	"hack/...":   {"apis/...", "applyconfig/...", "bin/...", "hack/..."},
+	"test/...":   {"..."},
+}
+
+// pure packages decide and never do.
+var pure = []string{
+	"apis/ownership", "apis/runconfig", "controllers/conditions", "controllers/runspec", "controllers/workload",
+}
+
+// outside is what apis may import beside the standard library: whoever
+// imports our API gets these modules, and no client.
+var outside = []string{
+	"k8s.io/api/...", "k8s.io/apimachinery/...", "sigs.k8s.io/structured-merge-diff/v6/...", "sigs.k8s.io/json", "sigs.k8s.io/yaml",
+}
+
+// impure is what reaches outside a process, or remembers.
+var impure = []string{
+	"context", "math/rand", "math/rand/v2", "net", "net/http", "os", "os/exec", "log", "log/slog",
+	"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "k8s.io/klog/v2",
+}
+
+// builders is the one part of client-go that is data.
+const builders = "k8s.io/client-go/applyconfigurations/..."
+
+func fits(name, pattern string) bool {
+	prefix, tree := strings.CutSuffix(pattern, "...")
+	if !tree {
+		return name == pattern
+	}
+	return strings.HasPrefix(name+"/", prefix)
+}
+
+func fitsAny(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return fits(name, p) })
+}
+
+// layerOf finds a package's place in the picture.
+func layerOf(dir string) (string, bool) {
+	best, found := "", false
+	for name := range layers {
+		if fits(dir, name) && len(name) >= len(best) {
+			best, found = name, true
+		}
+	}
+	return best, found
+}
+
+// direction judges the imports of our own packages by the picture.
+func direction(dir string, imports map[string]string) []string {
+	layer, placed := layerOf(dir)
+	if !placed {
+		return []string{fmt.Sprintf("%s has no place in the picture of docs/architecture.md: "+
+			"add it to layers in test/arch/layers_test.go, or move its code to a package that has one", dir)}
+	}
+	var findings []string
+	for _, imported := range slices.Sorted(maps.Keys(imports)) {
+		ours, isOurs := strings.CutPrefix(imported, module+"/")
+		if !isOurs || fitsAny(ours, layers[layer]) || fits(ours, dir+"/...") {
+			continue
+		}
+		findings = append(findings, fmt.Sprintf("%s: %s may not import %s: nothing points up or sideways; "+
+			"it may import %s. Move what both need into one of those", imports[imported], dir, ours, list(layers[layer])))
+	}
+	return findings
+}
+
+// strict judges the imports of apis: what others depend on carries no client.
+func strict(dir string, imports map[string]string) []string {
+	if !fits(dir, "apis/...") {
+		return nil
+	}
+	var findings []string
+	for _, imported := range slices.Sorted(maps.Keys(imports)) {
+		first, _, _ := strings.Cut(imported, "/")
+		standard := !strings.Contains(first, ".")
+		if standard || strings.HasPrefix(imported, module+"/") || fitsAny(imported, outside) {
+			continue
+		}
+		findings = append(findings, fmt.Sprintf("%s: %s may not import %s: apis is what others depend on, "+
+			"and brings them %s only. Move the function that needs it to controllers", imports[imported], dir, imported, list(outside)))
+	}
+	return findings
+}
+
+// purity judges the imports of a pure package, and its use of the clock.
+func purity(s source) []string {
+	if !slices.Contains(pure, s.dir()) {
+		return nil
+	}
+	var findings []string
+	imports := s.imports()
+	for _, imported := range slices.Sorted(maps.Keys(imports)) {
+		if fitsAny(imported, impure) && !fits(imported, builders) {
+			findings = append(findings, fmt.Sprintf("%s: %s is pure and may not import %s: take what was read as an argument, "+
+				"and leave reading to the controller's observe.go", imports[imported], s.dir(), imported))
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.SelectorExpr)
+		if pkg, isName := selected(call, ok); isName && pkg == "time" && slices.Contains([]string{"Now", "Since", "Until"}, call.Sel.Name) {
+			findings = append(findings, fmt.Sprintf("%s: %s is pure and may not read the clock: take the time as an argument", s.at(call.Pos()), s.dir()))
+		}
+		return true
+	})
+	return findings
+}
+
+// selected is the name before the dot of x.y.
+func selected(expr *ast.SelectorExpr, ok bool) (string, bool) {
+	if !ok {
+		return "", false
+	}
+	name, ok := expr.X.(*ast.Ident)
+	if !ok {
+		return "", false
+	}
+	return name.Name, true
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none of ours"
+	}
+	return strings.Join(names, ", ")
+}
+
+func TestImportsFollowThePicture(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.isTest() {
+			report(t, direction(s.dir(), s.imports()))
+		}
+	}
+}
+
+func TestApisBringNoClient(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.isTest() {
+			report(t, strict(s.dir(), s.imports()))
+		}
+	}
+}
+
+func TestPurePackagesDecideOnly(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.isTest() {
+			report(t, purity(s))
+		}
+	}
+}
+
+func TestDirectionSeesWrongImports(t *testing.T) {
+	for name, tc := range map[string]struct{ dir, imported, finding string }{
+		"up":                      {"controllers/workload", "controllers/mcpserver", "may not import controllers/mcpserver"},
+		"sideways":                {"controllers/mcpserver", "controllers/backend", "may not import controllers/backend"},
+		"the operator's half":     {"cmd/runner", "controllers/mcpserver", "may not import controllers/mcpserver"},
+		"the root from a part":    {"controllers/mcpserver", "controllers", "may not import controllers:"},
+		"a test":                  {"controllers/apply", "test/kit", "may not import test/kit"},
+		"the plugin a controller": {"cmd/kubectl-freehold", "controllers/apply", "may not import controllers/apply"},
+		"nowhere":                 {"controllers/util", "apis/v1alpha1", "has no place in the picture"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, direction(tc.dir, map[string]string{module + "/" + tc.imported: "x.go:3"}), tc.finding)
+		})
+	}
+	expect(t, direction("controllers/mcpserver", map[string]string{module + "/controllers/workload": "x.go:3", "context": "x.go:4"}))
+	expect(t, direction("controllers/apply", map[string]string{module + "/controllers/apply/internal/x": "x.go:3"}))
+}
+
+func TestStrictSeesAClient(t *testing.T) {
+	expect(t, strict("apis/ownership", map[string]string{
+		"k8s.io/client-go/rest": "x.go:3", "strings": "x.go:4", "k8s.io/apimachinery/pkg/types": "x.go:5",
+	}), "may not import k8s.io/client-go/rest")
+	expect(t, strict("controllers/apply", map[string]string{"k8s.io/client-go/rest": "x.go:3"}))
+}
+
+func TestPuritySeesImpureCode(t *testing.T) {
+	const text = `package workload
+import (
+	"context"
+	"time"
+
+	ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/client-go/rest"
+)
+var now = time.Now()
+`
+	expect(t, purity(mustParse(t, "controllers/workload/x.go", text)),
+		"may not import context", "may not import k8s.io/client-go/rest", "may not read the clock")
+	expect(t, purity(mustParse(t, "controllers/apply/x.go", text)))
+}

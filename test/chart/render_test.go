@@ -1,0 +1,166 @@
+//go:build helm
+
+package chart
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+const chart = "../../config/chart"
+
+// cases are what the chart is rendered with; a case is a golden file. The CRDs
+// are left out of them: TestChartBringsTheCRDs compares those with config/crd.
+var cases = map[string][]string{
+	"default": {"--set", "crds.install=false"},
+	"everything": {
+		"--values", "testdata/everything.values.yaml",
+		"--set", "crds.install=false",
+	},
+}
+
+// helm runs the pinned Helm without the settings of the machine.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	binary, err := filepath.Abs("../../bin/tools/helm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = []string{"HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+	var out, failed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &failed
+	if err := cmd.Run(); err != nil {
+		if failed.Len() == 0 {
+			t.Fatalf("running helm: %v (make bin/tools/helm builds it)", err)
+		}
+		return failed.String(), err
+	}
+	return out.String(), nil
+}
+
+func render(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := helm(t, append([]string{"template", "freehold", chart, "--namespace", "freehold-system"}, args...)...)
+	if err != nil {
+		t.Fatal(out)
+	}
+	return out
+}
+
+func TestChartIsClean(t *testing.T) {
+	if out, err := helm(t, "lint", "--strict", chart); err != nil {
+		t.Error(out)
+	}
+}
+
+func TestChartRendersAsBefore(t *testing.T) {
+	for name, args := range cases {
+		golden := filepath.Join("testdata", name+".golden.yaml")
+		got := render(t, args...)
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := firstDifference(string(want), got); diff != "" {
+			t.Errorf("the chart renders otherwise than %s says: %s\nIf that is meant, run make golden and look at the diff", golden, diff)
+		}
+	}
+}
+
+func firstDifference(want, got string) string {
+	if want == got {
+		return ""
+	}
+	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(wants), len(gots)) {
+		w, g := line(wants, i), line(gots, i)
+		if w != g {
+			return fmt.Sprintf("line %d was %q and is %q", i+1, w, g)
+		}
+	}
+	return ""
+}
+
+func line(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+// TestChartBringsTheCRDs holds that what is installed is what is generated,
+// and that it stays when the chart goes.
+func TestChartBringsTheCRDs(t *testing.T) {
+	installed := map[string]map[string]any{}
+	for _, object := range documents(t, render(t)) {
+		if object["kind"] == "CustomResourceDefinition" {
+			installed[metadata(object)["name"].(string)] = object
+		}
+	}
+	sources, err := filepath.Glob("../../config/crd/*.yaml")
+	if err != nil || len(sources) == 0 || len(sources) != len(installed) {
+		t.Fatalf("the chart brings %d CRDs, config/crd holds %d (%v): run make generate", len(installed), len(sources), err)
+	}
+	for _, name := range sources {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var source map[string]any
+		if err := yaml.Unmarshal(text, &source); err != nil {
+			t.Fatal(err)
+		}
+		crd := installed[metadata(source)["name"].(string)]
+		if crd == nil || !reflect.DeepEqual(crd["spec"], source["spec"]) {
+			t.Errorf("the chart's copy of %s differs: run make generate", name)
+			continue
+		}
+		if metadata(crd)["annotations"].(map[string]any)["helm.sh/resource-policy"] != "keep" {
+			t.Errorf("%s would go with the chart, and every server with it: annotate it with helm.sh/resource-policy: keep", name)
+		}
+	}
+}
+
+// TestSchemaRefuses holds that a misspelt or impossible value is an error.
+func TestSchemaRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ set, says string }{
+		"an unknown value":         {"replica=2", "replica"},
+		"an unknown nested value":  {"image.version=1", "version"},
+		"a text for a number":      {"replicas=many", "replicas"},
+		"a pull policy of no kind": {"image.pullPolicy=Sometimes", "pullPolicy"},
+		"a namespace of no kind":   {"namespaces[0]=Team_A", "namespaces"},
+		"the probes' port":         {"metrics.port=8081", "port"},
+		"a level of no kind":       {"log.level=loud", "level"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := helm(t, "template", "freehold", chart, "--set", tc.set)
+			if err == nil || !strings.Contains(out, tc.says) {
+				t.Errorf("--set %s is not refused by name: %v %s", tc.set, err, firstLine(out))
+			}
+		})
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
