@@ -142,7 +142,8 @@ func (o overlay) join(ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *
 		return nil, nil
 	}
 	if err != nil {
-		return nil, whole(err)
+		text := strings.TrimPrefix(err.Error(), ".template.")
+		return nil, []Problem{{o.field, text}}
 	}
 	if problems := o.clashes(ourValue, theirValue); len(problems) > 0 {
 		return nil, problems

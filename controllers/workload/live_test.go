@@ -1,0 +1,141 @@
+package workload
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
+	"k8s.io/client-go/applyconfigurations"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+var allKinds = sync.OnceValue(func() managedfields.TypeConverter {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	return applyconfigurations.NewTypeConverter(scheme)
+})
+
+// outside are the fields of an intent that its manager was not granted, but for
+// what only says which object is meant.
+func outside(t *testing.T, manager ownership.Manager, fields map[string]any) []string {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: fields}
+	typed, err := allKinds().ObjectToTyped(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := typed.ToFieldSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meant := fieldpath.NewSet(
+		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
+		fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"))
+	grant, ok := ownership.Freehold().Grant(manager, ownership.Object{GroupVersionKind: object.GroupVersionKind()}, object.GetName())
+	if !ok {
+		t.Fatalf("%s has no grant on %s %s", manager, object.GetKind(), object.GetName())
+	}
+	return grant.Outside(set.Difference(meant))
+}
+
+func TestScaledProxyKeepsAllButReplicas(t *testing.T) {
+	server := read(t, "full")
+	stated, err := Proxy(server, claimed(t, server), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := managedfieldstest.NewTestFieldManager(allKinds(), schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	foreign := map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "search-proxy", "namespace": "team-b", "labels": map[string]any{"theirs": "x"}},
+	}
+	for manager, fields := range map[string]map[string]any{"ours": fieldsOf(t, stated), "theirs": foreign} {
+		if err := live.Apply(&unstructured.Unstructured{Object: fields}, manager, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deployment := &appsv1.Deployment{}
+	convert(t, live.Live(), deployment)
+	got, err := ScaledProxy(deployment, "ours", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated.Spec.WithReplicas(0)
+	if diff := cmp.Diff(fieldsOf(t, stated), fieldsOf(t, got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := ScaledProxy(deployment, "nobody", 0); err == nil || !strings.Contains(err.Error(), "no pod template") {
+		t.Errorf("of a manager that owns nothing: %v, want an error", err)
+	}
+}
+
+func convert(t *testing.T, from, to any) {
+	t.Helper()
+	data, err := json.Marshal(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProxyReplicas(t *testing.T) {
+	three, none := int32(3), int32(0)
+	for name, tc := range map[string]struct {
+		replicas *int32
+		suspend  bool
+		deleting bool
+		want     int32
+	}{
+		"unset":          {nil, false, false, 1},
+		"set":            {&three, false, false, 3},
+		"scaled to zero": {&none, false, false, 0},
+		"suspended":      {&three, true, false, 0},
+		"being deleted":  {&three, false, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serverWith(t, "{proxy: {}}")
+			server.Spec.Proxy.Replicas, server.Spec.Suspend = tc.replicas, tc.suspend
+			if tc.deleting {
+				server.DeletionTimestamp = &metav1.Time{}
+			}
+			if got := ProxyReplicas(server); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// The longest name that the schema admits, and the largest number.
+func TestNamesFit(t *testing.T) {
+	server := strings.Repeat("a", 44)
+	for name, limit := range map[string]int{
+		BackendName(server):  52, // the StatefulSet's revision label adds 11
+		HeadlessName(server): 63,
+		ProxyName(server):    63,
+		RunnerName(server):   253,
+		RunConfigName(server, Mark{1<<63 - 1, strings.Repeat("0", 64)}): 253,
+	} {
+		if len(name) > limit {
+			t.Errorf("%s has %d characters, at most %d fit", name, len(name), limit)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package workload
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// serverWith is the minimal server with a spec in place of its own.
+func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
+	t.Helper()
+	server := read(t, "minimal")
+	if err := yaml.UnmarshalStrict([]byte(spec), &server.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// spec has an item in every list that an overlay may want to add to.
+const spec = `
+image: registry.example.com/echo:1
+args: [serve]
+env: [{name: LEVEL, value: debug}]
+envFrom: [{configMapRef: {name: echo}}]
+volumes: [{name: cache}]
+volumeMounts: [{name: cache, mountPath: /cache}]
+imagePullSecrets: [{name: registry}]
+resources: {limits: {memory: 64Mi}}
+`
+
+func raw(t *testing.T, text string) *runtime.RawExtension {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &runtime.RawExtension{Raw: data}
+}
+
+// problemsOf are the texts of all problems of a server with this overlay.
+func problemsOf(server *v1alpha1.MCPServer) string {
+	_, problems := Content(server, options)
+	texts := make([]string, len(problems))
+	for i, problem := range problems {
+		texts[i] = problem.String()
+	}
+	return strings.Join(texts, "\n")
+}
+
+func TestBackendOverlayRefusesByName(t *testing.T) {
+	for name, tc := range map[string]struct{ overlay, want string }{
+		"not an object":    {`[]`, `spec.podTemplate: cannot be read as a PodTemplateSpec: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
+		"unknown field":    {`{spec: {contaners: []}}`, `spec.podTemplate.spec.contaners: a pod template has no such field: correct or remove it`},
+		"wrong type":       {`{spec: {containers: {}}}`, `spec.podTemplate.spec.containers: object where a pod template has []v1.Container`},
+		"bad quantity":     {`{spec: {overhead: {cpu: lots}}}`, `spec.podTemplate: cannot be read as a PodTemplateSpec: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
+		"no name":          {`{spec: {containers: [{image: x}]}}`, `spec.podTemplate.spec.containers[0].name: missing: every item of this list has one`},
+		"no port":          {`{spec: {containers: [{name: a, image: x, ports: [{name: b}]}]}}`, `spec.podTemplate.spec.containers[name=a].ports[0].containerPort: missing: every item of this list has one`},
+		"no mount path":    {`{spec: {initContainers: [{name: a, image: x, volumeMounts: [{name: b}]}]}}`, `spec.podTemplate.spec.initContainers[name=a].volumeMounts[0].mountPath: missing: every item of this list has one`},
+		"an empty item":    {`{spec: {tolerations: [{}]}}`, `spec.podTemplate.spec.tolerations[0]: an empty item cannot be applied: remove it`},
+		"one name twice":   {`{spec: {volumes: [{name: a}, {name: a}]}}`, `spec.podTemplate: spec.volumes: duplicate entries for key [name="a"]`},
+		"pod's name":       {`{metadata: {name: a, namespace: b}}`, "spec.podTemplate.metadata.name: a pod template of a server has only labels and annotations: remove it\nspec.podTemplate.metadata.namespace: a pod template of a server has only labels and annotations: remove it"},
+		"a label of ours":  {`{metadata: {labels: {app.kubernetes.io/version: "1"}}}`, `spec.podTemplate.metadata.labels["app.kubernetes.io/version"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
+		"the mark":         {`{metadata: {annotations: {freehold.dev/workload-hash: x}}}`, `spec.podTemplate.metadata.annotations["freehold.dev/workload-hash"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
+		"hostNetwork":      {`{spec: {hostNetwork: true}}`, `spec.podTemplate.spec.hostNetwork: pods do not join the node's network: remove it`},
+		"hostPID":          {`{spec: {hostPID: true}}`, `spec.podTemplate.spec.hostPID: pods do not see the node's processes: remove it`},
+		"hostIPC":          {`{spec: {hostIPC: true}}`, `spec.podTemplate.spec.hostIPC: pods do not share the node's memory: remove it`},
+		"hostUsers":        {`{spec: {hostUsers: true}}`, `spec.podTemplate.spec.hostUsers: pods do not ask for the node's user namespace: remove it, or write false`},
+		"hostPort":         {`{spec: {initContainers: [{name: a, image: x, ports: [{containerPort: 1, hostPort: 1}]}]}}`, `spec.podTemplate.spec.initContainers[name=a].ports[containerPort=1,protocol=TCP].hostPort: pods take no port of the node: remove it and call the Service`},
+		"hostPath":         {`{spec: {volumes: [{name: a, hostPath: {path: /}}]}}`, `spec.podTemplate.spec.volumes[name=a].hostPath: pods mount nothing of the node: use a persistentVolumeClaim, emptyDir, configMap or secret`},
+		"privileged":       {`{spec: {containers: [{name: server, securityContext: {privileged: true}}]}}`, `spec.podTemplate.spec.containers[name=server].securityContext.privileged: containers are not privileged: remove it`},
+		"privileged init":  {`{spec: {initContainers: [{name: a, image: x, securityContext: {privileged: true}}]}}`, `spec.podTemplate.spec.initContainers[name=a].securityContext.privileged: containers are not privileged: remove it`},
+		"ephemeral":        {`{spec: {ephemeralContainers: [{name: a, image: x}]}}`, `spec.podTemplate.spec.ephemeralContainers: a template has none: use kubectl debug on a pod`},
+		"restartPolicy":    {`{spec: {restartPolicy: Never}}`, `spec.podTemplate.spec.restartPolicy: these pods are always restarted: remove it`},
+		"service account":  {`{spec: {serviceAccountName: a}}`, `spec.podTemplate.spec.serviceAccountName: remove it here and set spec.serviceAccountName`},
+		"old alias":        {`{spec: {serviceAccount: a}}`, `spec.podTemplate.spec.serviceAccount: is an old name of serviceAccountName: remove it`},
+		"token":            {`{spec: {automountServiceAccountToken: true}}`, `spec.podTemplate.spec.automountServiceAccountToken: comes from spec.serviceAccountName: set that instead`},
+		"image":            {`{spec: {containers: [{name: server, image: x}]}}`, `spec.podTemplate.spec.containers[name=server].image: comes from spec.image: set that instead`},
+		"an atomic list":   {`{spec: {containers: [{name: server, args: [x]}]}}`, `spec.podTemplate.spec.containers[name=server].args: comes from spec.args: set that instead`},
+		"value, valueFrom": {`{spec: {containers: [{name: server, env: [{name: LEVEL, valueFrom: {secretKeyRef: {name: a, key: b}}}]}]}}`, `spec.podTemplate.spec.containers[name=server].env[name=LEVEL]: comes from spec.env: set that instead`},
+		"volume source":    {`{spec: {volumes: [{name: cache, secret: {secretName: a}}]}}`, `spec.podTemplate.spec.volumes[name=cache]: comes from spec.volumes: set that instead`},
+		"empty source":     {`{spec: {volumes: [{name: cache, emptyDir: {}}]}}`, `spec.podTemplate.spec.volumes[name=cache]: comes from spec.volumes: set that instead`},
+		"our mount":        {`{spec: {containers: [{name: server, volumeMounts: [{name: x, mountPath: /cache}]}]}}`, `spec.podTemplate.spec.containers[name=server].volumeMounts[mountPath=/cache]: comes from spec.volumeMounts: set that instead`},
+		"our port":         {`{spec: {containers: [{name: server, ports: [{containerPort: 8080}]}]}}`, `spec.podTemplate.spec.containers[name=server].ports[containerPort=8080,protocol=TCP]: comes from spec.port: set that instead`},
+		"our port's name":  {`{spec: {containers: [{name: side, image: x, ports: [{containerPort: 1, name: mcp}]}]}}`, `spec.podTemplate.spec.containers[name=side].ports[containerPort=1,protocol=TCP].name: Freehold names a port mcp: choose another name`},
+		"limit":            {`{spec: {containers: [{name: server, resources: {limits: {memory: 1Gi}}}]}}`, `spec.podTemplate.spec.containers[name=server].resources.limits.memory: comes from spec.resources: set that instead`},
+		"probe handler":    {`{spec: {containers: [{name: server, readinessProbe: {exec: {command: [x]}}}]}}`, `spec.podTemplate.spec.containers[name=server].readinessProbe.exec: Freehold states another handler of this probe: remove it`},
+		"probe port":       {`{spec: {containers: [{name: server, readinessProbe: {tcpSocket: {port: 1}}}]}}`, `spec.podTemplate.spec.containers[name=server].readinessProbe.tcpSocket.port: Freehold states this: remove it`},
+		"runAsNonRoot":     {`{spec: {securityContext: {runAsNonRoot: false}}}`, `spec.podTemplate.spec.securityContext.runAsNonRoot: Freehold states this: remove it`},
+		"seccomp union":    {`{spec: {securityContext: {seccompProfile: {localhostProfile: x}}}}`, `spec.podTemplate.spec.securityContext.seccompProfile: Freehold states this: remove it`},
+		"capabilities":     {`{spec: {containers: [{name: server, securityContext: {capabilities: {add: [NET_ADMIN]}}}]}}`, `spec.podTemplate.spec.containers[name=server].securityContext.capabilities: Freehold states this: remove it`},
+		"service links":    {`{spec: {enableServiceLinks: true}}`, `spec.podTemplate.spec.enableServiceLinks: Freehold states this: remove it`},
+		"empty selector":   {`{spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: b, labelSelector: {}}]}}`, `spec.podTemplate.spec.topologySpreadConstraints[topologyKey=a,whenUnsatisfiable=b].labelSelector: an empty selector cannot be applied: write a label that everything it should match has`},
+		"empty namespaces": {`{spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, namespaceSelector: {}}]}}}}`, `spec.podTemplate.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector: an empty selector cannot be applied: write a label that everything it should match has`},
+		"empty projection": {`{spec: {volumes: [{name: a, projected: {sources: []}}]}}`, `spec.podTemplate.spec.volumes[name=a].projected: an empty volume source cannot be applied: write what it holds`},
+		"empty valueFrom":  {`{spec: {containers: [{name: server, env: [{name: A, valueFrom: {}}]}]}}`, `spec.podTemplate.spec.containers[name=server].env[name=A].valueFrom: names no source: write one, or value`},
+		"several":          {`{spec: {hostPID: true, containers: [{name: server, image: x}, {image: z}]}}`, "spec.podTemplate.spec.containers[1].name: missing: every item of this list has one\nspec.podTemplate.spec.containers[name=server].image: comes from spec.image: set that instead\nspec.podTemplate.spec.hostPID: pods do not see the node's processes: remove it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serverWith(t, spec)
+			server.Spec.PodTemplate = raw(t, tc.overlay)
+			if diff := cmp.Diff(tc.want, problemsOf(server)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			run, _ := Content(server, options)
+			var refused *Refused
+			if _, err := Backend(run); !errors.As(err, &refused) {
+				t.Errorf("Backend: %v, want it refused", err)
+			}
+		})
+	}
+}
+
+func TestProxyOverlayRefusesByName(t *testing.T) {
+	for name, tc := range map[string]struct{ overlay, want string }{
+		"image":      {`{spec: {containers: [{name: proxy, image: x}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].image: Freehold states this: remove it`},
+		"env":        {`{spec: {containers: [{name: proxy, env: [{name: FREEHOLD_WORKLOAD_HASH, value: x}]}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].env[name=FREEHOLD_WORKLOAD_HASH]: Freehold has this item: choose another`},
+		"volume":     {`{spec: {volumes: [{name: run-config, secret: {secretName: a}}]}}`, `spec.proxy.podTemplate.spec.volumes[name=run-config]: Freehold has this item: choose another`},
+		"resources":  {`{spec: {containers: [{name: proxy, resources: {requests: {cpu: 1}}}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].resources.requests.cpu: comes from spec.proxy.resources: set that instead`},
+		"account":    {`{spec: {serviceAccountName: admin}}`, `spec.proxy.podTemplate.spec.serviceAccountName: Freehold states this: remove it`},
+		"grace":      {`{spec: {terminationGracePeriodSeconds: 1}}`, `spec.proxy.podTemplate.spec.terminationGracePeriodSeconds: Freehold states this: remove it`},
+		"user":       {`{spec: {containers: [{name: proxy, securityContext: {runAsUser: 1}}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].securityContext.runAsUser: Freehold states this: remove it`},
+		"over a run": {`{spec: {containers: [{name: proxy, volumeMounts: [{name: a, mountPath: /etc/freehold}]}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].volumeMounts[mountPath=/etc/freehold]: Freehold has this item: choose another`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := read(t, "minimal")
+			server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, tc.overlay)}
+			if diff := cmp.Diff(tc.want, problemsOf(server)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			run, _ := Content(server, options)
+			var refused *Refused
+			if _, err := Proxy(server, run, options); !errors.As(err, &refused) {
+				t.Errorf("Proxy: %v, want it refused", err)
+			}
+		})
+	}
+}
+
+// What says nothing is dropped, whatever wrote it.
+func TestOverlayThatSaysNothingChangesNothing(t *testing.T) {
+	plain, err := Backend(claimed(t, serverWith(t, spec)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := template(t, plain)
+	for name, overlay := range map[string]string{
+		"nothing":     `{}`,
+		"empties":     `{metadata: {creationTimestamp: null, labels: {}}, spec: {containers: [], affinity: {}, securityContext: {}, nodeSelector: {}}}`,
+		"our names":   `{spec: {containers: [{name: server, resources: {}, env: []}]}}`,
+		"false":       `{spec: {hostNetwork: false, hostPID: false}}`,
+		"white space": ` { } `,
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serverWith(t, spec)
+			server.Spec.PodTemplate = raw(t, overlay)
+			if got := problemsOf(server); got != "" {
+				t.Fatal(got)
+			}
+			run, _ := Content(server, options)
+			backend, err := Backend(run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, template(t, backend)); diff != "" {
+				t.Errorf("pod template (-without +with):\n%s", diff)
+			}
+		})
+	}
+}
+
+// template is the pod template of an intent, without its annotations.
+func template(t *testing.T, object any) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields struct {
+		Spec struct{ Template map[string]any }
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	delete(fields.Spec.Template["metadata"].(map[string]any), "annotations")
+	return fields.Spec.Template
+}
