@@ -1,0 +1,130 @@
+package runspec
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+func TestForFillsInTheDefaultsOfTheSchema(t *testing.T) {
+	server := &v1alpha1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "echo", UID: "1111"},
+		Spec:       v1alpha1.MCPServerSpec{Image: "i"},
+	}
+	want := runconfig.RunConfig{
+		Version: runconfig.Version,
+		Server:  runconfig.Server{Namespace: "team-a", Name: "echo", UID: "1111"},
+		Backend: runconfig.Backend{Image: "i", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
+		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
+	}
+	if diff := cmp.Diff(want, For(server)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestForTakesEveryPartOfTheContent(t *testing.T) {
+	limits := corev1.ResourceList{}
+	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
+		Image:              "i",
+		Command:            []string{"c"},
+		Args:               []string{"a"},
+		Env:                []corev1.EnvVar{{Name: "E"}},
+		EnvFrom:            []corev1.EnvFromSource{{Prefix: "P"}},
+		Transport:          v1alpha1.TransportSSE,
+		Port:               1,
+		Path:               "/p",
+		Resources:          &v1alpha1.Resources{Limits: limits},
+		Volumes:            []corev1.Volume{{Name: "v"}},
+		VolumeMounts:       []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
+		ImagePullPolicy:    corev1.PullNever,
+		ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "s"}},
+		ServiceAccountName: "n",
+		PodTemplate:        &runtime.RawExtension{Raw: []byte(`{"a":1}`)},
+		RestartedAt:        &metav1.Time{Time: time.Date(2026, 5, 6, 9, 8, 7, 6, time.FixedZone("", 7200))},
+		Proxy: &v1alpha1.ProxySpec{
+			Port:                  2,
+			PublicURL:             "https://u",
+			AllowedOrigins:        []string{"b", "a", "b"},
+			TrustForwardedHeaders: true,
+		},
+	}}
+	want := runconfig.RunConfig{
+		Version: runconfig.Version,
+		Backend: runconfig.Backend{
+			Image:              "i",
+			Command:            []string{"c"},
+			Args:               []string{"a"},
+			Env:                []corev1.EnvVar{{Name: "E"}},
+			EnvFrom:            []corev1.EnvFromSource{{Prefix: "P"}},
+			Port:               1,
+			Path:               "/p",
+			Transport:          "sse",
+			Resources:          runconfig.Resources{Limits: limits},
+			Volumes:            []corev1.Volume{{Name: "v"}},
+			VolumeMounts:       []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
+			ImagePullPolicy:    corev1.PullNever,
+			ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "s"}},
+			ServiceAccountName: "n",
+			PodTemplate:        []byte(`{"a":1}`),
+			RestartedAt:        "2026-05-06T07:08:07Z",
+		},
+		Proxy: runconfig.Proxy{
+			Port: 2, Path: "/p", PublicURL: "https://u",
+			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true,
+		},
+		NotEnforced: []string{"spec.transport"},
+	}
+	if diff := cmp.Diff(want, For(server)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
+	reference := &v1alpha1.LocalReference{Name: "r"}
+	for name, tc := range map[string]struct {
+		spec v1alpha1.MCPServerSpec
+		want []string
+	}{
+		"nothing":       {v1alpha1.MCPServerSpec{}, nil},
+		"group":         {v1alpha1.MCPServerSpec{GroupRef: reference}, nil},
+		"served":        {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStreamableHTTP}, nil},
+		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, []string{"spec.transport"}},
+		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, []string{"spec.transport"}},
+		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, []string{"spec.authzConfig"}},
+		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, []string{"spec.authzConfigRef"}},
+		"issuer":        {v1alpha1.MCPServerSpec{OIDCConfigRef: reference}, []string{"spec.oidcConfigRef"}},
+		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},
+		"exchange":      {v1alpha1.MCPServerSpec{ExternalAuthConfigRef: reference}, []string{"spec.externalAuthConfigRef"}},
+		"several": {
+			v1alpha1.MCPServerSpec{ToolConfigRef: reference, OIDCConfigRef: reference, Transport: v1alpha1.TransportSSE},
+			[]string{"spec.oidcConfigRef", "spec.toolConfigRef", "spec.transport"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := For(&v1alpha1.MCPServer{Spec: tc.spec}).NotEnforced
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A config that is changed afterwards must not reach into a cache.
+func TestForSharesNothingWithTheServer(t *testing.T) {
+	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
+		Args:  []string{"a"},
+		Proxy: &v1alpha1.ProxySpec{AllowedOrigins: []string{"a"}},
+	}}
+	run := For(server)
+	run.Backend.Args[0], run.Proxy.AllowedOrigins[0] = "x", "x"
+	if server.Spec.Args[0] != "a" || server.Spec.Proxy.AllowedOrigins[0] != "a" {
+		t.Errorf("the server changed: %v", server.Spec)
+	}
+}
