@@ -26,24 +26,43 @@ const (
 // Reasons of ConditionReady, and of ConditionReconciling and ConditionStalled,
 // which repeat it.
 const (
-	ReasonReady              = "Ready"
-	ReasonProxyStarting      = "ProxyStarting"
-	ReasonBackendStarting    = "BackendStarting"
-	ReasonProxyUpdating      = "ProxyUpdating"
-	ReasonBackendUpdating    = "BackendUpdating"
-	ReasonSuspended          = "Suspended"
-	ReasonScaledToZero       = "ScaledToZero"
-	ReasonNotEnforced        = "NotEnforced"
+	// ReasonReady says that calls reach the content of the spec.
+	ReasonReady = "Ready"
+	// ReasonStarting says that the first content comes up.
+	ReasonStarting = "Starting"
+	// ReasonUpdating says that new content replaces older content.
+	ReasonUpdating = "Updating"
+	// ReasonUnavailable says that what has rolled out answers no calls now.
+	ReasonUnavailable = "Unavailable"
+	// ReasonSuspended says that spec.suspend stops proxy and backend.
+	ReasonSuspended = "Suspended"
+	// ReasonScaledToZero says that proxy or backend is scaled to zero.
+	ReasonScaledToZero = "ScaledToZero"
+	// ReasonNotEnforced says that the spec asks for a protection which this
+	// version does not enforce, so that calls are refused.
+	ReasonNotEnforced = "NotEnforced"
+	// ReasonTransportNotServed says the same of the transport.
 	ReasonTransportNotServed = "TransportNotServed"
-	ReasonImagePull          = "ImagePull"
-	ReasonCrashLoop          = "CrashLoop"
-	ReasonMissingReference   = "MissingReference"
-	ReasonUnschedulable      = "Unschedulable"
-	ReasonMustRunAsRoot      = "MustRunAsRoot"
-	ReasonPodRefused         = "PodRefused"
-	ReasonNameTaken          = "NameTaken"
-	ReasonApplyFailed        = "ApplyFailed"
-	ReasonDeleting           = "Deleting"
+	// ReasonImagePull says that an image cannot be pulled.
+	ReasonImagePull = "ImagePull"
+	// ReasonCrashLoop says that a container ends again and again.
+	ReasonCrashLoop = "CrashLoop"
+	// ReasonMissingReference says that a Secret or ConfigMap, or a key in one,
+	// is missing.
+	ReasonMissingReference = "MissingReference"
+	// ReasonUnschedulable says that no node takes a pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonMustRunAsRoot says that an image wants to run as root.
+	ReasonMustRunAsRoot = "MustRunAsRoot"
+	// ReasonPodRefused says that the API server refuses to create a pod.
+	ReasonPodRefused = "PodRefused"
+	// ReasonNameTaken says that an object which is not ours has the name of
+	// one of the server's objects.
+	ReasonNameTaken = "NameTaken"
+	// ReasonApplyFailed says that the API server refused a write of ours.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonDeleting says that the server is being deleted.
+	ReasonDeleting = "Deleting"
 )
 
 // Reasons of the other conditions.

@@ -1,9 +1,12 @@
 package workload
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 // The names of containers, ports and volumes of ours.
@@ -55,4 +58,11 @@ func RunConfigName(server string, mark Mark) string {
 // markOf is the mark under which a run config was claimed.
 func markOf(run runconfig.RunConfig) Mark {
 	return Mark{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
+}
+
+// URL is where clients in the cluster call a server. The host is
+// NAME.NAMESPACE.svc, which resolves under every cluster domain.
+func URL(server *v1alpha1.MCPServer) string {
+	proxy := runspec.For(server).Proxy
+	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(server.Name), server.Namespace, proxy.Port, proxy.Path)
 }

@@ -1,0 +1,116 @@
+// Command freehold-operator runs the controllers of Freehold.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/go-logr/logr"
+
+	"github.com/freehold-dev/freehold/controllers"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	settings, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case err == flag.ErrHelp: //nolint:errorlint // the flag package returns it bare
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "freehold-operator:", err)
+		os.Exit(2)
+	}
+	if err := run(ctrl.SetupSignalHandler(), settings); err != nil {
+		fmt.Fprintln(os.Stderr, "freehold-operator:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the operator until ctx ends or leadership is lost.
+func run(ctx context.Context, s settings) error {
+	logger := logr.FromSlogHandler(s.handler(os.Stderr))
+	log.SetLogger(logger)
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.QPS, config.Burst = float32(s.qps), s.burst
+	config.UserAgent = "freehold-operator/" + version
+	mgr, err := newManager(config, s)
+	if err != nil {
+		return err
+	}
+	if err := controllers.Register(ctx, mgr, s.controllers); err != nil {
+		return err
+	}
+	logger.Info("starting", "version", version, "runnerImage", s.controllers.Workload.RunnerImage)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+// newManager makes a manager whose cache holds only what is ours and whose
+// leader election writes by apply.
+func newManager(config *rest.Config, s settings) (manager.Manager, error) {
+	scheme, err := controllers.NewScheme()
+	if err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	cacheOptions, err := controllers.CacheOptions(s.namespaces)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the cache: %w", err)
+	}
+	options := manager.Options{
+		Scheme:                 scheme,
+		Cache:                  cacheOptions,
+		HealthProbeBindAddress: s.probeAddress,
+		Metrics:                server.Options{BindAddress: s.metricsAddress},
+		LeaderElection:         s.leaderElect,
+		// The process ends when its context does, so the lease can be given up.
+		LeaderElectionReleaseOnCancel: true,
+		Client:                        client.Options{Cache: &client.CacheOptions{}},
+	}
+	if s.leaderElect {
+		direct, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			return nil, fmt.Errorf("connecting for leader election: %w", err)
+		}
+		if options.LeaderElectionResourceLockInterface, err = s.lock(direct); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("building the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("livez", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("readyz", synced(mgr.GetCache()))
+}
+
+// synced is ready once the cache is: an operator that has not read the cluster
+// yet has nothing to say.
+func synced(c cache.Cache) healthz.Checker {
+	return func(r *http.Request) error {
+		if !c.WaitForCacheSync(r.Context()) {
+			return fmt.Errorf("the cache is not filled yet")
+		}
+		return nil
+	}
+}

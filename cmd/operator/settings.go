@@ -1,0 +1,97 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// leaseName is the Lease of leader election.
+const leaseName = "freehold-operator"
+
+// settings are the operator's flags.
+type settings struct {
+	controllers    controllers.Options
+	namespaces     []string
+	leaderElect    bool
+	leaseNamespace string
+	probeAddress   string
+	metricsAddress string
+	qps            float64
+	burst          int
+	logLevel       slog.Level
+}
+
+// parse reads the flags. It returns flag.ErrHelp if help was asked for, and an
+// error that says what to write for a flag that is wrong.
+func parse(args []string, usage io.Writer) (settings, error) {
+	s := settings{}
+	var namespaces, pullPolicy string
+	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
+	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "", "pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
+	flags.IntVar(&s.controllers.Concurrency, "concurrency", 0, "how many servers are reconciled at once; 8 if 0")
+	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
+	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
+	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
+	flags.StringVar(&s.probeAddress, "probe-address", ":8081", "address of /healthz and /readyz")
+	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
+	flags.Float64Var(&s.qps, "qps", 100, "requests a second to the API server, in the long run")
+	flags.IntVar(&s.burst, "burst", 200, "requests to the API server at once")
+	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
+	if err := flags.Parse(args); err != nil {
+		return settings{}, err
+	}
+	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
+	for _, n := range strings.Split(namespaces, ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			s.namespaces = append(s.namespaces, n)
+		}
+	}
+	return s, s.check()
+}
+
+func (s settings) check() error {
+	switch s.controllers.Workload.RunnerPullPolicy {
+	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+	default:
+		return fmt.Errorf("--runner-image-pull-policy is %q: write Always, IfNotPresent or Never", s.controllers.Workload.RunnerPullPolicy)
+	}
+	switch {
+	case s.controllers.Workload.RunnerImage == "":
+		return fmt.Errorf("--runner-image is missing: write the image of the runner, for example freehold.dev/runner:1.0.0")
+	case s.leaderElect && s.leaseNamespace == "":
+		return fmt.Errorf("--lease-namespace is missing: write the namespace of the leader's Lease, or set POD_NAMESPACE")
+	}
+	return nil
+}
+
+// lock is the leader's Lease, held under an id that no other process has.
+func (s settings) lock(c client.Client) (resourcelock.Interface, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("naming this process: %w", err)
+	}
+	writer := controllers.NewApplier(c, c).As(ownership.OperatorLease)
+	key := types.NamespacedName{Namespace: s.leaseNamespace, Name: leaseName}
+	return apply.NewLeaseLock(writer, key, host+"_"+string(uuid.NewUUID())), nil
+}
+
+// handler logs as JSON, for whatever collects the log of a pod.
+func (s settings) handler(w io.Writer) slog.Handler {
+	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: s.logLevel})
+}

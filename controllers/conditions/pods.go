@@ -1,0 +1,113 @@
+package conditions
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// lastWords is how much of a container's last message is quoted, in bytes.
+const lastWords = 512
+
+// PodTrouble says why a pod does not come up, in words that stay the same
+// while the cause does, because each change is a write. It returns nil for a
+// pod that is fine or on its way.
+func PodTrouble(pod *corev1.Pod) *Finding {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return found(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+c.Message)
+		}
+	}
+	statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
+	for i := range statuses {
+		if f := containerTrouble(&statuses[i]); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func containerTrouble(c *corev1.ContainerStatus) *Finding {
+	if w := c.State.Waiting; w != nil {
+		switch w.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+			// Without the runtime's words: they alternate with each attempt.
+			return found(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: check its name, and spec.imagePullSecrets if it is private", c.Image, c.Name))
+		case "CreateContainerConfigError", "CreateContainerError":
+			return configTrouble(c.Name, w.Message)
+		}
+	}
+	return crash(c)
+}
+
+// configTrouble reads kubelet's words on a container that it cannot create.
+func configTrouble(container, message string) *Finding {
+	switch {
+	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-numeric user"):
+		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and pods of a server may not run as root: set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one", container))
+	case strings.Contains(strings.ToLower(message), "secret") || strings.Contains(strings.ToLower(message), "configmap"):
+		return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct spec.env or spec.envFrom", container, message))
+	}
+	return found(v1alpha1.ReasonCrashLoop, fmt.Sprintf("container %q cannot be created: %s", container, message))
+}
+
+// crash finds a container that has ended and is not ready again, also while it
+// runs once more: the finding must not flicker with each attempt.
+func crash(c *corev1.ContainerStatus) *Finding {
+	end := c.State.Terminated
+	if end == nil {
+		end = c.LastTerminationState.Terminated
+	}
+	if end == nil || c.Ready || (end.ExitCode == 0 && c.State.Waiting == nil) {
+		return nil
+	}
+	text := fmt.Sprintf("container %q ends with exit code %d", c.Name, end.ExitCode)
+	if end.Reason == "OOMKilled" {
+		text = fmt.Sprintf("container %q ran out of memory: raise its memory limit", c.Name)
+	}
+	if words := tail(end.Message); words != "" {
+		text += ": " + words
+	}
+	return found(v1alpha1.ReasonCrashLoop, text)
+}
+
+// tail is the end of a message, from a line's beginning where it can be.
+func tail(message string) string {
+	message = strings.TrimSpace(message)
+	if len(message) > lastWords {
+		message = message[len(message)-lastWords:]
+		if _, rest, ok := strings.Cut(message, "\n"); ok {
+			message = rest
+		}
+	}
+	return message
+}
+
+var missingVolume = regexp.MustCompile(`volume "([^"]+)" : (.*not found|references non-existent .*)$`)
+
+// MountTrouble reads an event with reason FailedMount: kubelet tells only there
+// that a volume's Secret or ConfigMap is missing. It returns nil for others.
+func MountTrouble(message string) *Finding {
+	m := missingVolume.FindStringSubmatch(strings.TrimSpace(message))
+	if m == nil {
+		return nil
+	}
+	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct spec.volumes", m[1], m[2]))
+}
+
+var podName = regexp.MustCompile(`pods "[^"]*" is`)
+
+// Refusal words the API server's refusal to create a pod without the pod's
+// name, which differs with each attempt.
+func Refusal(message string) Finding {
+	return *found(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+podName.ReplaceAllString(message, "it is"))
+}
+
+func found(reason, message string) *Finding {
+	f := False(reason, message)
+	return &f
+}

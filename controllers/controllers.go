@@ -1,0 +1,43 @@
+// Package controllers lists the reconcilers of the operator, and what their
+// shared cache holds.
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/applyconfig"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/mcpserver"
+)
+
+// Register adds every reconciler to a manager that was made with the cache of
+// CacheOptions. It returns an error if one cannot be added.
+func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
+	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+	servers := mcpserver.New(mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder("freehold-mcpserver"), options.Workload)
+	if err := servers.Register(ctx, mgr, options.controller()); err != nil {
+		return fmt.Errorf("registering the MCPServer controller: %w", err)
+	}
+	return nil
+}
+
+// NewApplier returns the applier of Freehold's contract. live reads from the
+// API server.
+func NewApplier(c client.Client, live client.Reader) *apply.Applier {
+	return apply.New(c, live, NewConverter(c.Scheme()), ownership.Freehold())
+}
+
+// NewConverter knows the built-in kinds and those of Freehold.
+func NewConverter(scheme *runtime.Scheme) *apply.Converter {
+	return apply.NewConverter(scheme, map[string]managedfields.TypeConverter{
+		v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(scheme),
+	})
+}

@@ -1,0 +1,196 @@
+// Package mcpserver runs MCPServers: everything around the proxy is applied
+// here, the backend by the runner in the proxy pod.
+//
+// controller.go is the pass, observe.go all its reads, desired.go what is
+// wanted, status.go what is said about it, deletion.go the pass of a server
+// that goes, watches.go what wakes it.
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// foreignRetry is how often a server looks again whether a name that it needs
+// is free. A timer, because objects that are not ours are not watched.
+const foreignRetry = time.Minute
+
+// ownManagers are the managers that write the server itself.
+var ownManagers = []ownership.Manager{
+	ownership.MCPServerFinalizer, ownership.MCPServerWorkload, ownership.MCPServerConditions, ownership.MCPServerStatus,
+}
+
+// Reconciler makes the world be as an MCPServer says.
+type Reconciler struct {
+	reader  client.Reader // the cache
+	live    client.Reader // the API server, where a cache cannot know
+	applier *apply.Applier
+	events  events.EventRecorder
+	options workload.Options
+	now     func() time.Time
+}
+
+// New returns a Reconciler. reader may be a cache, live may not.
+func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
+	return &Reconciler{reader: reader, live: live, applier: applier, events: recorder, options: options, now: time.Now}
+}
+
+// Reconcile is one pass over one server.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	server := &v1alpha1.MCPServer{}
+	if err := r.reader.Get(ctx, req.NamespacedName, server); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// A server older than our own last write of it is history; the watch
+	// brings the newer one.
+	if ahead, err := r.applier.Ahead(server, ownManagers...); ahead || err != nil {
+		return ctrl.Result{}, err
+	}
+	w, err := observe(ctx, r.reader, server)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if server.DeletionTimestamp != nil {
+		return r.delete(ctx, server, w)
+	}
+	held, err := r.applier.As(ownership.MCPServerFinalizer).Put(ctx, server, finalizer(server))
+	if err != nil || held.Result != apply.Unchanged {
+		return settle(err) // the write wakes the next pass
+	}
+	want := desired(server, w, r.options)
+	claimed, err := r.claim(ctx, server, w, want)
+	if err != nil || !claimed {
+		return settle(err)
+	}
+	applied := r.applyChildren(ctx, server, w, want)
+	reported := r.report(ctx, server, w, want, applied)
+	return settle(errors.Join(applied, reported))
+}
+
+// claim makes sure that the wanted content has its number before anything
+// carries it. It reports false if the pass must end here.
+func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) (bool, error) {
+	if !want.renderable() || want.claimed(server) {
+		return true, nil
+	}
+	// Ready goes down before new content goes out.
+	if isReady(server) {
+		return false, r.report(ctx, server, w, want, nil)
+	}
+	_, err := r.applier.As(ownership.MCPServerWorkload).Put(ctx, server, workloadStatus(server, want.mark), apply.AtVersion)
+	// The object moved, so the watch brings it again.
+	if errors.Is(err, apply.ErrStale) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r.event(server, corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d", want.mark.Generation))
+	return true, nil
+}
+
+// applyChildren applies what stands around the proxy, then the proxy, if all
+// that its pods need is there, and carries the scale to the backend.
+func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
+	children := r.applier.As(ownership.MCPServerChildren)
+	var errs []error
+	for _, child := range want.children {
+		_, err := children.Put(ctx, child.live, child.ac)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := r.applyProxy(ctx, server, w.proxy, want); err != nil {
+		return err
+	}
+	if err := r.applyScale(ctx, server, w); err != nil {
+		return err
+	}
+	for _, config := range w.outdated(want.mark) {
+		if err := children.Remove(ctx, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyProxy applies the Deployment through the gate, so that a leader that
+// does not know it has been replaced cannot roll it back.
+func (r *Reconciler) applyProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
+	if want.proxy == nil {
+		return nil
+	}
+	err := r.gatedProxy(ctx, server, live, want)
+	if !errors.Is(err, apply.ErrExists) {
+		return err
+	}
+	// The cache does not show what is there: decide on the server's.
+	live = &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(server.Name)}
+	if err := r.live.Get(ctx, key, live); err != nil {
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return r.gatedProxy(ctx, server, live, want)
+}
+
+func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
+	verdict := workload.Gate(want.mark, live != nil, markOf(live))
+	if verdict == workload.StandBack {
+		return nil // the next pass claims a number above
+	}
+	left := want.leaveNode(live)
+	done, err := r.applier.As(ownership.MCPServerChildren).Put(ctx, live, want.proxy, apply.AtVersion)
+	if err == nil && done.Result == apply.Written && len(left) > 0 {
+		r.event(server, corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
+			fmt.Sprintf("somebody set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))
+	}
+	return err
+}
+
+// applyScale carries spec.replicas to the backend, once the runner has made it.
+func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
+	if !w.ownBackend {
+		return nil
+	}
+	_, err := r.applier.As(ownership.MCPServerScale).Put(ctx, w.backend, scale(server))
+	return err
+}
+
+// settle turns the end of a pass into what the queue understands. Where the
+// object moved or went under the pass, its event is on the way and wakes the
+// next one; a wrong intent is not retried, because the same spec gives it
+// again; all else is.
+func settle(err error) (ctrl.Result, error) {
+	var bad *apply.BadIntent
+	var outside *apply.NotGranted
+	switch {
+	case err == nil, moved(err), errors.Is(err, apply.ErrNamespaceTerminating):
+		return ctrl.Result{}, nil
+	case errors.Is(err, apply.ErrForeign):
+		return ctrl.Result{RequeueAfter: foreignRetry}, nil
+	case errors.As(err, &bad), errors.As(err, &outside):
+		return ctrl.Result{}, reconcile.TerminalError(err)
+	}
+	return ctrl.Result{}, err
+}
+
+// moved reports whether an object changed, or went, after it was read.
+func moved(err error) bool {
+	return errors.Is(err, apply.ErrStale) || errors.Is(err, apply.ErrGone) || errors.Is(err, apply.ErrReincarnated)
+}

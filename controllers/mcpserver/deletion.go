@@ -1,0 +1,113 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// proxyPatience is how long a deleted server waits for its proxy pods: their
+// grace period, and as long again for a slow node. Then it goes on without.
+const proxyPatience = 90 * time.Second
+
+// step is the next thing to do on the way out.
+type step int
+
+const (
+	stopProxies step = iota
+	awaitProxies
+	removeBackend
+	letGo
+)
+
+// next is the whole order of deletion. Calls in flight end first: proxies go
+// to zero, then no proxy pod may be left (bounded), then the backend goes, then
+// the finalizer. Foreground deletion takes the children without asking us.
+func next(w world, deleted, now time.Time) step {
+	switch {
+	case w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
+		return stopProxies
+	case proxyPods(w) > 0 && now.Before(deleted.Add(proxyPatience)):
+		return awaitProxies
+	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
+		return removeBackend
+	}
+	return letGo
+}
+
+// proxyPods counts pods, not replicas: a pod that is ending still holds calls.
+func proxyPods(w world) int {
+	n := 0
+	for i := range w.pods {
+		if w.pods[i].Labels[workload.LabelComponent] == workload.ComponentProxy {
+			n++
+		}
+	}
+	return n
+}
+
+// delete is one pass over a server that is being deleted.
+func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
+	if !slices.Contains(server.Finalizers, ownership.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	deleted := server.DeletionTimestamp.Time
+	switch next(w, deleted, r.now()) {
+	case stopProxies:
+		return r.stopProxies(ctx, server, w)
+	case awaitProxies:
+		// A timer, because the end of patience is no event.
+		left := max(time.Second, deleted.Add(proxyPatience).Sub(r.now()))
+		result, err := settle(r.reportDeleting(ctx, server))
+		result.RequeueAfter = left
+		return result, err
+	case removeBackend:
+		if n := proxyPods(w); n > 0 {
+			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
+				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
+		}
+		return settle(r.applier.As(ownership.MCPServerChildren).Remove(ctx, w.backend))
+	default:
+		return settle(r.applier.As(ownership.MCPServerFinalizer).Release(ctx, server))
+	}
+}
+
+// stopProxies scales the proxy that stands to zero, at the version that was
+// read: its content is restated as it is, so it must not have moved.
+func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
+	proxy, err := workload.ScaledProxy(w.proxy, string(ownership.MCPServerChildren), 0)
+	if err != nil {
+		// Not built by us, or taken from us whole: then it is not ours to stop.
+		w.proxy = nil
+		return r.delete(ctx, server, w)
+	}
+	if _, err := r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion); err != nil {
+		return settle(err)
+	}
+	return settle(r.reportDeleting(ctx, server))
+}
+
+// reportDeleting says once that the server is on its way out.
+func (r *Reconciler) reportDeleting(ctx context.Context, server *v1alpha1.MCPServer) error {
+	f := conditions.False(v1alpha1.ReasonDeleting, "waiting for the proxy pods to end their calls, then for the backend")
+	found := map[string]conditions.Finding{
+		v1alpha1.ConditionReady:       f,
+		v1alpha1.ConditionReconciling: {Status: metav1.ConditionTrue, Reason: f.Reason, Message: f.Message},
+	}
+	said, err := r.applier.As(ownership.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
+	if err == nil && said.Result == apply.Written {
+		r.announce(server, f)
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package mcpserver
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// child is an object that is wanted, and what stands in its place.
+type child struct {
+	live client.Object
+	ac   runtime.ApplyConfiguration
+}
+
+// wanted is what a pass wants the world to be.
+type wanted struct {
+	content  runconfig.RunConfig
+	problems []workload.Problem
+	// mark is the number that the content has or is to be given.
+	mark     workload.Mark
+	children []child
+	proxy    *appsv1ac.DeploymentApplyConfiguration
+}
+
+// desired builds everything from the spec. It cannot fail: what cannot be
+// rendered is a problem, and the content that runs then stays.
+func desired(server *v1alpha1.MCPServer, w world, options workload.Options) wanted {
+	want := wanted{}
+	want.content, want.problems = workload.Content(server, options)
+	want.children = []child{
+		{w.account, workload.ServiceAccount(server)},
+		{w.role, workload.Role(server)},
+		{w.binding, workload.RoleBinding(server)},
+		{w.service, workload.ProxyService(server)},
+	}
+	hash, err := want.content.ContentHash()
+	if err != nil {
+		want.refuse("spec", err)
+	}
+	if want.renderable() {
+		want.mark = workload.Next(w.marks(server), hash)
+		want.content.Workload = runconfig.Workload{Generation: want.mark.Generation, Hash: want.mark.Hash}
+		want.render(server, w, options)
+	}
+	if !want.renderable() {
+		want.keep(server, w.proxy)
+	}
+	return want
+}
+
+// render adds what carries the content.
+func (want *wanted) render(server *v1alpha1.MCPServer, w world, options workload.Options) {
+	config, err := workload.RunConfigMap(want.content)
+	if err != nil {
+		want.refuse("spec", err)
+		return
+	}
+	proxy, err := workload.Proxy(server, want.content, options)
+	if err != nil {
+		want.refuse("spec.proxy", err)
+		return
+	}
+	want.children = append(want.children, child{w.config(*config.Name), config})
+	want.proxy = proxy
+}
+
+// keep wants the proxy that stands, in the number that the spec says: a spec
+// that cannot be rendered can still be suspended.
+func (want *wanted) keep(server *v1alpha1.MCPServer, live *appsv1.Deployment) {
+	want.mark, want.proxy = markOf(live), nil
+	if live == nil {
+		return
+	}
+	proxy, err := workload.ScaledProxy(live, string(ownership.MCPServerChildren), workload.ProxyReplicas(server))
+	if err == nil {
+		want.proxy = proxy
+	}
+}
+
+func (want *wanted) refuse(field string, err error) {
+	want.problems = append(want.problems, workload.Problem{Field: field, Message: err.Error()})
+}
+
+func (want *wanted) renderable() bool { return len(want.problems) == 0 }
+
+// claimed reports whether the server's status carries the wanted mark.
+func (want *wanted) claimed(server *v1alpha1.MCPServer) bool {
+	s := server.Status.Workload
+	return s != nil && want.mark == workload.Mark{Generation: s.Generation, Hash: s.Hash}
+}
+
+// leaveNode says, for this one pass, that the proxy's pods stay out of the
+// node's namespaces, if somebody put them there, and names which. Stating
+// false always would be dropped by the server and, beside a second applier, be
+// written on every pass.
+func (want *wanted) leaveNode(live *appsv1.Deployment) []string {
+	if live == nil {
+		return nil
+	}
+	var left []string
+	spec, pod := want.proxy.Spec.Template.Spec, live.Spec.Template.Spec
+	if pod.HostNetwork {
+		spec.WithHostNetwork(false)
+		left = append(left, "hostNetwork")
+	}
+	if pod.HostPID {
+		spec.WithHostPID(false)
+		left = append(left, "hostPID")
+	}
+	if pod.HostIPC {
+		spec.WithHostIPC(false)
+		left = append(left, "hostIPC")
+	}
+	return left
+}
+
+// finalizer holds the server until its pods are gone.
+func finalizer(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(ownership.Finalizer)
+}
+
+// workloadStatus is the claim of a mark.
+func workloadStatus(server *v1alpha1.MCPServer, mark workload.Mark) *v1alpha1ac.MCPServerApplyConfiguration {
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(
+		v1alpha1ac.MCPServerStatus().WithWorkload(
+			v1alpha1ac.WorkloadStatus().WithGeneration(mark.Generation).WithHash(mark.Hash)))
+}
+
+// scale states the backend's replicas, and nothing else of it.
+func scale(server *v1alpha1.MCPServer) *appsv1ac.StatefulSetApplyConfiguration {
+	return appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
+		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(backendReplicas(server)))
+}
+
+// backendReplicas is spec.replicas, 1 where it is unset, 0 while suspended.
+func backendReplicas(server *v1alpha1.MCPServer) int32 {
+	switch {
+	case server.Spec.Suspend:
+		return 0
+	case server.Spec.Replicas == nil:
+		return 1
+	}
+	return *server.Spec.Replicas
+}
+
+// notServed are the fields for which the proxy refuses calls, transport apart.
+func (want *wanted) notServed() (fields []string, transport bool) {
+	fields = slices.Clone(want.content.NotEnforced)
+	if i := slices.Index(fields, "spec.transport"); i >= 0 {
+		return slices.Delete(fields, i, i+1), true
+	}
+	return fields, false
+}

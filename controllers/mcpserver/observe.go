@@ -1,0 +1,174 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// world is everything a pass looks at beside the server. What is nil was not
+// there, or is not ours.
+type world struct {
+	account *corev1.ServiceAccount
+	role    *rbacv1.Role
+	binding *rbacv1.RoleBinding
+	service *corev1.Service
+	proxy   *appsv1.Deployment
+	backend *appsv1.StatefulSet
+	// ownBackend says that the backend belongs to this server, and not to an
+	// earlier one of its name.
+	ownBackend bool
+	configs    []corev1.ConfigMap
+	pods       []corev1.Pod
+	mounts     []corev1.Event
+}
+
+// observe reads the world, once.
+func observe(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServer) (world, error) {
+	w := world{}
+	name := server.Name
+	var err error
+	get := func(name string, obj client.Object) bool {
+		if err != nil {
+			return false
+		}
+		e := reader.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, obj)
+		if e != nil && !apierrors.IsNotFound(e) {
+			err = fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, e)
+		}
+		return e == nil
+	}
+	w.account = found(get, workload.RunnerName(name), &corev1.ServiceAccount{})
+	w.role = found(get, workload.RunnerName(name), &rbacv1.Role{})
+	w.binding = found(get, workload.RunnerName(name), &rbacv1.RoleBinding{})
+	w.service = found(get, workload.ProxyName(name), &corev1.Service{})
+	w.proxy = found(get, workload.ProxyName(name), &appsv1.Deployment{})
+	w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
+	if err != nil {
+		return world{}, err
+	}
+	w.ownBackend = w.backend != nil && metav1.IsControlledBy(w.backend, server)
+	return w, w.list(ctx, reader, server)
+}
+
+func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {
+	var none T
+	if !get(name, obj) {
+		return none
+	}
+	return obj
+}
+
+func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServer) error {
+	ours := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: server.Name}}
+	configs, pods, events := &corev1.ConfigMapList{}, &corev1.PodList{}, &corev1.EventList{}
+	if err := reader.List(ctx, configs, ours...); err != nil {
+		return fmt.Errorf("listing run configs: %w", err)
+	}
+	if err := reader.List(ctx, pods, ours...); err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	w.configs, w.pods = configs.Items, pods.Items
+	for i := range w.pods {
+		if err := reader.List(ctx, events, client.InNamespace(server.Namespace), client.MatchingFields{mountEventsByPod: w.pods[i].Name}); err != nil {
+			return fmt.Errorf("listing events: %w", err)
+		}
+		w.mounts = append(w.mounts, events.Items...)
+	}
+	return nil
+}
+
+// config is the ConfigMap called name, nil if there is none.
+func (w *world) config(name string) *corev1.ConfigMap {
+	for i := range w.configs {
+		if w.configs[i].Name == name {
+			return &w.configs[i]
+		}
+	}
+	return nil
+}
+
+// marks are all marks that the server's status and children carry.
+func (w *world) marks(server *v1alpha1.MCPServer) []workload.Mark {
+	marks := []workload.Mark{markOf(w.proxy), backendMark(w.backend)}
+	if s := server.Status.Workload; s != nil {
+		marks = append(marks, workload.Mark{Generation: s.Generation, Hash: s.Hash})
+	}
+	for i := range w.configs {
+		if mark, err := workload.MarkOf(w.configs[i].Annotations); err == nil {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
+}
+
+// markOf is the highest mark that a Deployment carries, on itself or on its
+// pods: what one of them lost, the other may still have.
+func markOf(d *appsv1.Deployment) workload.Mark {
+	if d == nil {
+		return workload.Mark{}
+	}
+	return highest(d.Annotations, d.Spec.Template.Annotations)
+}
+
+func backendMark(s *appsv1.StatefulSet) workload.Mark {
+	if s == nil {
+		return workload.Mark{}
+	}
+	return highest(s.Annotations, s.Spec.Template.Annotations)
+}
+
+func highest(annotations ...map[string]string) workload.Mark {
+	top := workload.Mark{}
+	for _, a := range annotations {
+		if mark, err := workload.MarkOf(a); err == nil && mark.Generation > top.Generation {
+			top = mark
+		}
+	}
+	return top
+}
+
+// outdated are the run configs that no pod can mount any more: the proxy has
+// rolled out, and no pod of their mark is left.
+func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
+	if !current.Valid() || !w.proxyRolledOut(current) {
+		return nil
+	}
+	mounted := map[workload.Mark]bool{current: true}
+	for i := range w.pods {
+		if mark, err := workload.MarkOf(w.pods[i].Annotations); err == nil {
+			mounted[mark] = true
+		}
+	}
+	var old []*corev1.ConfigMap
+	for i := range w.configs {
+		if mark, err := workload.MarkOf(w.configs[i].Annotations); err == nil && mark.Valid() && !mounted[mark] {
+			old = append(old, &w.configs[i])
+		}
+	}
+	return old
+}
+
+// proxyRolledOut reports whether every proxy pod that counts has content mark.
+func (w *world) proxyRolledOut(mark workload.Mark) bool {
+	d := w.proxy
+	return d != nil && markOf(d) == mark && d.Status.ObservedGeneration >= d.Generation &&
+		d.Status.UpdatedReplicas == d.Status.Replicas
+}
+
+// backendRolledOut reports whether every backend pod that counts has content
+// mark.
+func (w *world) backendRolledOut(mark workload.Mark) bool {
+	s := w.backend
+	return s != nil && backendMark(s) == mark && s.Status.ObservedGeneration >= s.Generation &&
+		s.Status.UpdatedReplicas == s.Status.Replicas && s.Status.CurrentRevision == s.Status.UpdateRevision
+}

@@ -1,0 +1,232 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// report says what is so: conditions with the generation they speak of in one
+// apply, because readers of kstatus believe an old Ready under a new
+// generation; then address and scale.
+func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted, applied error) error {
+	if moved(applied) || errors.Is(applied, apply.ErrExists) || errors.Is(applied, apply.ErrNamespaceTerminating) {
+		return nil // the next pass knows more
+	}
+	found := findings(server, w, want, applied)
+	said, err := r.applier.As(ownership.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
+	if err == nil && said.Result == apply.Written {
+		r.announce(server, found[v1alpha1.ConditionReady])
+	}
+	scalars := scalarStatus(server, w, found[v1alpha1.ConditionReady])
+	if scalars == nil {
+		return err
+	}
+	_, scaled := r.applier.As(ownership.MCPServerStatus).Put(ctx, server, scalars)
+	return errors.Join(err, scaled)
+}
+
+// findings are the answers to all questions, by condition type.
+func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) map[string]conditions.Finding {
+	answer := ready(server, w, want, applied)
+	found := map[string]conditions.Finding{
+		v1alpha1.ConditionReady:    answer,
+		v1alpha1.ConditionAccepted: accepted(want),
+	}
+	if names := foreignPodContent(w); len(names) > 0 {
+		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
+			"pods of this server run content that is not Freehold's: "+strings.Join(names, ", "))
+	}
+	if answer.Status == metav1.ConditionTrue {
+		return found
+	}
+	movement := conditions.True(answer.Reason, answer.Message)
+	if stalled(answer.Reason) {
+		found[v1alpha1.ConditionStalled] = movement
+	} else {
+		found[v1alpha1.ConditionReconciling] = movement
+	}
+	return found
+}
+
+// stalled reports whether nothing will change until a person acts.
+func stalled(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonPodTemplateInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotEnforced,
+		v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero:
+		return true
+	}
+	return false
+}
+
+func accepted(want wanted) conditions.Finding {
+	if want.renderable() {
+		return conditions.True(v1alpha1.ReasonAccepted, "")
+	}
+	texts := make([]string, 0, len(want.problems))
+	for _, p := range want.problems {
+		texts = append(texts, p.String())
+	}
+	return conditions.False(v1alpha1.ReasonPodTemplateInvalid, strings.Join(texts, "; ")+". The last accepted content keeps running")
+}
+
+// ready answers whether calls reach the content of the spec, and nothing older.
+func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
+	if applied != nil {
+		return refused(applied)
+	}
+	if f := accepted(want); f.Status != metav1.ConditionTrue {
+		return f
+	}
+	if f := notServed(server, want); f != nil {
+		return *f
+	}
+	if !want.claimed(server) || !w.proxyRolledOut(want.mark) || !w.backendRolledOut(want.mark) ||
+		server.Status.Runtime == nil || server.Status.Runtime.Generation < want.mark.Generation {
+		return moving(server, w, want)
+	}
+	if w.proxy.Status.AvailableReplicas == 0 || w.backend.Status.ReadyReplicas == 0 {
+		if f := trouble(w, want.mark); f != nil {
+			return *f
+		}
+		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
+	}
+	return conditions.True(v1alpha1.ReasonReady, "")
+}
+
+// refused words a write that the API server refused.
+func refused(err error) conditions.Finding {
+	if errors.Is(err, apply.ErrForeign) {
+		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err))
+	}
+	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error())
+}
+
+// notServed says that no calls are served by intent, and which.
+func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
+	var f conditions.Finding
+	fields, transport := want.notServed()
+	switch {
+	case server.Spec.Suspend:
+		f = conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again")
+	case backendReplicas(server) == 0 || workload.ProxyReplicas(server) == 0:
+		f = conditions.False(v1alpha1.ReasonScaledToZero, "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
+	case len(fields) > 0:
+		f = conditions.False(v1alpha1.ReasonNotEnforced, fmt.Sprintf("%s is set, and this version does not enforce it: calls are refused until it is removed", strings.Join(fields, ", ")))
+	case transport:
+		f = conditions.False(v1alpha1.ReasonTransportNotServed, fmt.Sprintf("transport %s is not served by this version: use an image that speaks streamable-http", server.Spec.Transport))
+	default:
+		return nil
+	}
+	return &f
+}
+
+// moving says why content has not rolled out yet. One message for the whole
+// way where nothing is wrong: each step of it would be a write.
+func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding {
+	if f := trouble(w, want.mark); f != nil {
+		return *f
+	}
+	if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); c != nil && c.Status == metav1.ConditionFalse &&
+		c.Reason != v1alpha1.ReasonStandingBack && want.claimed(server) {
+		return conditions.False(c.Reason, c.Message)
+	}
+	if server.Status.Runtime == nil {
+		return conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready")
+	}
+	return conditions.False(v1alpha1.ReasonUpdating, "waiting for the new content to replace the old in proxy and backend")
+}
+
+// trouble is the first thing that keeps a pod of content mark from running.
+func trouble(w world, mark workload.Mark) *conditions.Finding {
+	current := map[string]bool{}
+	for i := range w.pods {
+		pod := &w.pods[i]
+		if m, err := workload.MarkOf(pod.Annotations); err != nil || m != mark || pod.DeletionTimestamp != nil {
+			continue
+		}
+		current[pod.Name] = !podReady(pod)
+		if f := conditions.PodTrouble(pod); f != nil {
+			return f
+		}
+	}
+	for i := range w.mounts {
+		if !current[w.mounts[i].InvolvedObject.Name] {
+			continue
+		}
+		if f := conditions.MountTrouble(w.mounts[i].Message); f != nil {
+			return f
+		}
+	}
+	if w.proxy == nil || markOf(w.proxy) != mark {
+		return nil
+	}
+	for _, c := range w.proxy.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
+			f := conditions.Refusal(c.Message)
+			return &f
+		}
+	}
+	return nil
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// stamp states every condition that was found, in a fixed order.
+func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
+	status := v1alpha1ac.MCPServerStatus().WithObservedGeneration(server.Generation)
+	for _, t := range []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent,
+	} {
+		if f, ok := found[t]; ok {
+			status.WithConditions(conditions.Stamp(server.Status.Conditions, t, f, server.Generation, r.now()))
+		}
+	}
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)
+}
+
+// scalarStatus reports address and scale. They are first stated once the
+// backend has a ready pod, and while pods come up or go down one by one they
+// wait until all have: each step would be a write. What falls is reported at
+// once.
+func scalarStatus(server *v1alpha1.MCPServer, w world, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
+	s := server.Status
+	if w.backend == nil || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
+		return nil
+	}
+	replicas, up, want := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
+	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
+	if well && s.Replicas != nil && s.ReadyReplicas != nil && (up > want || up < want && up >= *s.ReadyReplicas) {
+		replicas, up = *s.Replicas, *s.ReadyReplicas
+	}
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().
+		WithURL(workload.URL(server)).
+		WithReplicas(replicas).
+		WithReadyReplicas(up).
+		WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))
+}
+
+func isReady(server *v1alpha1.MCPServer) bool {
+	return meta.IsStatusConditionTrue(server.Status.Conditions, v1alpha1.ConditionReady)
+}

@@ -1,0 +1,95 @@
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Options are what the operator is started with.
+type Options struct {
+	// Workload goes into every server's pods.
+	Workload workload.Options
+	// Concurrency is how many servers are reconciled at once; 8 if zero.
+	Concurrency int
+	// SkipNameValidation lets a process run the controllers twice, as tests do.
+	SkipNameValidation bool
+}
+
+// defaultConcurrency suits a pass that is short and mostly waits for the API
+// server.
+const defaultConcurrency = 8
+
+func (o Options) controller() controller.Options {
+	concurrency := o.Concurrency
+	if concurrency == 0 {
+		concurrency = defaultConcurrency
+	}
+	return controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: &o.SkipNameValidation}
+}
+
+// NewScheme knows the built-in kinds and those of Freehold.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return scheme, v1alpha1.AddToScheme(scheme)
+}
+
+// CacheOptions is a cache that holds only what is ours: children and pods by
+// label, and kubelet's complaints about mounts. It never holds a Secret. With
+// namespaces it watches only those.
+func CacheOptions(namespaces []string) (cache.Options, error) {
+	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, err
+	}
+	selector := labels.NewSelector().Add(*ours)
+	options := cache.Options{
+		// A kind that nobody registered must not grow an informer by accident.
+		ReaderFailOnMissingInformer: true,
+		ByObject:                    map[client.Object]cache.ByObject{},
+	}
+	for _, kind := range mcpserver.Watched() {
+		by := cache.ByObject{Label: selector}
+		if _, ok := kind.(*corev1.Pod); ok {
+			by.Transform = slimPod
+		}
+		options.ByObject[kind] = by
+	}
+	options.ByObject[&corev1.Event{}] = cache.ByObject{Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slimEvent}
+	for _, namespace := range namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options, nil
+}
+
+// slimPod drops what nobody reads of a pod. Pods are never written, so their
+// managedFields may go too.
+func slimPod(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.Spec, pod.ManagedFields = corev1.PodSpec{}, nil
+	}
+	return obj, nil
+}
+
+func slimEvent(obj any) (any, error) {
+	if e, ok := obj.(*corev1.Event); ok {
+		e.ManagedFields = nil
+	}
+	return obj, nil
+}
