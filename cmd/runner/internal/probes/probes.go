@@ -1,0 +1,109 @@
+// Package probes answers the kubelet's probes on a listener of their own: an
+// MCP endpoint answers 405 or 406 to a GET, and must not be open to probes
+// that carry no Origin.
+package probes
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// State is what the probes tell. The zero State is alive and not ready.
+type State struct {
+	answered atomic.Bool
+	draining atomic.Bool
+}
+
+// Answered says that a backend has answered, or that there is an answer for
+// callers without one. It holds for the rest of the process's life: a backend
+// that goes away later is an error for its calls, not a reason to take away
+// the one place that can say so.
+func (s *State) Answered() { s.answered.Store(true) }
+
+// Drain says that the process is going away. It is ready no more.
+func (s *State) Drain() { s.draining.Store(true) }
+
+// Handler serves /livez (200 while the process runs: restarting it would cure
+// no backend) and /readyz (200 after Answered and before Drain, else 503 and
+// the reason as text).
+func (s *State) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		text(w, http.StatusOK, "alive\n")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case s.draining.Load():
+			text(w, http.StatusServiceUnavailable, "shutting down\n")
+		case !s.answered.Load():
+			text(w, http.StatusServiceUnavailable, "no backend has answered yet\n")
+		default:
+			text(w, http.StatusOK, "ready\n")
+		}
+	})
+	return mux
+}
+
+// Server is the server for Handler.
+func (s *State) Server() *http.Server {
+	return &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      5 * time.Second,
+		IdleTimeout:       30 * time.Second,
+	}
+}
+
+func text(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) //nolint:errcheck // the kubelet that left asks again
+}
+
+// The pauses between attempts of Await.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// Await asks url until it has answered once, with any HTTP status, and calls
+// Answered then; after that nothing is asked any more. The pauses double from
+// 0.1 to 2 seconds. It also returns when ctx ends or something else, such as a
+// call that got through, was Answered.
+//
+// It asks with OPTIONS: unlike GET that opens no event stream, unlike POST it
+// begins no session, and every HTTP server has an answer to it.
+func (s *State) Await(ctx context.Context, url string) {
+	client := &http.Client{
+		Timeout:       2 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for pause := firstPause; !s.answered.Load(); pause = min(2*pause, lastPause) {
+		if answers(ctx, client, url) {
+			s.Answered()
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func answers(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodOptions, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close() //nolint:errcheck // it answered
+	return true
+}

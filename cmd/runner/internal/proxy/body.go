@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxBody is the largest request body in bytes, the same as the MCP Go
+	// SDK's default, so that proxy and backend refuse the same requests.
+	MaxBody = 4 << 20
+	// bodyTime is how long a client may take to send it.
+	bodyTime = time.Minute
+	// remembered is how much of a body is kept while its call is in flight, to
+	// find the call's id if the proxy has to end its stream.
+	remembered = 64 << 10
+)
+
+// callBody is a request body with a limit of size and of time that remembers
+// its beginning.
+type callBody struct {
+	io.ReadCloser
+	deadline func(time.Time) error
+
+	mu    sync.Mutex // the transport reads while the response is read
+	seen  []byte
+	whole bool
+	late  bool // the client did not send it in time
+}
+
+// limited replaces the request's body. Requests without one get nil.
+func limited(w http.ResponseWriter, r *http.Request) *callBody {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return nil
+	}
+	b := &callBody{
+		ReadCloser: http.MaxBytesReader(w, r.Body, MaxBody),
+		deadline:   http.NewResponseController(w).SetReadDeadline,
+	}
+	b.setDeadline(time.Now().Add(bodyTime))
+	r.Body = b
+	return b
+}
+
+// setDeadline limits reads of the connection. It must be taken back when the
+// body is read: the server goes on reading, to see the client leave, and would
+// take an expired deadline for that.
+func (b *callBody) setDeadline(t time.Time) {
+	// Only recorders in tests have no deadlines.
+	_ = b.deadline(t) //nolint:errcheck // see above
+}
+
+func (b *callBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen = append(b.seen, p[:min(n, remembered-len(b.seen))]...)
+	if errors.Is(err, io.EOF) {
+		b.whole = len(b.seen) < remembered
+		b.setDeadline(time.Time{})
+	}
+	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
+	return n, err
+}
+
+// overdue reports whether the client did not send the body in time.
+func (b *callBody) overdue() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.late
+}
+
+// call is what a JSON-RPC request says about itself.
+type call struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+}
+
+// call decodes the remembered body. ok is false for what is not one request
+// with an id: notifications, responses, batches, and bodies that were too long
+// to be remembered.
+func (b *callBody) call() (c call, ok bool) {
+	if b == nil {
+		return call{}, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.whole || json.Unmarshal(b.seen, &c) != nil {
+		return call{}, false
+	}
+	return c, len(c.ID) > 0 && string(c.ID) != "null" && c.Method != ""
+}

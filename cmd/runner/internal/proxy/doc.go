@@ -1,0 +1,12 @@
+// Package proxy is the data path: it passes streamable HTTP of the Model
+// Context Protocol (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)
+// through to one backend, without reading more of it than it must.
+//
+// proxy.go says which requests are served and in which order they are judged;
+// origin.go, body.go and rewrite.go are those judgements; transport.go is the
+// way to the backend; stream.go ends event streams in a defined way; drain.go
+// ends the whole; errors.go is what callers read when something is wrong.
+//
+// What is not here yet: nobody is authenticated and no call is authorized. A
+// server whose spec asks for either is not served at all (Config.Refusal).
+package proxy

@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Budget is how a drain divides its time. The sum must stay below the pod's
+// terminationGracePeriodSeconds, after which the kernel ends the process.
+type Budget struct {
+	// Propagation is how long new calls are still taken while the endpoint is
+	// removed from the Service on every node.
+	Propagation time.Duration
+	// Calls is how long calls may take after that. Streams that answer no call
+	// (GET, subscriptions/listen) end as soon as no call is left.
+	Calls time.Duration
+	// Last is how long the answers that the drain itself gives may take.
+	Last time.Duration
+}
+
+// DefaultBudget sums up to 28 seconds, for the default grace period of 30.
+var DefaultBudget = Budget{Propagation: 3 * time.Second, Calls: 22 * time.Second, Last: 3 * time.Second}
+
+// Server serves the proxy. It has no write timeout: a stream lasts as long as
+// both ends want it.
+func (p *Proxy) Server() *http.Server {
+	return &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
+// errDraining is the cause with which a drain cancels what it can wait for no
+// longer.
+var errDraining = errors.New("the proxy is shutting down")
+
+var draining = fault{
+	http.StatusServiceUnavailable, CodeDraining,
+	"Draining: the proxy is shutting down and could not wait for this call any longer; it may have run",
+}
+
+// Drain ends server, which serves p, within the budget: every call that was
+// accepted ends in its answer or in CodeDraining, every standing stream at the
+// end of an event. It returns when nothing is left, or the time is over.
+func (p *Proxy) Drain(server *http.Server, budget Budget) {
+	p.draining.Store(true)
+	time.Sleep(budget.Propagation)
+
+	ctx, cancel := context.WithTimeout(context.Background(), budget.Calls+budget.Last)
+	defer cancel()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = server.Shutdown(ctx) //nolint:errcheck // its error is the end of the time, which Close below answers
+	}()
+
+	calls, cancelCalls := context.WithTimeout(ctx, budget.Calls)
+	defer cancelCalls()
+	p.traffic.wait(calls)
+	p.traffic.cancel()
+	<-closed
+	_ = server.Close() //nolint:errcheck // nothing is left to do about it
+}
+
+// flight is one request on its way.
+type flight struct {
+	client  context.Context // ends when the client leaves
+	ctx     context.Context // ends also when the proxy ends the request
+	cancel  context.CancelCauseFunc
+	request *http.Request
+	body    *callBody
+}
+
+// standing reports whether the request waits for no answer: it is a stream on
+// which the server says what it likes, until somebody ends it.
+func (f *flight) standing() bool {
+	return f.request.Method == http.MethodGet || f.listening()
+}
+
+// listening reports whether the request is a subscriptions/listen of revision
+// 2026-07-28, which must name its method in this header.
+func (f *flight) listening() bool {
+	return f.request.Header.Get("Mcp-Method") == "subscriptions/listen"
+}
+
+// drained reports whether the proxy ended the request.
+func (f *flight) drained() bool { return errors.Is(context.Cause(f.ctx), errDraining) }
+
+// deserted reports whether the client has left.
+func (f *flight) deserted() bool { return f.client.Err() != nil }
+
+type flightKey struct{}
+
+func flightOf(ctx context.Context) *flight {
+	return ctx.Value(flightKey{}).(*flight) //nolint:forcetypeassert // every request that reaches the backend has one
+}
+
+// traffic is all requests on their way.
+type traffic struct {
+	mu      sync.Mutex
+	flights map[*flight]bool // the value: standing
+	calls   int
+	over    bool
+	changed chan struct{}
+}
+
+func newTraffic() *traffic {
+	return &traffic{flights: map[*flight]bool{}, changed: make(chan struct{}, 1)}
+}
+
+func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Context) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	f := &flight{client: r.Context(), cancel: cancel, request: r, body: body}
+	f.ctx = context.WithValue(ctx, flightKey{}, f)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flights[f] = f.standing()
+	if !t.flights[f] {
+		t.calls++
+	}
+	if t.over {
+		cancel(errDraining)
+	}
+	return f, f.ctx
+}
+
+func (t *traffic) end(f *flight) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.flights[f] {
+		t.calls--
+	}
+	delete(t.flights, f)
+	f.cancel(nil)
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when no call is on its way, or ctx ends.
+func (t *traffic) wait(ctx context.Context) {
+	for {
+		t.mu.Lock()
+		calls := t.calls
+		t.mu.Unlock()
+		if calls == 0 {
+			return
+		}
+		select {
+		case <-t.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// cancel ends everything that is still on its way, and what comes after.
+func (t *traffic) cancel() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	for f := range t.flights {
+		f.cancel(errDraining)
+	}
+}

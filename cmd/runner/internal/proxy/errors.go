@@ -1,0 +1,90 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Codes of the JSON-RPC errors that the proxy itself answers. The MCP
+// specification leaves -32000 to -32019 to implementations and keeps -32020 to
+// -32099; the ones that older drafts and SDKs use (-32000 to -32005) are left
+// out, so that a client never takes our answer for the backend's.
+const (
+	// CodeNotEnforced: the spec asks for something that this version does not
+	// enforce, so nothing is served. HTTP 503.
+	CodeNotEnforced = -32010
+	// CodeBackendStarting: no backend has answered since the proxy started.
+	// HTTP 503 with Retry-After.
+	CodeBackendStarting = -32011
+	// CodeBackendUnreachable: the backend could not be reached, or broke off
+	// before it answered. The call may have run. HTTP 502.
+	CodeBackendUnreachable = -32012
+	// CodeBackendGone: the backend broke off in the middle of an event stream.
+	// The call may have run. An event in that stream.
+	CodeBackendGone = -32013
+	// CodeDraining: the proxy is going away and could wait no longer for this
+	// call. The call may have run. HTTP 503, or an event in its stream.
+	CodeDraining = -32014
+	// CodeOriginRefused: a browser sent the request from another site. HTTP 403.
+	CodeOriginRefused = -32015
+	// CodeBodyRefused: the request body is over MaxBody (HTTP 413), or took longer
+	// than a minute to arrive (HTTP 408).
+	CodeBodyRefused = -32016
+	// CodeNotServed: no MCP endpoint at this path (HTTP 404), or not with this
+	// method (HTTP 405).
+	CodeNotServed = -32017
+)
+
+// retryAfter is how long a caller is asked to wait for a backend that starts.
+const retryAfter = 2 * time.Second
+
+// fault is an answer of the proxy's own.
+type fault struct {
+	status  int
+	code    int
+	message string
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+type rpcErrorResponse struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Error   rpcError        `json:"error"`
+}
+
+// null is the id of an error that answers no known request
+// (https://www.jsonrpc.org/specification#response_object).
+var null = json.RawMessage("null")
+
+// rpc is the fault as a JSON-RPC error response to the request called id.
+func (f fault) rpc(id json.RawMessage) []byte {
+	body, err := json.Marshal(rpcErrorResponse{JSONRPC: "2.0", ID: id, Error: rpcError{Code: f.code, Message: f.message}})
+	if err != nil {
+		// id comes from a JSON decoder and the rest are a number and a string.
+		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err))
+	}
+	return body
+}
+
+// answer writes the fault as the whole response. Its id is null: what is wrong
+// here is wrong with the HTTP request, whose JSON-RPC message was not read.
+func (f fault) answer(w http.ResponseWriter) {
+	body := append(f.rpc(null), '\n')
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("X-Content-Type-Options", "nosniff")
+	if f.code == CodeBackendStarting {
+		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	}
+	w.WriteHeader(f.status)
+	// A caller that is gone does not need the answer.
+	_, _ = w.Write(body) //nolint:errcheck // see above
+}

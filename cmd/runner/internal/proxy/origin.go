@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// origins decides which browser pages may call.
+//
+// The MCP specification (basic/transports, security warning) wants Origin
+// validated on every request, against DNS rebinding. http.CrossOriginProtection
+// alone does not do that: it lets every GET pass, and it takes "Origin equals
+// Host" for harmless, although a page of an attacker whose name was rebound to
+// our address sends exactly that. So it is asked about all methods, and
+// same-origin counts only under a name that cannot be an attacker's.
+type origins struct {
+	allowed    map[string]bool
+	hosts      map[string]bool
+	protection *http.CrossOriginProtection
+}
+
+// newOrigins takes the allow-list (values of the Origin header, compared byte
+// for byte) and the host names that are ours, lower-case and without port.
+func newOrigins(allowed, hosts []string) *origins {
+	o := &origins{allowed: map[string]bool{}, hosts: map[string]bool{}, protection: http.NewCrossOriginProtection()}
+	for _, origin := range allowed {
+		o.allowed[origin] = true
+	}
+	for _, host := range hosts {
+		o.hosts[strings.ToLower(host)] = true
+	}
+	return o
+}
+
+var errRebound = errors.New("the request is same-origin under a host name that is not this server's")
+
+// check returns why a request is refused. Requests without Origin and
+// Sec-Fetch-Site do not come from a page in a browser, and pass.
+func (o *origins) check(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
+		return nil
+	}
+	if o.allowed[origin] {
+		return nil
+	}
+	judged := &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}
+	if err := o.protection.Check(judged); err != nil {
+		return err
+	}
+	if !o.ours(r.Host) {
+		return errRebound
+	}
+	return nil
+}
+
+// ours reports whether no foreign DNS name can have led a browser to hostport:
+// it is an address, localhost, or a name that we were told is ours.
+func (o *origins) ours(hostport string) bool {
+	host := hostport
+	if name, _, err := net.SplitHostPort(hostport); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || o.hosts[host]
+}

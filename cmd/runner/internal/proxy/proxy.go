@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"syscall"
+)
+
+// Config says what is served and how.
+type Config struct {
+	// Path of the MCP endpoint, at the proxy and at the backend. A request is
+	// for it if its path has exactly these bytes: no trailing slash, no dots,
+	// no percent-encoding, no redirect. The query is passed on.
+	Path string
+	// Backend has the scheme and the host:port of the backend.
+	Backend *url.URL
+	// AllowedOrigins are values of the Origin header that are let in.
+	AllowedOrigins []string
+	// Hosts are host names, without port, by which this proxy is known: under
+	// these a browser's same-origin request is believed.
+	Hosts []string
+	// TrustForwardedHeaders keeps the X-Forwarded-* and Forwarded headers of
+	// requests, for a load balancer that sets them itself.
+	TrustForwardedHeaders bool
+	// Refusal, if not empty, is the message with which every call is answered
+	// (HTTP 503, CodeNotEnforced); nothing reaches the backend.
+	Refusal string
+	// Answered is called, from any goroutine, whenever the backend has answered
+	// a request. It may be nil.
+	Answered func()
+	// Log receives changes of the backend's reachability.
+	Log *slog.Logger
+}
+
+// Proxy is an http.Handler. Make it with New, serve it with Server, end it
+// with Drain.
+type Proxy struct {
+	config  Config
+	origins *origins
+	reverse *httputil.ReverseProxy
+	traffic *traffic
+
+	answered    atomic.Bool // a backend has answered since the start
+	unreachable atomic.Bool // the last request found no backend
+	draining    atomic.Bool
+}
+
+// New makes a proxy that serves at once.
+func New(config Config) *Proxy {
+	p := &Proxy{
+		config:  config,
+		origins: newOrigins(config.AllowedOrigins, config.Hosts),
+		traffic: newTraffic(),
+	}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:        p.rewrite,
+		Transport:      newTransport(),
+		FlushInterval:  -1,
+		BufferPool:     newBufferPool(),
+		ModifyResponse: p.response,
+		ErrorHandler:   p.failed,
+		// What ReverseProxy would log is a client that left or a stream that
+		// broke; both are in the caller's hands already.
+		ErrorLog: log.New(discard{}, "", 0),
+	}
+	return p
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// ServeHTTP judges a request and passes it on.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.draining.Load() {
+		w.Header().Set("Connection", "close") // the next call finds another pod
+	}
+	if f := p.judge(r); f != nil {
+		if f.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+		}
+		f.answer(w)
+		return
+	}
+	flight, ctx := p.traffic.begin(r, limited(w, r))
+	defer p.traffic.end(flight)
+	p.reverse.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// judge returns what is wrong with a request, or nil.
+func (p *Proxy) judge(r *http.Request) *fault {
+	switch {
+	case r.URL.Path != p.config.Path || r.URL.RawPath != "":
+		return &fault{http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at " + p.config.Path}
+	case p.config.Refusal != "":
+		return &fault{http.StatusServiceUnavailable, CodeNotEnforced, p.config.Refusal}
+	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete && r.Method != http.MethodOptions:
+		return &fault{http.StatusMethodNotAllowed, CodeNotServed, "NotServed: an MCP endpoint takes POST, GET and DELETE"}
+	case r.ContentLength > MaxBody:
+		return tooLarge()
+	}
+	if err := p.origins.check(r); err != nil {
+		return &fault{
+			http.StatusForbidden, CodeOriginRefused,
+			fmt.Sprintf("OriginRefused: %q is not in spec.proxy.allowedOrigins: %v", r.Header.Get("Origin"), err),
+		}
+	}
+	return nil
+}
+
+func tooLarge() *fault {
+	return &fault{
+		http.StatusRequestEntityTooLarge, CodeBodyRefused,
+		fmt.Sprintf("BodyRefused: the request body is larger than %d bytes", MaxBody),
+	}
+}
+
+// response looks at the backend's answer before it is passed on.
+func (p *Proxy) response(response *http.Response) error {
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return errors.New("the backend switched protocols unasked")
+	}
+	p.answered.Store(true)
+	if p.unreachable.CompareAndSwap(true, false) {
+		p.config.Log.Info("backend answers again", "backend", p.config.Backend.Host)
+	}
+	if p.config.Answered != nil {
+		p.config.Answered()
+	}
+	if eventStream(response) {
+		// nginx, and what follows its example, buffers unless told not to.
+		response.Header.Set("X-Accel-Buffering", "no")
+		response.Body = newStream(response.Body, flightOf(response.Request.Context()))
+	}
+	return nil
+}
+
+// failed answers a call that got no response from the backend.
+func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+	flight := flightOf(r.Context())
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		tooLarge().answer(w)
+	case flight.drained():
+		draining.answer(w)
+	case flight.deserted():
+		// Nobody is there to read an answer, and the backend is not to blame.
+	case flight.body.overdue():
+		fault{http.StatusRequestTimeout, CodeBodyRefused, fmt.Sprintf("BodyRefused: the request body took longer than %s", bodyTime)}.answer(w)
+	default:
+		p.unreached(err).answer(w)
+	}
+}
+
+func (p *Proxy) unreached(err error) fault {
+	if p.unreachable.CompareAndSwap(false, true) {
+		p.config.Log.Warn("backend does not answer", "backend", p.config.Backend.Host, "error", err)
+	}
+	why := reason(err)
+	if !p.answered.Load() {
+		return fault{
+			http.StatusServiceUnavailable, CodeBackendStarting,
+			fmt.Sprintf("BackendStarting: the backend %s has not answered yet: %s", p.config.Backend.Host, why),
+		}
+	}
+	return fault{
+		http.StatusBadGateway, CodeBackendUnreachable,
+		fmt.Sprintf("BackendUnreachable: no answer from the backend %s: %s", p.config.Backend.Host, why),
+	}
+}
+
+// reason says in words what happened, without the pod's address, which is not
+// the caller's business and different each time.
+func reason(err error) string {
+	var unknown *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &unknown):
+		return "its name cannot be resolved"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "it refuses connections"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "it does not respond in time"
+	default:
+		return "it broke the connection off"
+	}
+}

@@ -1,0 +1,267 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestEachEventIsFlushedAlone(t *testing.T) {
+	next := make(chan struct{})
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		write := events(w)
+		for i := range 5 {
+			write(fmt.Sprintf("data: %d\n\n", i))
+			<-next // the client has it: nothing comes after that could push it out
+		}
+	}))
+	response := b.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+	if got := response.Header.Get("X-Accel-Buffering"); got != "no" {
+		t.Errorf("X-Accel-Buffering is %q", got)
+	}
+	stream := bufio.NewReader(response.Body)
+	for i := range 5 {
+		if got, want := nextEvent(t, stream), fmt.Sprintf("data: %d\n\n", i); got != want {
+			t.Fatalf("got event %q, want %q", got, want)
+		}
+		next <- struct{}{}
+	}
+}
+
+func TestAnswersOfAStatedLengthAreNotHeldBack(t *testing.T) {
+	received := make(chan struct{})
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "2")
+		_, _ = io.WriteString(w, "1")
+		_ = http.NewResponseController(w).Flush()
+		<-received
+		_, _ = io.WriteString(w, "2")
+	}))
+	response := b.call(http.MethodPost, "/mcp", "{}")
+	if _, err := io.ReadFull(response.Body, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	close(received)
+	if got := text(t, response); got != "2" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMethodsPassThrough(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Mcp-Session-Id", r.Header.Get("Mcp-Session-Id"))
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.RequestURI(), body)
+	}))
+	for _, tc := range []struct{ method, body, want string }{
+		{http.MethodPost, "{}", "POST /mcp?a=1;b=%zz {}"},
+		{http.MethodGet, "", "GET /mcp?a=1;b=%zz "},
+		{http.MethodDelete, "", "DELETE /mcp?a=1;b=%zz "},
+		{http.MethodOptions, "", "OPTIONS /mcp?a=1;b=%zz "},
+	} {
+		response := b.call(tc.method, "/mcp?a=1;b=%zz", tc.body, "Mcp-Session-Id", "s1")
+		if got := text(t, response); got != tc.want {
+			t.Errorf("the backend got %q, want %q", got, tc.want)
+		}
+		if response.StatusCode != http.StatusAccepted || response.Header.Get("Mcp-Session-Id") != "s1" {
+			t.Errorf("%s: got %d and session %q", tc.method, response.StatusCode, response.Header.Get("Mcp-Session-Id"))
+		}
+	}
+}
+
+func TestOnlyTheEndpointIsServed(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s reached the backend", r.URL)
+	}))
+	for _, path := range []string{"/", "/mcp/", "/MCP", "/mcp/x", "//mcp", "/x/../mcp", "/%6dcp", "/mcp%2f", "/readyz"} {
+		wantFault(t, b.call(http.MethodPost, path, "{}"), http.StatusNotFound, CodeNotServed, "the MCP endpoint is at /mcp")
+	}
+	for _, method := range []string{http.MethodPut, http.MethodPatch, "TRACE"} {
+		response := b.call(method, "/mcp", "")
+		wantFault(t, response, http.StatusMethodNotAllowed, CodeNotServed, "")
+		if response.Header.Get("Allow") == "" {
+			t.Error("405 without Allow")
+		}
+	}
+}
+
+// seen returns the headers, and Host, that a backend gets.
+func seen(t *testing.T, config Config, change func(*http.Request)) http.Header {
+	t.Helper()
+	var got http.Header
+	b := serve(t, config, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = r.Header.Clone()
+		got.Set("Host", r.Host)
+	}))
+	request := b.request(http.MethodPost, "/mcp", "{}")
+	change(request)
+	if response := b.do(request); response.StatusCode != http.StatusOK {
+		t.Fatalf("got %s", response.Status)
+	}
+	return got
+}
+
+func TestHeaders(t *testing.T) {
+	client := func(r *http.Request) {
+		r.Host = "mcp.example.com"
+		for name, value := range map[string]string{
+			"Authorization":            "Bearer secret",
+			"Proxy-Authorization":      "Basic secret",
+			"Forwarded":                "for=1.2.3.4",
+			"X-Forwarded-For":          "1.2.3.4",
+			"X-Forwarded-Host":         "outside.example.com",
+			"X-Forwarded-Proto":        "https",
+			"X-Forwarded-User":         "admin",
+			"X-Real-Ip":                "1.2.3.4",
+			"X-Remote-User":            "admin",
+			"X-Auth-Request-Email":     "admin",
+			"Impersonate-User":         "admin",
+			"Connection":               "Upgrade, X-Hop",
+			"Upgrade":                  "websocket",
+			"X-Hop":                    "1",
+			"Mcp-Param-Region":         "eu",
+			"Mcp-Protocol-Version":     "2026-07-28",
+			"Last-Event-Id":            "7",
+			"Accept-Encoding":          "gzip",
+			"Traceparent":              "00-1-2-01",
+			"X-Custom-Of-The-Customer": "kept",
+		} {
+			r.Header.Set(name, value)
+		}
+	}
+	common := map[string]string{
+		"Host": "mcp.example.com", "Authorization": "", "Proxy-Authorization": "", "X-Real-Ip": "", "X-Remote-User": "",
+		"X-Auth-Request-Email": "", "Impersonate-User": "", "Connection": "", "Upgrade": "", "X-Hop": "",
+		"Mcp-Param-Region": "eu", "Mcp-Protocol-Version": "2026-07-28", "Last-Event-Id": "7", "Accept-Encoding": "gzip",
+		"Traceparent": "00-1-2-01", "X-Custom-Of-The-Customer": "kept",
+	}
+	for name, tc := range map[string]struct {
+		config Config
+		want   map[string]string
+	}{
+		"of anybody": {Config{}, map[string]string{
+			"Forwarded": "", "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "mcp.example.com",
+			"X-Forwarded-Proto": "http", "X-Forwarded-User": "",
+		}},
+		"of a trusted load balancer": {Config{TrustForwardedHeaders: true}, map[string]string{
+			"Forwarded": "for=1.2.3.4", "X-Forwarded-For": "1.2.3.4, 127.0.0.1", "X-Forwarded-Host": "outside.example.com",
+			"X-Forwarded-Proto": "https", "X-Forwarded-User": "admin",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := seen(t, tc.config, client)
+			for _, want := range []map[string]string{common, tc.want} {
+				for header, value := range want {
+					if got.Get(header) != value {
+						t.Errorf("%s is %q at the backend, want %q", header, got.Get(header), value)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestTrustedLoadBalancerThatSaysNothing(t *testing.T) {
+	got := seen(t, Config{TrustForwardedHeaders: true}, func(r *http.Request) { r.Host = "mcp.example.com" })
+	if got.Get("X-Forwarded-Host") != "mcp.example.com" || got.Get("X-Forwarded-Proto") != "http" || got.Get("X-Forwarded-For") != "127.0.0.1" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestBodyIsCapped(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(w, n)
+	}))
+	whole := bytes.Repeat([]byte(" "), MaxBody)
+	if got := text(t, b.call(http.MethodPost, "/mcp", string(whole))); got != fmt.Sprint(MaxBody) {
+		t.Errorf("the backend got %s bytes of %d", got, MaxBody)
+	}
+	tooLong := append(whole, ' ')
+	wantFault(t, b.call(http.MethodPost, "/mcp", string(tooLong)), http.StatusRequestEntityTooLarge, CodeBodyRefused, "4194304")
+
+	chunked := b.request(http.MethodPost, "/mcp", "")
+	chunked.Body, chunked.ContentLength = io.NopCloser(bytes.NewReader(tooLong)), -1
+	wantFault(t, b.do(chunked), http.StatusRequestEntityTooLarge, CodeBodyRefused, "4194304")
+}
+
+func TestRefusalAnswersEveryCall(t *testing.T) {
+	const refusal = "NotEnforced: spec.authzConfig is set, and this version does not enforce it"
+	b := serve(t, Config{Refusal: refusal}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a call reached the backend")
+	}))
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		response := b.call(method, "/mcp", "")
+		want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"` + refusal + `"}}` + "\n"
+		if got := text(t, response); got != want || response.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%s: got %s and %s", method, response.Status, got)
+		}
+	}
+}
+
+func TestBackendThatIsNotThere(t *testing.T) {
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	address := upstream.Listener.Addr().String()
+	if err := upstream.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answered := 0
+	b := front(t, Config{Answered: func() { answered++ }}, "http://"+address)
+	response := b.call(http.MethodPost, "/mcp", "{}")
+	wantFault(t, response, http.StatusServiceUnavailable, CodeBackendStarting, "has not answered yet: it refuses connections")
+	if response.Header.Get("Retry-After") != "2" {
+		t.Errorf("Retry-After is %q", response.Header.Get("Retry-After"))
+	}
+
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream.Listener = listener
+	upstream.Start()
+	if response := b.call(http.MethodPost, "/mcp", "{}"); response.StatusCode != http.StatusOK || answered != 1 {
+		t.Fatalf("got %s, answered %d times", response.Status, answered)
+	}
+	upstream.CloseClientConnections()
+	upstream.Close()
+	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "it refuses connections")
+}
+
+func TestBackendWhoseNameIsUnknown(t *testing.T) {
+	b := front(t, Config{}, "http://no-such-backend.invalid:80")
+	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusServiceUnavailable, CodeBackendStarting, "its name cannot be resolved")
+}
+
+func TestBackendThatHangsUpBeforeItAnswers(t *testing.T) {
+	calls := 0
+	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if calls++; calls == 2 {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	b.call(http.MethodPost, "/mcp", "{}")
+	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "broke the connection off")
+	if calls != 2 {
+		t.Errorf("the backend saw %d calls: a call that may have run was repeated", calls)
+	}
+}
+
+func TestBackendThatSwitchesProtocols(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Upgrade", "websocket")
+		w.Header().Set("Connection", "Upgrade")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	response := b.call(http.MethodGet, "/mcp", "", "Connection", "Upgrade", "Upgrade", "websocket")
+	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text(t, response), "BackendStarting") {
+		t.Errorf("got %s", response.Status)
+	}
+}

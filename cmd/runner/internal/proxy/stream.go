@@ -1,0 +1,133 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+)
+
+// eventStream reports whether response is a stream of server-sent events that
+// could be continued by us: neither compressed nor of a stated length.
+func eventStream(response *http.Response) bool {
+	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && mediaType == "text/event-stream" &&
+		response.ContentLength < 0 && response.Header.Get("Content-Encoding") == ""
+}
+
+// stream passes an event stream on and, when its backend breaks off or the
+// proxy has to end it, ends it so that the client knows what happened:
+// a call gets a JSON-RPC error, a subscription its result, and who can resume
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html, Last-Event-ID)
+// a hint to do so. Half an event cannot be taken back: then the connection is
+// cut.
+type stream struct {
+	body   io.ReadCloser
+	flight *flight
+	lines  lines
+	broken error
+	tail   []byte
+	ended  bool
+}
+
+func newStream(body io.ReadCloser, f *flight) *stream {
+	return &stream{body: body, flight: f, lines: lines{atEvent: true, atLine: true}}
+}
+
+func (s *stream) Close() error { return s.body.Close() }
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.ended {
+		return s.rest(p)
+	}
+	if s.broken == nil {
+		n, err := s.body.Read(p)
+		s.lines.scan(p[:n])
+		if err == nil || errors.Is(err, io.EOF) {
+			return n, err
+		}
+		s.broken = err
+		if n > 0 {
+			return n, nil
+		}
+	}
+	if s.flight.deserted() || !s.lines.atEvent {
+		return 0, s.broken
+	}
+	s.tail, s.ended = s.ending(), true
+	return s.rest(p)
+}
+
+func (s *stream) rest(p []byte) (int, error) {
+	n := copy(p, s.tail)
+	s.tail = s.tail[n:]
+	if len(s.tail) == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// resume asks the client to come back with its Last-Event-ID after a second
+// (MCP specification 2025-11-25, basic/transports, SEP-1699).
+var resume = []byte("retry: 1000\n\n")
+
+// ending is what is still to be said. It is nothing for a call whose id is not
+// known: clients take the end of the stream for its failure.
+func (s *stream) ending() []byte {
+	call, known := s.flight.body.call()
+	switch {
+	case s.flight.request.Method == http.MethodGet, s.lines.identified:
+		return resume
+	case !known:
+		return nil
+	case s.flight.listening() && s.flight.drained():
+		return event(listenEnd(call.ID))
+	case s.flight.drained():
+		return event(draining.rpc(call.ID))
+	default:
+		gone := fault{code: CodeBackendGone, message: "BackendGone: the backend broke the stream off before it answered; the call may have run"}
+		return event(gone.rpc(call.ID))
+	}
+}
+
+func event(message []byte) []byte {
+	return fmt.Appendf(nil, "event: message\ndata: %s\n\n", message)
+}
+
+// listenEnd is the result with which a server ends a subscription gracefully
+// (MCP specification 2026-07-28, subscriptions/listen).
+func listenEnd(id json.RawMessage) []byte {
+	return fmt.Appendf(nil,
+		`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, id, id)
+}
+
+// lines follows the framing of an event stream byte by byte: a line ends with
+// CR, LF or both, an event with an empty line.
+type lines struct {
+	atEvent    bool // nothing has been sent since the end of an event
+	atLine     bool // nothing has been sent since the end of a line
+	identified bool // an event had an id, so the stream can be resumed
+	afterCR    bool
+	field      []byte // the beginning of the line, up to len("id:")
+}
+
+func (l *lines) scan(p []byte) {
+	for _, b := range p {
+		switch {
+		case b == '\n' && l.afterCR:
+			// the second half of a line end
+		case b == '\n' || b == '\r':
+			l.atEvent = l.atLine
+			l.atLine, l.field = true, l.field[:0]
+		default:
+			l.atEvent, l.atLine = false, false
+			if len(l.field) < len("id:") {
+				l.field = append(l.field, b)
+				l.identified = l.identified || string(l.field) == "id:"
+			}
+		}
+		l.afterCR = b == '\r'
+	}
+}

@@ -1,0 +1,122 @@
+package proxy
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFramingOfEvents(t *testing.T) {
+	for name, tc := range map[string]struct {
+		sent                string
+		atEvent, identified bool
+	}{
+		"nothing":                 {"", true, false},
+		"a whole event":           {"data: 1\n\n", true, false},
+		"with carriage returns":   {"data: 1\r\n\r\n", true, false},
+		"only carriage returns":   {"data: 1\r\r", true, false},
+		"half a line":             {"data: 1", false, false},
+		"a line":                  {"data: 1\n", false, false},
+		"a line with both ends":   {"data: 1\r\n", false, false},
+		"an event and a half":     {"data: 1\n\ndata", false, false},
+		"an event with an id":     {"id: 7\ndata: 1\n\n", true, true},
+		"an id after the data":    {"data: 1\nid:7\n\n", true, true},
+		"a word that begins so":   {"idle: 7\n\n", true, false},
+		"an id inside of data":    {"data: id: 7\n\n", true, false},
+		"a comment in the middle": {": ping\n\ndata: 1\n\n", true, false},
+	} {
+		for _, chunk := range []int{1, 2, 1000} {
+			l := lines{atEvent: true, atLine: true}
+			for rest := tc.sent; rest != ""; {
+				n := min(chunk, len(rest))
+				l.scan([]byte(rest[:n]))
+				rest = rest[n:]
+			}
+			if l.atEvent != tc.atEvent || l.identified != tc.identified {
+				t.Errorf("%s, %d bytes at a time: got at event %v, identified %v", name, chunk, l.atEvent, l.identified)
+			}
+		}
+	}
+}
+
+// broken is what a client reads of a stream whose backend breaks off.
+func broken(t *testing.T, method, body, sent string) (string, error) {
+	t.Helper()
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		events(w)(sent)
+		time.Sleep(20 * time.Millisecond) // so that the proxy has read it
+		panic(http.ErrAbortHandler)
+	}))
+	got, err := io.ReadAll(b.call(method, "/mcp", body).Body)
+	return string(got), err
+}
+
+func TestStreamWhoseBackendBreaksOff(t *testing.T) {
+	const gone = `"error":{"code":-32013,"message":"BackendGone: the backend broke the stream off before it answered; the call may have run"}}` + "\n\n"
+	const first = "data: 1\n\n"
+	for name, tc := range map[string]struct{ method, body, sent, want string }{
+		"a call with a number": {
+			http.MethodPost, `{"jsonrpc":"2.0","id":12,"method":"tools/call"}`, first,
+			first + `event: message` + "\n" + `data: {"jsonrpc":"2.0","id":12,` + gone,
+		},
+		"a call whose id comes last": {
+			http.MethodPost, `{"method":"tools/call","params":{"id":3},"jsonrpc":"2.0","id":"a\"b"}`, first,
+			first + `event: message` + "\n" + `data: {"jsonrpc":"2.0","id":"a\"b",` + gone,
+		},
+		"a call that can be resumed": {
+			http.MethodPost, `{"jsonrpc":"2.0","id":12,"method":"tools/call"}`, "id: 1\n" + first,
+			"id: 1\n" + first + "retry: 1000\n\n",
+		},
+		"a batch":             {http.MethodPost, `[{"jsonrpc":"2.0","id":12,"method":"tools/call"}]`, first, first},
+		"a standalone stream": {http.MethodGet, "", first, first + "retry: 1000\n\n"},
+		"a body too long to be remembered": {
+			http.MethodPost, `{"id":1,"method":"tools/call","x":"` + strings.Repeat("x", remembered) + `"}`, first, first,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := broken(t, tc.method, tc.body, tc.sent)
+			if got != tc.want || err != nil {
+				t.Errorf("got %q, %v\nwant %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestHalfAnEventIsNotCompleted(t *testing.T) {
+	got, err := broken(t, http.MethodPost, `{"jsonrpc":"2.0","id":12,"method":"tools/call"}`, "data: {\"jso")
+	if !errors.Is(err, io.ErrUnexpectedEOF) || got != "data: {\"jso" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestCompressedStreamsAreNotTouched(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		events(w)("not really")
+		time.Sleep(20 * time.Millisecond)
+		panic(http.ErrAbortHandler)
+	}))
+	response := b.call(http.MethodPost, "/mcp", `{"id":1,"method":"x"}`, "Accept-Encoding", "gzip")
+	if got, err := io.ReadAll(response.Body); string(got) != "not really" || err == nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestClientThatLeavesEndsTheBackendsRequest(t *testing.T) {
+	left := make(chan struct{})
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		events(w)("data: 1\n\n")
+		<-r.Context().Done()
+		close(left)
+	}))
+	response := b.call(http.MethodPost, "/mcp", `{"id":1,"method":"x"}`)
+	nextEvent(t, bufio.NewReader(response.Body))
+	_ = response.Body.Close()
+	wait(t, "the backend to see the client leave", left)
+}
