@@ -1,0 +1,322 @@
+// Package policy holds what config/policy refuses, on a real API server: who
+// writes what a policy has nothing against must not notice that it is there.
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+const (
+	namespace  = "default"
+	generation = "freehold.dev/workload-generation"
+	managedBy  = "app.kubernetes.io/managed-by"
+)
+
+// kinds are the two that carry a workload generation.
+var kinds = []string{"StatefulSet", "Deployment"}
+
+var admin client.Client
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	plane, err := kit.Start(ctx)
+	if err == nil {
+		admin = plane.Client
+		err = install(ctx)
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, plane.Stop()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// install applies the policies and waits until the API server holds them,
+// which it does some time after it accepted them.
+func install(ctx context.Context) error {
+	names, err := filepath.Glob("../../config/policy/*.yaml")
+	if err != nil || len(names) == 0 {
+		return fmt.Errorf("no policy found: %w", err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &object.Object); err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if err := admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test")); err != nil {
+			return fmt.Errorf("applying %s: %w", name, err)
+		}
+	}
+	probe := workload("StatefulSet", "probe", "2")
+	if err := admin.Create(ctx, probe); err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		// Up again first: until it is refused, the way back is open.
+		if err := patch(ctx, probe, annotate("2")); err != nil {
+			return false, err
+		}
+		return apierrors.IsInvalid(patch(ctx, probe, annotate("1"))), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the API server to hold the policies: %w", err)
+	}
+	return admin.Delete(ctx, probe)
+}
+
+// workload is a StatefulSet or Deployment of ours.
+func workload(kind, name, number string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": kind,
+		"spec": map[string]any{
+			"replicas": int64(0),
+			"selector": map[string]any{"matchLabels": map[string]any{"app": name}},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"app": name}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "x", "image": "example.com/x"}}},
+			},
+		},
+	}}
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	object.SetLabels(map[string]string{managedBy: "freehold"})
+	if number != "" {
+		object.SetAnnotations(map[string]string{generation: number})
+	}
+	return object
+}
+
+// body is a merge patch; null removes a field.
+type body map[string]any
+
+func annotate(number any) body {
+	return body{"metadata": body{"annotations": body{generation: number}}}
+}
+
+func label(value any) body {
+	return body{"metadata": body{"labels": body{managedBy: value}}}
+}
+
+func patch(ctx context.Context, object client.Object, change body, subresource ...string) error {
+	text, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	target := object.DeepCopyObject().(client.Object)
+	raw := client.RawPatch(types.MergePatchType, text)
+	if len(subresource) > 0 {
+		return admin.SubResource(subresource[0]).Patch(ctx, target, raw)
+	}
+	return admin.Patch(ctx, target, raw)
+}
+
+// born makes an object for one test.
+func born(t *testing.T, kind, number string) *unstructured.Unstructured {
+	t.Helper()
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ",", "", "'", "").Replace(t.Name()))
+	object := workload(kind, name[max(0, len(name)-50):], number)
+	object.SetName(strings.Trim(object.GetName(), "-"))
+	if err := admin.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	return object
+}
+
+func each(t *testing.T, test func(t *testing.T, kind string)) {
+	t.Helper()
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) { test(t, kind) })
+	}
+}
+
+func TestRefused(t *testing.T) {
+	const startOver = "To start over, delete the object"
+	for name, tc := range map[string]struct {
+		change body
+		says   []string
+	}{
+		"going back":          {annotate("9"), []string{"is 10 and may not go back to 9", "write that content into the MCPServer", startOver}},
+		"disappearing":        {annotate(nil), []string{"is 10 and may not disappear", startOver}},
+		"all annotations":     {body{"metadata": body{"annotations": nil}}, []string{"may not disappear"}},
+		"no number":           {annotate("ten"), []string{`may not become "ten", which is no number`}},
+		"a negative number":   {annotate("-11"), []string{`may not become "-11", which is no number`}},
+		"beyond all numbers":  {annotate("99999999999999999999"), []string{"which is no number"}},
+		"label gone":          {label(nil), []string{"label app.kubernetes.io/managed-by=freehold may not be removed", "make a copy under another name"}},
+		"label of another":    {label("Helm"), []string{"may not be removed"}},
+		"label gone and back": {body{"metadata": body{"labels": nil, "annotations": body{generation: "9"}}}, []string{"may not go back to 9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, kind string) {
+				object := born(t, kind, "10")
+				refused(t, patch(t.Context(), object, tc.change), tc.says...)
+				if err := patch(t.Context(), object, tc.change, "status"); err != nil {
+					refused(t, err, tc.says[0])
+				}
+				unchanged(t, object)
+			})
+		})
+	}
+}
+
+// TestRefusedToAppliers holds the same for server-side apply and for PUT.
+func TestRefusedToAppliers(t *testing.T) {
+	each(t, func(t *testing.T, kind string) {
+		object := born(t, kind, "10")
+		stale := workload(kind, object.GetName(), "9")
+		err := admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(stale), client.FieldOwner("somebody"), client.ForceOwnership)
+		refused(t, err, "may not go back to 9")
+
+		// Without a resourceVersion a PUT replaces what is there.
+		refused(t, admin.Update(t.Context(), stale), "may not go back to 9")
+	})
+}
+
+// unchanged holds that what identifies an object of ours is as it was born. A
+// Deployment's status drops labels by itself, where a StatefulSet's takes them.
+func unchanged(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	live := object.DeepCopy()
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(object), live); err != nil {
+		t.Fatal(err)
+	}
+	if live.GetAnnotations()[generation] != object.GetAnnotations()[generation] || live.GetLabels()[managedBy] != object.GetLabels()[managedBy] {
+		t.Errorf("labels and annotations are %v and %v", live.GetLabels(), live.GetAnnotations())
+	}
+}
+
+func refused(t *testing.T, err error, says ...string) {
+	t.Helper()
+	if !apierrors.IsInvalid(err) {
+		t.Fatalf("the answer is %v, want a refusal", err)
+	}
+	for _, text := range says {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("the refusal does not say %q: %v", text, err)
+		}
+	}
+}
+
+func TestLetIn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before string
+		change body
+	}{
+		"growing":              {"10", annotate("11")},
+		"growing by a digit":   {"9", annotate("10")},
+		"staying":              {"10", annotate("10")},
+		"content":              {"10", body{"spec": body{"minReadySeconds": 3}}},
+		"foreign label":        {"10", body{"metadata": body{"labels": body{"example.com/team": "a"}}}},
+		"foreign annotation":   {"10", body{"metadata": body{"annotations": body{"example.com/note": "a"}}}},
+		"the first number":     {"", annotate("1")},
+		"repair of no number":  {"ten", annotate("1")},
+		"repair of a negative": {"-1", annotate("1")},
+		"label without number": {"", label(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, kind string) {
+				if err := patch(t.Context(), born(t, kind, tc.before), tc.change); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestForeignObjects holds that an object without our label is not judged,
+// also when somebody puts the label on it with a number of his own.
+func TestForeignObjects(t *testing.T) {
+	each(t, func(t *testing.T, kind string) {
+		object := workload(kind, "foreign", "10")
+		object.SetLabels(nil)
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		change := label("freehold")
+		change["metadata"].(body)["annotations"] = body{generation: "9"}
+		for _, change := range []body{annotate("9"), annotate(nil), annotate("10"), change} {
+			if err := patch(t.Context(), object, change); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := admin.Delete(t.Context(), object); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestControllersAreLeftAlone holds that the writes which Kubernetes' own
+// controllers, autoscalers and the garbage collector make are let in.
+func TestControllersAreLeftAlone(t *testing.T) {
+	each(t, func(t *testing.T, kind string) {
+		object := born(t, kind, "10")
+		if err := patch(t.Context(), object, body{"status": body{"replicas": 0, "observedGeneration": 1}}, "status"); err != nil {
+			t.Errorf("writing the status: %v", err)
+		}
+		if err := patch(t.Context(), object, body{"spec": body{"replicas": 3}}, "scale"); err != nil {
+			t.Errorf("scaling: %v", err)
+		}
+		if err := patch(t.Context(), object, body{"metadata": body{"finalizers": []string{"example.com/hold"}}}); err != nil {
+			t.Errorf("adding a finalizer: %v", err)
+		}
+		if err := admin.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Errorf("deleting: %v", err)
+		}
+		if err := patch(t.Context(), object, body{"metadata": body{"finalizers": nil}}); err != nil {
+			t.Errorf("removing a finalizer: %v", err)
+		}
+		err := admin.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopy())
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("after its deletion a GET says %v", err)
+		}
+	})
+}
+
+// TestStartingOver holds what the messages promise: a deleted object may be
+// born with any number.
+func TestStartingOver(t *testing.T) {
+	each(t, func(t *testing.T, kind string) {
+		object := born(t, kind, "10")
+		if err := admin.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.Create(t.Context(), workload(kind, object.GetName(), "1")); err != nil {
+			t.Error(err)
+		}
+	})
+}
