@@ -20,18 +20,28 @@ $tools/openapi-gen --output-dir bin/schema --output-pkg github.com/freehold-dev/
 go run -tags schema ./hack/schema >bin/schema/swagger.json
 
 echo "generate: apply configurations"
-rm -rf applyconfig
+rm -rf bin/applyconfig
 core=k8s.io/api/core/v1
 coreac=k8s.io/client-go/applyconfigurations/core/v1
 externals=""
 for type in EnvVar EnvFromSource Volume VolumeMount LocalObjectReference; do
 	externals+="$core.$type:$coreac,"
 done
-$tools/applyconfiguration-gen --output-dir applyconfig \
+$tools/applyconfiguration-gen --output-dir bin/applyconfig \
 	--output-pkg github.com/freehold-dev/freehold/applyconfig \
 	--go-header-file $header --openapi-schema bin/schema/swagger.json \
 	--external-applyconfigurations "${externals%,}" $api
+# Moved as a whole, and only when something changed, so that whoever builds meanwhile sees files.
+if ! diff -rq bin/applyconfig applyconfig >/dev/null 2>&1; then
+	rm -rf applyconfig && mv bin/applyconfig applyconfig
+fi
 
 echo "generate: docs/ownership.md"
-mkdir -p docs
-go run ./hack/docs >docs/ownership.md
+go run ./hack/docs >bin/ownership.md
+mkdir -p docs && cp bin/ownership.md docs/ownership.md
+
+echo "generate: the chart's copies of config/crd and config/policy"
+rm -rf config/chart/files
+mkdir -p config/chart/files/crds config/chart/files/policy
+cp config/crd/*.yaml config/chart/files/crds/
+cp config/policy/*.yaml config/chart/files/policy/
