@@ -56,18 +56,20 @@ func (s settings) makeCgroups() error {
 // removeCgroups removes the group and those that kubelet made below it. A group stays busy for
 // a moment after its last process is gone.
 func (s settings) removeCgroups() error {
-	var err error
+	var busy error
 	for range 50 {
-		err = nil
+		busy = nil
 		for _, hierarchy := range hierarchies() {
-			err = errors.Join(err, removeTree(filepath.Join(hierarchy, s.cgroup())))
+			if err := removeTree(filepath.Join(hierarchy, s.cgroup())); err != nil {
+				busy = err
+			}
 		}
-		if err == nil {
+		if busy == nil {
 			return nil
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return err
+	return busy
 }
 
 // removeTree removes folders from the leaves up; the files in a cgroup go with it.
@@ -76,10 +78,16 @@ func removeTree(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	for _, entry := range entries {
-		if entry.IsDir() {
-			err = errors.Join(err, removeTree(filepath.Join(dir, entry.Name())))
+		if !entry.IsDir() {
+			continue
+		}
+		if err := removeTree(filepath.Join(dir, entry.Name())); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, os.Remove(dir))
+	return os.Remove(dir)
 }

@@ -63,6 +63,7 @@ func (u *supervisor) controllers() error {
 		"--leader-elect=false",
 		"--root-ca-file", u.path("pki", "ca.crt"),
 		"--service-account-private-key-file", u.path("pki", "service-accounts.key"),
+		"--flex-volume-plugin-dir", u.path("volume-plugins"), // otherwise it makes /usr/libexec/kubernetes
 		// Each controller under its own name, so that the audit log tells them apart.
 		"--use-service-account-credentials",
 	)

@@ -17,17 +17,56 @@ import (
 const (
 	firstCommand     = "first"
 	superviseCommand = "supervise"
+	relayCommand     = "relay"
 )
 
 // progressFile is the descriptor on which a starting cluster reports to up.
 const progressFile = 3
 
-func inside(command string, s settings) error {
+// outside is the variable in which up names the host's namespaces.
+const outside = "FREEHOLD_CLUSTER_OUTSIDE"
+
+func inside(command string, args []string, s settings) error {
+	if command == relayCommand && len(args) == 2 {
+		return relay(args[0], args[1])
+	}
+	// In the host's namespaces what these two do would happen to the host.
+	if !secluded() {
+		return errors.New(usage)
+	}
 	syscall.CloseOnExec(progressFile)
 	if command == superviseCommand {
 		return supervise(s)
 	}
 	return first(s)
+}
+
+// secluded tells whether we are where up put us, in namespaces that are none of the host's.
+func secluded() bool {
+	theirs := strings.Fields(os.Getenv(outside))
+	ours := strings.Fields(namespaces())
+	if len(theirs) != len(ours) {
+		return false
+	}
+	for i := range ours {
+		if ours[i] == theirs[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// namespaces identifies those that a cluster has of its own. See namespaces(7).
+func namespaces() string {
+	var all []string
+	for _, kind := range []string{"mnt", "net", "pid"} {
+		id, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			id = kind + "?" // equal to itself, which counts as not secluded
+		}
+		all = append(all, id)
+	}
+	return strings.Join(all, " ")
 }
 
 // first is process 1 of the cluster: it starts supervise and collects what is orphaned. When it

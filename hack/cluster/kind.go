@@ -80,6 +80,10 @@ func (k kindCluster) exec(command []string) error {
 	return attached(cmd)
 }
 
+func (k kindCluster) forward(port, target string) error {
+	return fmt.Errorf("a kind cluster has no route for %s: use kubectl port-forward service/NAME %s:PORT", target, port)
+}
+
 // attached runs a command on our terminal.
 func attached(cmd *exec.Cmd) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -14,6 +14,7 @@
 //	isolate.go, cgroups.go what a cluster changes in the kernel
 //	certificates.go, config.go, config/
 //	                       keys, kubeconfigs and configuration files
+//	relay.go               connections from this machine into the cluster
 //	packages.go            what must be installed
 //	kind.go, other.go      kind; systems that are not Linux
 package main
@@ -37,6 +38,8 @@ const usage = `usage: cluster COMMAND
   kubeconfig           print the path of the admin's kubeconfig
   exec -- COMMAND...   run a command that reaches Services and pods, by address and by name,
                        with KUBECONFIG set and this cluster's kubectl on the PATH
+  forward PORT TARGET  let programs of this machine reach TARGET, an address of the cluster
+                       like server.default.svc.cluster.local:8080, at 127.0.0.1:PORT
 
 environment:
   FREEHOLD_CLUSTER_DIR   folder that holds all of it, /var/lib/freehold-cluster by default
@@ -50,6 +53,7 @@ type cluster interface {
 	status() error
 	load(archives []string) error
 	exec(command []string) error
+	forward(port, target string) error
 }
 
 func main() {
@@ -77,17 +81,17 @@ func run(args []string) error {
 	case "kubeconfig":
 		fmt.Println(s.kubeconfig())
 		return nil
-	case firstCommand, superviseCommand:
-		return inside(command, s)
+	case firstCommand, superviseCommand, relayCommand:
+		return inside(command, args, s)
 	}
 	c, err := choose(s, command == "up")
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	switch command {
 	case "up":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
 		return c.up(ctx)
 	case "down":
 		return c.down()
@@ -106,6 +110,11 @@ func run(args []string) error {
 			return errors.New("exec: name the command to run")
 		}
 		return c.exec(args)
+	case "forward":
+		if len(args) != 2 {
+			return errors.New("forward: name a port of this machine, and the address in the cluster")
+		}
+		return c.forward(args[0], args[1])
 	}
 	return errors.New(usage)
 }

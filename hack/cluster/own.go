@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +66,8 @@ func (c ownCluster) launch(ctx context.Context) error {
 	}
 	defer progress.Close()
 	cmd := exec.Command("/proc/self/exe", firstCommand)
-	cmd.Env, cmd.Stdout, cmd.Stderr = c.environment(), log, log
+	cmd.Env = append(c.environment(), outside+"="+namespaces())
+	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{progressIn}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
@@ -105,10 +105,6 @@ func (c ownCluster) down() error {
 	}
 	if made == byNobody {
 		fmt.Println("there is no cluster in", c.dir)
-		// An empty folder is what an up leaves that found no root or no binaries.
-		if err := os.Remove(c.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return orRoot(err)
-		}
 		return nil
 	}
 	if os.Geteuid() != 0 {
@@ -123,7 +119,7 @@ func (c ownCluster) down() error {
 		return err
 	}
 	fmt.Println("the cluster is down, and nothing of it is left")
-	return os.Remove(c.dir)
+	return nil
 }
 
 // stop ends every process of the cluster and undoes what it changed outside its namespaces.
@@ -186,17 +182,25 @@ func (c ownCluster) exec(command []string) error {
 	if !up {
 		return errNotUp
 	}
-	return attached(c.entering(first, command))
+	return replace(c.entering(first, command))
+}
+
+// replace puts a command in our place, so that signals and the exit code are its own.
+func replace(cmd *exec.Cmd) error {
+	if cmd.Err != nil {
+		return cmd.Err
+	}
+	return syscall.Exec(cmd.Path, cmd.Args, cmd.Env)
 }
 
 // entering is a command in the cluster's network, with the rest of the host as it is, except
 // that names are looked up in the cluster's DNS.
 func (c ownCluster) entering(first int, command []string) *exec.Cmd {
-	const withDNS = `mount --bind "$0" /etc/resolv.conf && exec "$@"`
+	const withDNS = `mount --bind "$1" /etc/resolv.conf && shift && exec "$@"`
 	args := append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", first),
-		"unshare", "--mount", "sh", "-c", withDNS, c.path("resolv.conf")}, command...)
+		"unshare", "--mount", "sh", "-c", withDNS, "cluster exec", c.path("resolv.conf")}, command...)
 	cmd := exec.Command("nsenter", args...)
-	cmd.Env = append(os.Environ(),
+	cmd.Env = append(c.environment(),
 		"KUBECONFIG="+c.kubeconfig(),
 		"PATH="+c.bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return cmd
@@ -206,6 +210,8 @@ func (c ownCluster) tellHowToReach() {
 	fmt.Printf(`The cluster has a network of its own. Run commands in it with
   cluster exec -- kubectl get pods --all-namespaces
   cluster exec -- curl http://SERVICE.NAMESPACE.svc.cluster.local:PORT/
+or let programs of this machine reach a Service at 127.0.0.1:8080 with
+  cluster forward 8080 SERVICE.NAMESPACE.svc.cluster.local:PORT
 kubeconfig %s, logs and audit.log in %s
 `, c.kubeconfig(), c.path("logs"))
 }

@@ -56,10 +56,12 @@ func fromEnvironment() (settings, error) {
 	return s, nil
 }
 
-// environment hands the settings to a process that starts elsewhere.
+// environment hands the settings to a process that starts elsewhere. The cluster's network
+// has no way out, so a proxy that the host needs is of no use in it.
 func (s settings) environment() []string {
 	return append(os.Environ(),
-		"FREEHOLD_CLUSTER_DIR="+s.dir, "K8S_BIN="+s.bin, "FREEHOLD_IMAGES="+s.images)
+		"FREEHOLD_CLUSTER_DIR="+s.dir, "K8S_BIN="+s.bin, "FREEHOLD_IMAGES="+s.images,
+		"NO_PROXY=*", "no_proxy=*")
 }
 
 func (s settings) path(elements ...string) string {

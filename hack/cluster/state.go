@@ -45,7 +45,8 @@ func (s settings) claim(by string) error {
 }
 
 // alone makes the folder and keeps other commands out of it until the returned function is
-// called. The lock is the kernel's, so that a killed command leaves none.
+// called, which removes it if it is empty. The lock is the kernel's, so that a killed command
+// leaves none.
 func (s settings) alone() (release func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, orRoot(err)
@@ -58,7 +59,11 @@ func (s settings) alone() (release func(), err error) {
 		dir.Close()
 		return nil, fmt.Errorf("another up or down is working on %s", s.dir)
 	}
-	return func() { dir.Close() }, nil
+	return func() {
+		// A command that found nothing to do, or could not do it, leaves no empty folder.
+		_ = os.Remove(s.dir)
+		dir.Close()
+	}, nil
 }
 
 var errNotUp = errors.New("the cluster is not up: run cluster up")
