@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,10 @@ func (o overlay) merge(ours *corev1ac.PodTemplateSpecApplyConfiguration) (*corev
 	return merged, nil
 }
 
+// embedding is the name of an embedded Go type, which encoding/json puts into
+// the path of a field and JSON does not have.
+var embedding = regexp.MustCompile(`\b[A-Z]\w*\.`)
+
 // decode reads the overlay strictly. The template is nil where it cannot be
 // read at all.
 func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
@@ -98,7 +103,7 @@ func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
 	strict, err := kjson.UnmarshalStrict(o.raw, template, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
-		return nil, []Problem{{join(o.field, wrong.Field), wrong.Value + " where a pod template has " + wrong.Type.String()}}
+		return nil, []Problem{{join(o.field, embedding.ReplaceAllString(wrong.Field, "")), wrong.Value + " where a pod template has " + wrong.Type.String()}}
 	}
 	if err != nil {
 		return nil, []Problem{{o.field, "cannot be read as a PodTemplateSpec: " + err.Error()}}

@@ -59,6 +59,7 @@ func TestBackendOverlayRefusesByName(t *testing.T) {
 		"not an object":    {`[]`, `spec.podTemplate: cannot be read as a PodTemplateSpec: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
 		"unknown field":    {`{spec: {contaners: []}}`, `spec.podTemplate.spec.contaners: a pod template has no such field: correct or remove it`},
 		"wrong type":       {`{spec: {containers: {}}}`, `spec.podTemplate.spec.containers: object where a pod template has []v1.Container`},
+		"embedded type":    {`{spec: {volumes: [{name: a, downwardAPI: {items: [{path: 1}]}}]}}`, `spec.podTemplate.spec.volumes.downwardAPI.items.path: number where a pod template has string`},
 		"bad quantity":     {`{spec: {overhead: {cpu: lots}}}`, `spec.podTemplate: cannot be read as a PodTemplateSpec: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`},
 		"no name":          {`{spec: {containers: [{image: x}]}}`, `spec.podTemplate.spec.containers[0].name: missing: every item of this list has one`},
 		"no port":          {`{spec: {containers: [{name: a, image: x, ports: [{name: b}]}]}}`, `spec.podTemplate.spec.containers[name=a].ports[0].containerPort: missing: every item of this list has one`},
