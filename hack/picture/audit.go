@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// auditEvent is what is read of an event of the audit log
+// (https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/).
+type auditEvent struct {
+	Stage                    string
+	StageTimestamp           string
+	Verb                     string
+	UserAgent                string
+	RequestURI               string
+	ObjectRef                struct{ Resource, Subresource string }
+	ResponseStatus           struct{ Code int }
+	RequestReceivedTimestamp string
+}
+
+// how a write is done: an apply is a patch that names its field manager.
+func (e auditEvent) how() string {
+	if e.Verb != "patch" {
+		return e.Verb
+	}
+	u, err := url.Parse(e.RequestURI)
+	if err != nil || u.Query().Get("fieldManager") == "" {
+		return "patch"
+	}
+	return "apply"
+}
+
+// ours reports whether a program of Freehold sent the request.
+func (e auditEvent) ours() bool { return strings.HasPrefix(e.UserAgent, "freehold-") }
+
+// writes prints how often which program wrote what, and how, since a moment in
+// RFC 3339, and fails if any of it was neither an apply, a delete nor an event.
+func writes(path, since string, out io.Writer) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	counts, bad := map[string]int{}, 0
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		e := auditEvent{}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the last line may still be being written
+		}
+		if e.Stage != "ResponseComplete" || !e.ours() || e.RequestReceivedTimestamp < since || slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
+			continue
+		}
+		resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+		program, _, _ := strings.Cut(e.UserAgent, "/")
+		counts[fmt.Sprintf("%s\t%s\t%s\t%d", program, e.how(), resource, e.ResponseStatus.Code)]++
+		if e.how() != "apply" && e.how() != "delete" && e.ObjectRef.Resource != "events" {
+			bad++
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading the audit log: %w", err)
+	}
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "PROGRAM\tWRITE\tOF\tANSWER\tTIMES")
+	for _, row := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(table, "%s\t%d\n", row, counts[row])
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d writes were not applies", bad)
+	}
+	return nil
+}
