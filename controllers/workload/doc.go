@@ -4,7 +4,7 @@
 //
 //   - names.go, labels.go: what the objects are called and how they are found
 //   - content.go: the content of a server, its hash, and what cannot be rendered
-//   - gate.go: who may write, by the mark that content carries
+//   - gate.go, claim.go: who may write, and under which number
 //   - proxy.go, backend.go: the two pod templates and what runs them
 //   - service.go, configmap.go, rbac.go: the rest
 //   - security.go: how our containers are confined

@@ -139,3 +139,18 @@ func TestNamesFit(t *testing.T) {
 		}
 	}
 }
+
+func TestProxyServiceLeavesOutReservedKeys(t *testing.T) {
+	server := serverWith(t, `{proxy: {service: {
+		labels: {app.kubernetes.io/version: "1", freehold.dev/server: other, example.com/a: b},
+		annotations: {freehold.dev/workload-generation: "9"}}}}`)
+	service := ProxyService(server)
+	want := Labels("echo", ComponentProxy)
+	want["example.com/a"] = "b"
+	if diff := cmp.Diff(want, service.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if len(service.Annotations) > 0 {
+		t.Errorf("annotations %v, want none", service.Annotations)
+	}
+}
