@@ -52,6 +52,8 @@ func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfigur
 			WithPeriodSeconds(probeSeconds).
 			// The port, not MCP: a server may ask for credentials first.
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(PortMCP)))).
+		// The last words of a container that ends are its log, not a file.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity())
 	user.Spec.
 		// What else runs in the namespace must not reach the environment.

@@ -117,6 +117,8 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
 		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
 		WithResources(proxyResources(server)).
+		// The last words of a container that ends are its log, not a file.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity()).
 		WithVolumeMounts(corev1ac.VolumeMount().
 			WithName(runVolume).

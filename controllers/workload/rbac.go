@@ -38,6 +38,10 @@ func Role(server *v1alpha1.MCPServer) *rbacv1ac.RoleApplyConfiguration {
 				WithVerbs("get", "list", "watch"),
 			rule(v1alpha1.SchemeGroupVersion.Group, "mcpservers/status", id.Name).
 				WithVerbs("patch"),
+			// Some clusters ask for this of whoever states blockOwnerDeletion:
+			// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement
+			rule(v1alpha1.SchemeGroupVersion.Group, "mcpservers/finalizers", id.Name).
+				WithVerbs("update"),
 		)
 }
 
