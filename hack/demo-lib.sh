@@ -1,0 +1,48 @@
+# Sourced by demo.sh and the end-to-end tests: the few verbs they share.
+
+title() { printf '\n\033[1m=== %s\033[0m\n' "$*"; }
+cluster() { bin/tools/cluster "$@"; }
+in_cluster() { cluster exec -- "$@"; }
+k() { in_cluster kubectl "$@"; }
+mcp() { k -n demo "$@"; }
+
+# install_freehold installs the chart with the images that were built here.
+install_freehold() {
+	in_cluster bin/tools/helm upgrade --install freehold config/chart \
+		--namespace freehold-system --create-namespace \
+		--set image.tag="${VERSION:-dev}" --set runner.image.tag="${VERSION:-dev}" \
+		--wait --timeout 3m >/dev/null
+	k -n freehold-system get deployments,pods
+}
+
+# await_ready NAME shows how a server becomes ready for its present spec, for at
+# most three minutes.
+await_ready() {
+	mcp get mcp "$1" --watch 2>/dev/null &
+	local watch=$! ended=0
+	mcp wait "mcp/$1" --for=jsonpath='{.status.observedGeneration}'="$(mcp get mcp "$1" -o jsonpath='{.metadata.generation}')" --timeout=60s >/dev/null || ended=1
+	mcp wait "mcp/$1" --for=condition=Ready --timeout=180s >/dev/null || ended=1
+	kill "$watch" 2>/dev/null || true
+	wait "$watch" 2>/dev/null || true
+	[ "$ended" = 0 ] || { mcp describe mcp "$1"; echo "demo: $1 did not become ready, see above" >&2; return 1; }
+}
+
+# await_replicas NAME N waits until a server has N ready replicas.
+await_replicas() {
+	mcp wait "mcp/$1" --for=jsonpath='{.status.readyReplicas}'="$2" --timeout=120s >/dev/null
+	mcp get mcp "$1"
+}
+
+# call_tool URL TOOL calls a tool by plain HTTP and shows what was answered.
+call_tool() {
+	in_cluster curl --silent --show-error --max-time 20 --write-out '\n(HTTP %{http_code})\n' \
+		--header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' \
+		--data '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"'"$2"'","arguments":{}}}' "$1"
+}
+
+# owners KIND NAME draws who owns which field.
+owners() { mcp get "$1" "$2" -o json --show-managed-fields | bin/tools/picture owners; }
+
+# picture_writes SINCE counts Freehold's writes from the audit log.
+picture_writes() { bin/tools/picture writes "$(audit_log)" "$1"; }
+audit_log() { echo "${FREEHOLD_CLUSTER_DIR:-/var/lib/freehold-cluster}/logs/audit.log"; }

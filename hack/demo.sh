@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# The demo: a real Kubernetes, Freehold from its chart, a real MCP server behind
+# it, a tool called through it, and the picture of who owns which field. Run by
+# `make demo`, which builds the images first; `make demo-down` ends it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/demo-lib.sh
+
+title "A real Kubernetes on this machine"
+hack/cluster.sh up
+hack/images/build.sh clients >/dev/null
+go build -trimpath -o bin/tools/picture ./hack/picture
+cluster load bin/images/{operator,runner,everything-server}.tar
+
+title "Freehold, installed as users install it"
+install_freehold
+
+title "One YAML"
+k create namespace demo --dry-run=client -o yaml | k apply --server-side -f - >/dev/null
+k label namespace demo pod-security.kubernetes.io/enforce=restricted --overwrite >/dev/null
+started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+cat config/samples/everything.yaml
+mcp apply --server-side --field-manager=git -f config/samples/everything.yaml
+await_ready everything
+
+title "Its tools, listed and called through the proxy's Service"
+url=$(mcp get mcp everything -o jsonpath='{.status.url}')
+echo "$url"
+in_cluster bin/tools/simple_client -http "$url" | sed -n '/Connected/p;/tools available/,/^  5\./p'
+echo "  …"
+echo "call test_simple_text:"
+call_tool "$url" test_simple_text
+
+title "Who owns which field"
+owners mcp everything
+
+title "Others write the same object: a finalizer, a label, a condition, the scale"
+mcp apply --server-side --field-manager=billing -f - <<'YAML'
+apiVersion: freehold.dev/v1alpha1
+kind: MCPServer
+metadata: {name: everything, finalizers: [billing.example.com/invoice], labels: {billing.example.com/team: blue}}
+YAML
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+mcp apply --server-side --field-manager=billing --subresource=status -f - <<YAML
+apiVersion: freehold.dev/v1alpha1
+kind: MCPServer
+metadata: {name: everything}
+status: {conditions: [{type: Billed, status: "True", reason: Paid, message: until 2030, lastTransitionTime: "$now"}]}
+YAML
+mcp scale mcp everything --replicas=2
+await_replicas everything 2
+
+title "Meanwhile Git changes an argument and restarts the server"
+sed 's|"-http", ":8080"|"-http", ":8080", "-stateless=true"|' config/samples/everything.yaml |
+	mcp apply --server-side --field-manager=git -f -
+await_ready everything
+mcp apply --server-side --field-manager=operations -f - <<YAML
+apiVersion: freehold.dev/v1alpha1
+kind: MCPServer
+metadata: {name: everything}
+spec: {restartedAt: "$now"}
+YAML
+await_ready everything
+mcp get mcp everything -o wide
+
+title "Everything that others wrote is still there, and still theirs"
+mcp get mcp everything -o json --show-managed-fields | bin/tools/picture survived \
+	'metadata.finalizers[="billing.example.com/invoice"]=billing' \
+	'metadata.labels["billing.example.com/team"]=billing' \
+	'status.conditions[type=Billed]=billing' \
+	'spec.replicas=kubectl' \
+	'spec.image=git' 'spec.args=git' \
+	'spec.restartedAt=operations' \
+	'metadata.finalizers[="freehold.dev/mcpserver"]=mcpserver.freehold.dev/finalizer' \
+	'status.runtime=runner.freehold.dev/report'
+
+title "An authorization controller owns spec.authzConfig of a second server"
+sed 's/name: everything/name: guarded/' config/samples/everything.yaml |
+	mcp apply --server-side --field-manager=git -f -
+await_ready guarded
+mcp apply --server-side --field-manager=authz-controller -f - <<'YAML'
+apiVersion: freehold.dev/v1alpha1
+kind: MCPServer
+metadata: {name: guarded}
+spec: {authzConfig: {policies: ["permit(principal, action, resource);"]}}
+YAML
+mcp wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=NotEnforced' mcp/guarded --timeout=60s
+mcp rollout status deployment/guarded-proxy --timeout=120s
+echo "It cannot be enforced yet, so nothing is served:"
+call_tool "$(mcp get mcp guarded -o jsonpath='{.status.url}')" test_simple_text
+mcp get mcp guarded -o json --show-managed-fields | bin/tools/picture survived 'spec.authzConfig=authz-controller'
+
+title "Events"
+mcp get events --field-selector involvedObject.kind=MCPServer --sort-by=.lastTimestamp \
+	-o custom-columns=TYPE:.type,REASON:.reason,SERVER:.involvedObject.name,MESSAGE:.message
+
+title "Every write of Freehold since the first YAML, from the API server's audit log"
+picture_writes "$started"
+
+cat <<'TEXT'
+
+Look around: hack/cluster.sh exec -- kubectl -n demo describe mcp everything
+When done:   make demo-down
+TEXT
