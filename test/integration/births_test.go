@@ -7,8 +7,6 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // born has one minimal object of each kind that is born by apply. The mark %s
@@ -65,8 +63,3 @@ var _ = Describe("Status writes", func() {
 		Expect(errors.IsNotFound(err)).To(BeTrue(), "applying the status of nothing got %v", err)
 	})
 })
-
-// server is an MCPServer as a user writes it, with more of its spec in more.
-func server(name, more string) string {
-	return kit.Server(name, "registry.example.com/echo:1", more)
-}

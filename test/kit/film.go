@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,12 +25,13 @@ type Frame struct {
 	Object  *unstructured.Unstructured
 }
 
-// Film records every state of one object from the moment it is started: a
-// watch leaves none out.
+// Film records every state of one object, or of all objects of one kind in a
+// namespace, from the moment it is started: a watch leaves none out.
 type Film struct {
-	stage  *Stage
-	object client.Object
-	title  string
+	stage *Stage
+	title string
+	list  *unstructured.UnstructuredList
+	shown []client.ListOption
 
 	mu     sync.Mutex
 	frames []Frame
@@ -39,18 +42,27 @@ type Film struct {
 func (s *Stage) Film(object client.Object) *Film {
 	s.Helper()
 	s.place(object)
+	return s.film(object, client.InNamespace(object.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: object.GetName()})
+}
+
+// FilmAll starts to record all objects of the kind of object in the stage's
+// namespace.
+func (s *Stage) FilmAll(object client.Object) *Film {
+	s.Helper()
+	return s.film(object, client.InNamespace(s.Namespace))
+}
+
+func (s *Stage) film(object client.Object, shown ...client.ListOption) *Film {
+	s.Helper()
 	list, err := s.listOf(object)
 	s.Must(err, "filming")
-	one := []client.ListOption{
-		client.InNamespace(object.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: object.GetName()},
-	}
-	s.Must(s.Client.List(s.Ctx, list, one...), "filming "+s.Title(object))
-	film := &Film{stage: s, object: object.DeepCopyObject().(client.Object), title: s.Title(object), added: make(chan struct{}, 1)}
+	film := &Film{stage: s, title: s.Title(object), list: list, shown: shown, added: make(chan struct{}, 1)}
+	s.Must(s.Client.List(s.Ctx, list, shown...), "filming "+film.title)
 	for i := range list.Items {
 		film.frames = append(film.frames, Frame{Object: &list.Items[i]})
 	}
 	ctx, cancel := context.WithCancel(s.Ctx)
-	watcher, err := s.Client.Watch(ctx, list, append(one,
+	watcher, err := s.Client.Watch(ctx, list.DeepCopy(), append(slices.Clone(shown),
 		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})...)
 	if err != nil {
 		cancel()
@@ -81,20 +93,21 @@ func (f *Film) add(event watch.Event) {
 	}
 }
 
-// Frames returns what was recorded up to and including the present state of
-// the object.
+// Frames returns what was recorded, in order, up to and including the present
+// state of what is filmed.
 func (f *Film) Frames() []Frame {
 	f.stage.Helper()
-	exists := f.stage.Exists(f.object)
-	version := f.object.GetResourceVersion()
+	f.stage.Must(f.stage.Client.List(f.stage.Ctx, f.list, f.shown...), "filming "+f.title)
+	now := map[types.UID]string{}
+	for i := range f.list.Items {
+		now[f.list.Items[i].GetUID()] = f.list.Items[i].GetResourceVersion()
+	}
 	expired := time.After(Patience)
 	for {
 		f.mu.Lock()
 		frames := slices.Clone(f.frames)
 		f.mu.Unlock()
-		if slices.ContainsFunc(frames, func(frame Frame) bool {
-			return exists && frame.Object.GetResourceVersion() == version || !exists && frame.Deleted
-		}) || !exists && len(frames) == 0 {
+		if reaches(frames, now) {
 			return frames
 		}
 		select {
@@ -103,6 +116,27 @@ func (f *Film) Frames() []Frame {
 			f.stage.Fatalf("filming %s: its present state was not reported within %s", f.title, Patience)
 		}
 	}
+}
+
+// reaches reports whether frames show every object in the version that now has,
+// and the end of every other.
+func reaches(frames []Frame, now map[types.UID]string) bool {
+	seen, ended := map[string]bool{}, map[types.UID]bool{}
+	for _, frame := range frames {
+		seen[frame.Object.GetResourceVersion()] = true
+		ended[frame.Object.GetUID()] = ended[frame.Object.GetUID()] || frame.Deleted
+	}
+	for uid, over := range ended {
+		if _, lives := now[uid]; !lives && !over {
+			return false
+		}
+	}
+	for _, version := range now {
+		if !seen[version] {
+			return false
+		}
+	}
+	return true
 }
 
 // Check fails the test at the first frame for which wrong returns an error,
@@ -118,6 +152,13 @@ func (f *Film) Check(wrong func(Frame) error) {
 	if len(frames) == 0 {
 		f.stage.Fatalf("%s: nothing was recorded", f.title)
 	}
+}
+
+// Before reports whether a was written before b, or is b. Versions are those of
+// one store, so objects of different kinds compare too.
+func Before(a, b Frame) bool {
+	order, err := resourceversion.CompareResourceVersion(a.Object.GetResourceVersion(), b.Object.GetResourceVersion())
+	return err == nil && order <= 0
 }
 
 func reel(frames []Frame) string {

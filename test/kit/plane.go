@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -159,15 +159,24 @@ func (p *Plane) HTTP() (*rest.RESTClient, error) {
 	return http, nil
 }
 
-// Admin gives a user every right, for tests that are not about rights.
-func (p *Plane) Admin(ctx context.Context, user string) error {
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "kit-admin-"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+// ApplyDir applies every YAML file of a directory as the administrator.
+func (p *Plane) ApplyDir(ctx context.Context, dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("reading %s: %d files, %w", dir, len(files), err)
 	}
-	if err := p.Client.Create(ctx, binding); err != nil {
-		return fmt.Errorf("binding %s to cluster-admin: %w", user, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading a manifest: %w", err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &object.Object); err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+		if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit")); err != nil {
+			return fmt.Errorf("applying %s: %w", file, err)
+		}
 	}
 	return nil
 }

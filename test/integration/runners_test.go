@@ -1,0 +1,244 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// runners stand for the binary in the proxy pods that the kit pretends to run:
+// the runner's real pass, for each proxy pod that is ready, with what that pod
+// was given and the rights of its ServiceAccount, until the pod is told to end.
+type runners struct {
+	stage    *kit.Stage
+	requests *kit.Requests
+	cache    cache.Cache
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	mu      sync.Mutex
+	running map[types.NamespacedName]*run
+	paused  bool
+}
+
+// run is one runner, in one pod.
+type run struct {
+	uid    types.UID
+	server string
+	runner *backend.Runner
+	ctx    context.Context
+	end    context.CancelFunc
+	mu     sync.Mutex // passes of one runner do not overlap
+}
+
+// runProxies starts runners for the stage's namespace, and for more.
+func runProxies(s *kit.Stage, more ...string) *runners {
+	GinkgoHelper()
+	r := &runners{stage: s, requests: &kit.Requests{}, running: map[types.NamespacedName]*run{}}
+	r.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, 5*time.Second))
+	options := cache.Options{Scheme: s.Scheme, DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}}
+	for _, namespace := range more {
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	ours, err := labels.Parse(workload.LabelServer)
+	Expect(err).NotTo(HaveOccurred())
+	options.ByObject = map[client.Object]cache.ByObject{
+		&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{workload.LabelComponent: workload.ComponentProxy})},
+		&appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
+	}
+	r.cache, err = cache.New(plane.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	r.watch(ctx, &corev1.Pod{}, r.podMoved)
+	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &corev1.Service{}, &v1alpha1.MCPServer{}} {
+		r.watch(ctx, kind, r.objectMoved)
+	}
+	var done sync.WaitGroup
+	done.Go(func() { _ = r.cache.Start(ctx) }) // it ends with ctx
+	for range 4 {
+		done.Go(r.work)
+	}
+	DeferCleanup(func() { cancel(); r.queue.ShutDown(); done.Wait() })
+	Expect(r.cache.WaitForCacheSync(ctx)).To(BeTrue())
+	return r
+}
+
+func (r *runners) watch(ctx context.Context, kind client.Object, moved func(client.Object)) {
+	GinkgoHelper()
+	informer, err := r.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	Expect(err).NotTo(HaveOccurred())
+	handle := func(o any) {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		if object, ok := o.(client.Object); ok {
+			moved(object)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) }, DeleteFunc: handle,
+	})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// podMoved starts the runner of a pod that became ready, and ends that of one
+// that is told to end.
+func (r *runners) podMoved(object client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := client.ObjectKeyFromObject(object)
+	current := r.running[key]
+	if object.GetDeletionTimestamp() != nil || current != nil && current.uid != object.GetUID() {
+		if current != nil {
+			current.end()
+			delete(r.running, key)
+		}
+	}
+	if r.running[key] == nil && object.GetDeletionTimestamp() == nil {
+		r.queue.Add(key)
+	}
+}
+
+func (r *runners) objectMoved(object client.Object) {
+	server := object.GetLabels()[workload.LabelServer]
+	if _, ok := object.(*v1alpha1.MCPServer); ok {
+		server = object.GetName()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, running := range r.running {
+		if running.server == server && key.Namespace == object.GetNamespace() {
+			r.queue.Add(key)
+		}
+	}
+}
+
+func (r *runners) work() {
+	for {
+		key, shutdown := r.queue.Get()
+		if shutdown {
+			return
+		}
+		if err := r.pass(key); err != nil {
+			r.queue.AddRateLimited(key)
+		} else {
+			r.queue.Forget(key)
+		}
+		r.queue.Done(key)
+	}
+}
+
+func (r *runners) pass(key types.NamespacedName) error {
+	r.mu.Lock()
+	running, paused := r.running[key], r.paused
+	r.mu.Unlock()
+	if paused {
+		return nil
+	}
+	if running == nil {
+		var err error
+		if running, err = r.begin(key); running == nil || err != nil {
+			return err
+		}
+	}
+	running.mu.Lock()
+	defer running.mu.Unlock()
+	_, err := running.runner.Pass(running.ctx)
+	if running.ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// begin makes the runner of a pod out of what the pod was given. It returns nil
+// for a pod whose container does not run.
+func (r *runners) begin(key types.NamespacedName) (*run, error) {
+	pod := &corev1.Pod{}
+	if err := r.cache.Get(context.Background(), key, pod); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if pod.DeletionTimestamp != nil || !running(pod) {
+		return nil, nil
+	}
+	runner, err := r.runnerOf(pod)
+	if err != nil {
+		return nil, err
+	}
+	started := &run{uid: pod.UID, server: pod.Labels[workload.LabelServer], runner: runner}
+	started.ctx, started.end = context.WithCancel(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[key] = started
+	return started, nil
+}
+
+func (r *runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
+	file := &corev1.ConfigMap{}
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap != nil {
+			file.Namespace, file.Name = pod.Namespace, v.ConfigMap.Name
+		}
+	}
+	if err := plane.Client.Get(context.Background(), client.ObjectKeyFromObject(file), file); err != nil {
+		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
+	}
+	config, err := runconfig.Decode([]byte(file.Data[runconfig.FileName]))
+	if err != nil {
+		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
+	}
+	identity := r.requests.Wrap(plane.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
+	identity.UserAgent = "freehold-runner"
+	direct, err := client.New(identity, client.Options{Scheme: r.stage.Scheme, Mapper: plane.Client.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)
+	}
+	runner := &backend.Runner{Reader: direct, Live: direct, Applier: controllers.NewApplier(direct, direct), Run: config}
+	// The downward API hands over the annotations as they were at the start.
+	runner.Env, runner.EnvErr = workload.MarkOf(pod.Annotations)
+	return runner, nil
+}
+
+// pause keeps all runners from passing, as slow pods do, until resume.
+func (r *runners) pause() { r.set(true) }
+
+func (r *runners) resume() { r.set(false) }
+
+func (r *runners) set(paused bool) {
+	GinkgoHelper()
+	r.mu.Lock()
+	r.paused = paused
+	r.mu.Unlock()
+	var pods corev1.PodList
+	Expect(r.cache.List(context.Background(), &pods)).To(Succeed())
+	for i := range pods.Items {
+		r.queue.Add(client.ObjectKeyFromObject(&pods.Items[i]))
+	}
+}
+
+func running(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == workload.ProxyContainer && c.State.Running != nil {
+			return true
+		}
+	}
+	return false
+}

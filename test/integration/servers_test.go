@@ -1,0 +1,109 @@
+package integration
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// The images of the stories. Each run of the pods' fates is per image, so a
+// story that changes a fate uses an image of its own.
+const (
+	imageOne = "registry.example.com/echo:1"
+	imageTwo = "registry.example.com/echo:2"
+)
+
+// The managers of the stories beside ours.
+const (
+	git        = "argocd-controller"
+	authorizer = "authorizer"
+	autoscaler = "horizontal-pod-autoscaler"
+)
+
+// server is an MCPServer as a user writes it, with more of its spec in more.
+func server(name, more string) string { return kit.Server(name, imageOne, more) }
+
+func mcpserver(s *kit.Stage, name string) *v1alpha1.MCPServer {
+	return &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
+}
+
+func proxyOf(s *kit.Stage, name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name + "-proxy", Namespace: s.Namespace}}
+}
+
+func backendOf(s *kit.Stage, name string) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-backend", Namespace: s.Namespace}}
+}
+
+// ready waits until the server says Ready for the spec that now stands.
+func ready(s *kit.Stage, name string) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	return saying(s, name, metav1.ConditionTrue, v1alpha1.ReasonReady)
+}
+
+// notReady waits until the server gives a reason for not being ready.
+func notReady(s *kit.Stage, name, reason string) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	return saying(s, name, metav1.ConditionFalse, reason)
+}
+
+func saying(s *kit.Stage, name string, status metav1.ConditionStatus, reason string) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	live := mcpserver(s, name)
+	s.Await(live, fmt.Sprintf("%s says Ready=%s with %s", name, status, reason), func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
+		switch {
+		case c == nil:
+			return fmt.Errorf("there is no condition Ready")
+		case c.ObservedGeneration != live.Generation:
+			return fmt.Errorf("Ready=%s speaks of generation %d, the spec is %d", c.Status, c.ObservedGeneration, live.Generation)
+		case c.Status != status || c.Reason != reason:
+			return fmt.Errorf("Ready=%s, %s: %s", c.Status, c.Reason, c.Message)
+		}
+		return nil
+	})
+	return live
+}
+
+// readyMessage is what Ready says.
+func readyMessage(live *v1alpha1.MCPServer) string {
+	if c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// generation waits until content has been claimed under a generation and has
+// reached the backend.
+func rolledOut(s *kit.Stage, name string, generation int64) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	live := mcpserver(s, name)
+	s.Await(live, fmt.Sprintf("%s runs generation %d", name, generation), func() error {
+		if w, r := live.Status.Workload, live.Status.Runtime; w == nil || r == nil || w.Generation != generation || r.Generation != generation {
+			return fmt.Errorf("status.workload is %+v, status.runtime %+v", w, r)
+		}
+		return nil
+	})
+	return live
+}
+
+// pods are the pods of one component of a server that are not ending.
+func pods(all []corev1.Pod, component string) []corev1.Pod {
+	var some []corev1.Pod
+	for _, pod := range all {
+		if pod.Labels["app.kubernetes.io/component"] == component && pod.DeletionTimestamp == nil {
+			some = append(some, pod)
+		}
+	}
+	return some
+}
+
+const ourFinalizer = ownership.Finalizer
