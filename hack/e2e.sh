@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The end-to-end tests on a real cluster of this machine: first the demo, which
+# asserts as it goes, then test/e2e. The cluster goes when they end, unless
+# KEEP=1 is set. Run by `make e2e`, which builds the images first.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+finish() {
+	local code=$?
+	[ "${KEEP:-}" = 1 ] || hack/cluster.sh down
+	exit "$code"
+}
+trap finish EXIT
+
+hack/demo.sh
+go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
+bin/tools/cluster exec -- bin/e2e.test -test.timeout 30m -ginkgo.v

@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os/exec"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+var _ = Describe("A server on a real cluster", func() {
+	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", func(ctx SpecContext) {
+		s := onScene("plain")
+		s.apply(ctx, spec(true))
+		server := s.ready(ctx)
+		Expect(statusWrites(s)).To(BeNumerically("<=", 8))
+		Expect(call(ctx, server.Status.URL)).To(Equal("answer"))
+		Expect(server.Status.Runtime.Tools).To(HaveValue(BeNumerically(">", 5)))
+		Expect(server.Status.Runtime.Server.Name).NotTo(BeEmpty())
+
+		Expect(cluster.Delete(ctx, server)).To(Succeed())
+		Eventually(ctx, func() error {
+			return cluster.Get(ctx, client.ObjectKeyFromObject(server), server)
+		}).Should(MatchError(apierrors.IsNotFound, "is gone"))
+		for _, list := range []client.ObjectList{
+			&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{},
+			&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.PodList{},
+		} {
+			Eventually(ctx, func(g Gomega) {
+				g.Expect(cluster.List(ctx, list, client.InNamespace(s.namespace), client.HasLabels{workload.LabelServer})).To(Succeed())
+				g.Expect(meta.ExtractList(list)).To(BeEmpty(), "%T", list)
+			}).Should(Succeed())
+		}
+	})
+
+	It("ends every call in an answer or a defined error while its image changes", func(ctx SpecContext) {
+		s := onScene("called")
+		s.apply(ctx, spec(true))
+		server := s.ready(ctx)
+		calls := callAgain(ctx, server.Status.URL, 4)
+		s.apply(ctx, spec(false))
+		changed := s.ready(ctx)
+		calls.end()
+		Expect(changed.Status.Workload.Generation).To(Equal(server.Status.Workload.Generation + 1))
+		AddReportEntry(fmt.Sprintf("%d answers, %d defined errors", calls.answers, calls.errors))
+		Expect(calls.wrong).To(BeEmpty())
+		Expect(calls.answers).To(BeNumerically(">", 0))
+	})
+
+	It("keeps the new backend when an old proxy pod starts again, and that pod serves", func(ctx SpecContext) {
+		s := onScene("aged")
+		s.apply(ctx, spec(true))
+		server := s.ready(ctx)
+		// Both of the first content; the second starts when that has aged. The
+		// first holds the run config, which else goes with the last pod that
+		// can mount it.
+		first := s.pods(ctx, workload.ComponentProxy)[0]
+		Expect(cluster.Create(ctx, oldPod(first, "aged-before"))).To(Succeed())
+		s.apply(ctx, spec(false))
+		newer := s.ready(ctx).Status.Workload.Generation
+		old := oldPod(first, "aged-after")
+		Expect(cluster.Create(ctx, old)).To(Succeed())
+		pod := &corev1.Pod{}
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(old), pod)).To(Succeed())
+			g.Expect(ready(pod)).To(BeTrue())
+		}).Should(Succeed())
+		Expect(call(ctx, fmt.Sprintf("http://%s:8000/mcp", pod.Status.PodIP))).To(Equal("answer"))
+
+		backend := &appsv1.StatefulSet{}
+		Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, backend)).To(Succeed())
+		mark, err := workload.MarkOf(backend.Annotations)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(mark.Generation).To(Equal(newer))
+		Expect(newer).To(BeNumerically(">", server.Status.Workload.Generation))
+		Expect(s.server(ctx).Status.Runtime.Generation).To(Equal(newer))
+	})
+
+	It("comes back when its backend is killed", func(ctx SpecContext) {
+		s := onScene("killed")
+		s.apply(ctx, spec(true))
+		server := s.ready(ctx)
+		calls := callAgain(ctx, server.Status.URL, 2)
+		pod := s.pods(ctx, workload.ComponentBackend)[0]
+		Expect(cluster.Delete(ctx, &pod, client.GracePeriodSeconds(0))).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			pods := s.pods(ctx, workload.ComponentBackend)
+			g.Expect(pods).To(HaveLen(1))
+			g.Expect(pods[0].UID).NotTo(Equal(pod.UID))
+			g.Expect(ready(&pods[0])).To(BeTrue())
+		}).Should(Succeed())
+		Eventually(ctx, func() (string, error) { return call(ctx, server.Status.URL) }).Should(Equal("answer"))
+		calls.end()
+		Expect(calls.wrong).To(BeEmpty())
+		Expect(s.ready(ctx).Status.Workload.Generation).To(Equal(server.Status.Workload.Generation))
+	})
+
+	It("finishes a rollout in whose middle the operator is killed", func(ctx SpecContext) {
+		s := onScene("orphaned")
+		s.apply(ctx, spec(true))
+		first := s.ready(ctx).Status.Workload.Generation
+		s.apply(ctx, spec(false))
+		Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).Should(Equal(first + 1))
+		Expect(cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("freehold-system"), client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(s.ready(ctx).Status.Workload.Generation).To(Equal(first + 1))
+		Expect(call(ctx, s.server(ctx).Status.URL)).To(Equal("answer"))
+	})
+
+	It("names an image that wants to be root, and is ready once the spec says whom to run as", func(ctx SpecContext) {
+		s := onScene("rooted")
+		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], podTemplate: {spec: {securityContext: {runAsUser: 0}}}}`, image))
+		Eventually(ctx, func(g Gomega) {
+			c := meta.FindStatusCondition(s.server(ctx).Status.Conditions, v1alpha1.ConditionReady)
+			g.Expect(c).NotTo(BeNil())
+			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(c.Reason).To(BeElementOf(v1alpha1.ReasonMustRunAsRoot, v1alpha1.ReasonPodRefused, v1alpha1.ReasonStarting))
+		}).Should(Succeed())
+		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], podTemplate: {spec: {securityContext: {runAsUser: 1000}}}}`, image))
+		s.ready(ctx)
+	})
+})
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// oldPod is a proxy pod that no ReplicaSet takes away when its content ages.
+func oldPod(from corev1.Pod, name string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: from.Namespace, Labels: maps.Clone(from.Labels), Annotations: from.Annotations,
+	}, Spec: *from.Spec.DeepCopy()}
+	delete(pod.Labels, "pod-template-hash")
+	pod.Spec.NodeName = ""
+	// The token's volume is added again by the API server.
+	pod.Spec.Volumes = keep(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected == nil })
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		c.VolumeMounts = keep(c.VolumeMounts, func(m corev1.VolumeMount) bool { return !strings.HasPrefix(m.MountPath, "/var/run/secrets") })
+	}
+	return pod
+}
+
+func keep[T any](items []T, wanted func(T) bool) []T {
+	var kept []T
+	for _, item := range items {
+		if wanted(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// statusWrites counts the operator's writes to the server's status, from the
+// API server's audit log.
+func statusWrites(s scene) int {
+	GinkgoHelper()
+	out, err := exec.Command("grep", "-c", "-E", //nolint:gosec // fixed words and a generated name
+		`"stage":"ResponseComplete".*"requestURI":"/apis/freehold.dev/v1alpha1/namespaces/`+s.namespace+`/mcpservers/`+s.name+`/status\?.*"userAgent":"freehold-operator`, auditLog()).Output()
+	Expect(err).NotTo(HaveOccurred())
+	n := 0
+	_, err = fmt.Sscan(string(out), &n)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(n).To(BeNumerically(">", 0))
+	return n
+}

@@ -1,0 +1,165 @@
+// Package e2e tells the stories that need real pods, on the cluster that
+// hack/e2e.sh brings up. It runs inside that cluster's network, so that it
+// reaches Services and pods as a client in the cluster does.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// patience is how long a real cluster on a small, shared machine may take for
+// one step.
+const patience = 3 * time.Minute
+
+// image is the real MCP server that the cluster holds.
+var image = "freehold.dev/everything-server:" + version()
+
+var cluster client.Client
+
+func version() string {
+	if v := os.Getenv("VERSION"); v != "" {
+		return v
+	}
+	return "dev"
+}
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	RunSpecs(t, "Freehold on a real cluster")
+}
+
+var _ = BeforeSuite(func() {
+	config, err := ctrl.GetConfig()
+	Expect(err).NotTo(HaveOccurred(), "run this through make e2e")
+	config.UserAgent = "e2e"
+	config.QPS, config.Burst = 100, 200
+	scheme, err := controllers.NewScheme()
+	Expect(err).NotTo(HaveOccurred())
+	cluster, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// scene is one story's namespace and server.
+type scene struct {
+	namespace string
+	name      string
+}
+
+// onScene makes a namespace under the "restricted" Pod Security Standard, which
+// goes when the story ends. If the story failed it first tells what there was.
+func onScene(name string) scene {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	Expect(cluster.Create(context.Background(), ns)).To(Succeed())
+	s := scene{namespace: ns.Name, name: name}
+	DeferCleanup(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			GinkgoWriter.Println(s.tell(ctx))
+		}
+		Expect(client.IgnoreNotFound(cluster.Delete(ctx, ns))).To(Succeed())
+	})
+	return s
+}
+
+// apply applies a server under a manager that stands for Git.
+func (s scene) apply(ctx context.Context, spec string) {
+	GinkgoHelper()
+	u := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal([]byte(spec), &u.Object)).To(Succeed())
+	u.Object = map[string]any{"spec": u.Object}
+	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))
+	u.SetNamespace(s.namespace)
+	u.SetName(s.name)
+	Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("git"), client.ForceOwnership)).To(Succeed())
+}
+
+// spec is the server's spec with one more argument, which is new content and
+// changes nothing else.
+func spec(stateless bool) string {
+	return fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=%t"], proxy: {replicas: 2}}`, image, stateless)
+}
+
+func (s scene) server(ctx context.Context) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	server := &v1alpha1.MCPServer{}
+	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.name}, server)).To(Succeed())
+	return server
+}
+
+// ready waits until the server is Ready for its present spec.
+func (s scene) ready(ctx context.Context) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	var server *v1alpha1.MCPServer
+	Eventually(ctx, func(g Gomega) {
+		server = s.server(ctx)
+		g.Expect(server.Status.ObservedGeneration).To(Equal(server.Generation))
+		c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+		g.Expect(c).NotTo(BeNil())
+		g.Expect(c.Status).To(Equal(metav1.ConditionTrue), "%s: %s", c.Reason, c.Message)
+	}).Should(Succeed())
+	return server
+}
+
+func (s scene) pods(ctx context.Context, component string) []corev1.Pod {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels(workload.Selector(s.name, component)))).To(Succeed())
+	return pods.Items
+}
+
+// tell is what a person would look at.
+func (s scene) tell(ctx context.Context) string {
+	text := ""
+	servers, pods, events := &v1alpha1.MCPServerList{}, &corev1.PodList{}, &corev1.EventList{}
+	for _, list := range []client.ObjectList{servers, pods, events} {
+		if err := cluster.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
+			return err.Error()
+		}
+	}
+	for i := range servers.Items {
+		servers.Items[i].ManagedFields = nil
+		data, err := yaml.Marshal(servers.Items[i])
+		text += fmt.Sprintf("%s%v\n", data, err)
+	}
+	for i := range pods.Items {
+		status, err := yaml.Marshal(pods.Items[i].Status.ContainerStatuses)
+		text += fmt.Sprintf("pod %s %s\n%s%v\n", pods.Items[i].Name, pods.Items[i].Status.Phase, status, err)
+	}
+	for i := range events.Items {
+		e := events.Items[i]
+		text += fmt.Sprintf("event %s %s %s: %s\n", e.Type, e.InvolvedObject.Name, e.Reason, e.Message)
+	}
+	return text
+}
+
+// auditLog is where hack/cluster keeps the API server's.
+func auditLog() string {
+	dir := os.Getenv("FREEHOLD_CLUSTER_DIR")
+	if dir == "" {
+		dir = "/var/lib/freehold-cluster"
+	}
+	return dir + "/logs/audit.log"
+}
