@@ -20,20 +20,20 @@ $tools/openapi-gen --output-dir bin/schema --output-pkg github.com/freehold-dev/
 go run -tags schema ./hack/schema >bin/schema/swagger.json
 
 echo "generate: apply configurations"
-rm -rf bin/applyconfig
+rm -rf bin/_applyconfig
 core=k8s.io/api/core/v1
 coreac=k8s.io/client-go/applyconfigurations/core/v1
 externals=""
 for type in EnvVar EnvFromSource Volume VolumeMount LocalObjectReference; do
 	externals+="$core.$type:$coreac,"
 done
-$tools/applyconfiguration-gen --output-dir bin/applyconfig \
+$tools/applyconfiguration-gen --output-dir bin/_applyconfig \
 	--output-pkg github.com/freehold-dev/freehold/applyconfig \
 	--go-header-file $header --openapi-schema bin/schema/swagger.json \
 	--external-applyconfigurations "${externals%,}" $api
 # Moved as a whole, and only when something changed, so that whoever builds meanwhile sees files.
-if ! diff -rq bin/applyconfig applyconfig >/dev/null 2>&1; then
-	rm -rf applyconfig && mv bin/applyconfig applyconfig
+if ! diff -rq bin/_applyconfig applyconfig >/dev/null 2>&1; then
+	rm -rf applyconfig && mv bin/_applyconfig applyconfig
 fi
 
 echo "generate: docs/ownership.md"

@@ -1,0 +1,116 @@
+# Freehold's targets. Whatever is longer than a few lines is a script in hack/.
+# `make` alone tells what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+# The tag of the images that are built here, and the Kubernetes that is tested against.
+VERSION ?= dev
+K8S_VERSION ?= v1.36.3
+KUBEBUILDER_ASSETS ?= $(CURDIR)/bin/k8s/$(K8S_VERSION)
+export VERSION K8S_VERSION KUBEBUILDER_ASSETS
+# One static binary each, the same bytes wherever it is built.
+export CGO_ENABLED = 0
+
+# Field sets of cached objects as strings: less memory, and no decoding where nobody looks.
+TAGS := -tags fieldsv1string
+GO_TEST := go test $(TAGS)
+
+TOOLS := bin/tools
+GENERATORS := $(addprefix $(TOOLS)/,controller-gen openapi-gen applyconfiguration-gen)
+
+##@ Every day
+
+.PHONY: help
+help: ## Tell what there is
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-zA-Z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: generate
+generate: $(GENERATORS) ## Write everything that is generated from the API types and the contract
+	hack/generate.sh
+
+.PHONY: fmt
+fmt: $(TOOLS)/golangci-lint ## Format the code
+	$(TOOLS)/golangci-lint fmt
+
+.PHONY: tidy
+tidy: ## Tidy every go.mod
+	hack/modules.sh go mod tidy
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## Lint the code
+	$(TOOLS)/golangci-lint run
+
+.PHONY: golden
+golden: $(TOOLS)/helm ## Write the golden files; look at the diff before you commit it
+	$(GO_TEST),helm $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u) -update
+
+.PHONY: verify
+verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm ## Check everything that can be read: generated files, format, lint, architecture, chart
+	hack/verify.sh
+
+##@ Tests
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing but Go
+	$(GO_TEST) -timeout 5m -count=1 $$(hack/packages.sh unit)
+
+.PHONY: test
+test: controlplane ## Run every test that needs no root: also against a real API server
+	$(GO_TEST) -timeout 5m -count=1 $$(hack/packages.sh unit)
+	$(GO_TEST) -timeout 40m -count=1 -p 1 $$(hack/packages.sh plane)
+
+.PHONY: e2e
+e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
+	hack/e2e.sh
+
+##@ Building
+
+.PHONY: build
+build: ## Build the operator and the runner into bin/
+	hack/build.sh operator runner
+
+.PHONY: images
+images: build ## Make the images of operator, runner and the demo's server, without a container engine
+	hack/images.sh
+
+.PHONY: controlplane
+controlplane: ## Build kube-apiserver, etcd and kube-controller-manager; minutes the first time
+	hack/controlplane/build.sh envtest
+
+.PHONY: clean
+clean: ## Remove what was built, but for the control plane
+	find bin -mindepth 1 -maxdepth 1 ! -name k8s -exec rm -rf {} +
+
+##@ A cluster
+
+.PHONY: demo
+demo: images $(TOOLS)/helm ## Play the product's story on a real Kubernetes of this machine; needs root
+	hack/demo.sh
+
+.PHONY: demo-down
+demo-down: cluster-down ## End what the demo started
+
+.PHONY: cluster
+cluster: ## Bring an empty Kubernetes up on this machine; needs root
+	hack/cluster.sh up
+
+.PHONY: cluster-down
+cluster-down: ## End that Kubernetes
+	hack/cluster.sh down
+
+# A tool is built again when the module file that pins it changes.
+
+$(GENERATORS): hack/tools/go.mod
+	go build -C hack/tools -trimpath -ldflags '-s -w' -o ../../$(TOOLS)/ tool
+
+$(TOOLS)/golangci-lint: hack/tools/lint/go.mod
+	@echo "building golangci-lint, which takes minutes the first time"
+	go build -C hack/tools/lint -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool
+
+$(TOOLS)/helm: hack/tools/helm/go.mod
+	@echo "building helm, which takes minutes the first time"
+	go build -C hack/tools/helm -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Prints the packages whose tests need the same things.
+#
+#   packages.sh unit    nothing but Go
+#   packages.sh plane   the binaries of a control plane, which test/kit starts
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+module=github.com/freehold-dev/freehold
+
+plane=$(grep -rlE --include='*.go' '\b(kit\.Start|envtest\.Environment)\b' test | xargs -r -n1 dirname | sort -u |
+	grep -vx test/e2e)
+case ${1:-} in
+plane)
+	echo "$plane" | sed "s|^|$module/|"
+	;;
+unit)
+	go list -tags fieldsv1string ./apis/... ./applyconfig/... ./controllers/... ./cmd/... ./hack/... ./test/... |
+		grep -vxF -e "$module/test/e2e" -f <(echo "$plane" | sed "s|^|$module/|")
+	;;
+*)
+	echo "packages.sh: name what to print: unit or plane" >&2
+	exit 1
+	;;
+esac

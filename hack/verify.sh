@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Checks everything that can be judged without a running API server. Each step says which
+# target mends what it found; all steps run, so that one look shows everything.
+#
+# What is generated is generated again and compared with what stood there before, committed or
+# not: it is never the commit that is judged, but whether sources and results agree.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tools=bin/tools
+tags=fieldsv1string
+packages="./apis/... ./applyconfig/... ./controllers/... ./cmd/... ./hack/... ./test/..."
+failed=()
+
+# step NAME MENDS COMMAND... runs one check; MENDS is what to run if it fails.
+step() {
+	local name=$1 mends=$2 started=$SECONDS
+	shift 2
+	echo "verify: $name"
+	if "$@"; then
+		echo "verify: $name: fine ($((SECONDS - started)) s)"
+	else
+		echo "verify: $name: NOT FINE ($((SECONDS - started)) s): $mends" >&2
+		failed+=("$name: $mends")
+	fi
+}
+
+# contents FOLDER... prints a checksum and the name of each file that git would track.
+contents() {
+	git ls-files --cached --others --exclude-standard -z -- "$@" |
+		xargs -0 -r sh -c 'for f; do [ ! -f "$f" ] || cksum "$f"; done' sh | sort -k3
+}
+
+# unchanged COMMAND FOLDER... runs a command, and fails if it changed a file in the folders.
+unchanged() {
+	local command=$1 before after
+	shift
+	before=$(contents "$@")
+	$command || return 1
+	after=$(contents "$@")
+	[ "$before" = "$after" ] || {
+		diff <(echo "$before") <(echo "$after") | sed -n 's/^[<>] [0-9]* [0-9]* /  out of date: /p' | sort -u
+		return 1
+	}
+}
+
+step "generated files" "they have been generated anew, as make generate does: look at the diff and commit it" \
+	unchanged hack/generate.sh apis applyconfig config docs
+step "modules" "run make tidy" hack/modules.sh go mod tidy -diff
+step "format" "run make fmt" $tools/golangci-lint fmt --diff
+# shellcheck disable=SC2086 # one word a pattern
+step "vet" "mend what vet says" go vet -tags $tags,helm $packages
+step "lint" "mend what the linters say, or tell them why not with //nolint:NAME // reason" \
+	$tools/golangci-lint run
+step "architecture and schema" "mend what the tests say" \
+	go test -tags $tags -timeout 5m -count=1 ./test/arch ./test/schema
+step "chart" "mend config/chart, or run make golden and look at the diff" \
+	go test -tags $tags,helm -timeout 5m -count=1 ./test/chart
+
+if [ ${#failed[@]} -gt 0 ]; then
+	printf '\nverify: %s\n' "${failed[@]}" >&2
+	exit 1
+fi
+echo "verify: everything is fine"
