@@ -51,7 +51,7 @@ mcp scale mcp everything --replicas=2
 await_replicas everything 2
 
 title "Meanwhile Git changes an argument and restarts the server"
-sed 's|"-http", ":8080"|"-http", ":8080", "-stateless=true"|' config/samples/everything.yaml |
+sed 's/":8080"]/":8080", "-stateless=true"]/' config/samples/everything.yaml |
 	mcp apply --server-side --field-manager=git -f -
 await_ready everything
 mcp apply --server-side --field-manager=operations -f - <<YAML

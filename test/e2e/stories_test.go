@@ -23,7 +23,7 @@ import (
 var _ = Describe("A server on a real cluster", func() {
 	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", func(ctx SpecContext) {
 		s := onScene("plain")
-		s.apply(ctx, spec(true))
+		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		Expect(statusWrites(s)).To(BeNumerically("<=", 8))
 		Expect(call(ctx, server.Status.URL)).To(Equal("answer"))
@@ -47,10 +47,10 @@ var _ = Describe("A server on a real cluster", func() {
 
 	It("ends every call in an answer or a defined error while its image changes", func(ctx SpecContext) {
 		s := onScene("called")
-		s.apply(ctx, spec(true))
+		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		calls := callAgain(ctx, server.Status.URL, 4)
-		s.apply(ctx, spec(false))
+		s.apply(ctx, spec(2))
 		changed := s.ready(ctx)
 		calls.end()
 		Expect(changed.Status.Workload.Generation).To(Equal(server.Status.Workload.Generation + 1))
@@ -61,14 +61,14 @@ var _ = Describe("A server on a real cluster", func() {
 
 	It("keeps the new backend when an old proxy pod starts again, and that pod serves", func(ctx SpecContext) {
 		s := onScene("aged")
-		s.apply(ctx, spec(true))
+		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		// Both of the first content; the second starts when that has aged. The
 		// first holds the run config, which else goes with the last pod that
 		// can mount it.
 		first := s.pods(ctx, workload.ComponentProxy)[0]
 		Expect(cluster.Create(ctx, oldPod(first, "aged-before"))).To(Succeed())
-		s.apply(ctx, spec(false))
+		s.apply(ctx, spec(2))
 		newer := s.ready(ctx).Status.Workload.Generation
 		old := oldPod(first, "aged-after")
 		Expect(cluster.Create(ctx, old)).To(Succeed())
@@ -90,7 +90,7 @@ var _ = Describe("A server on a real cluster", func() {
 
 	It("comes back when its backend is killed", func(ctx SpecContext) {
 		s := onScene("killed")
-		s.apply(ctx, spec(true))
+		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		calls := callAgain(ctx, server.Status.URL, 2)
 		pod := s.pods(ctx, workload.ComponentBackend)[0]
@@ -109,9 +109,9 @@ var _ = Describe("A server on a real cluster", func() {
 
 	It("finishes a rollout in whose middle the operator is killed", func(ctx SpecContext) {
 		s := onScene("orphaned")
-		s.apply(ctx, spec(true))
+		s.apply(ctx, spec(1))
 		first := s.ready(ctx).Status.Workload.Generation
-		s.apply(ctx, spec(false))
+		s.apply(ctx, spec(2))
 		Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).Should(Equal(first + 1))
 		Expect(cluster.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("freehold-system"), client.GracePeriodSeconds(0))).To(Succeed())
 		Expect(s.ready(ctx).Status.Workload.Generation).To(Equal(first + 1))

@@ -96,10 +96,10 @@ func (s scene) apply(ctx context.Context, spec string) {
 	Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("git"), client.ForceOwnership)).To(Succeed())
 }
 
-// spec is the server's spec with one more argument, which is new content and
-// changes nothing else.
-func spec(stateless bool) string {
-	return fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=%t"], proxy: {replicas: 2}}`, image, stateless)
+// spec is the server's spec. Another round is other content, and changes
+// nothing else.
+func spec(round int) string {
+	return fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], env: [{name: ROUND, value: "%d"}], proxy: {replicas: 2}}`, image, round)
 }
 
 func (s scene) server(ctx context.Context) *v1alpha1.MCPServer {
