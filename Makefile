@@ -82,8 +82,8 @@ controlplane: ## Build kube-apiserver, etcd and kube-controller-manager; minutes
 	hack/controlplane/build.sh envtest
 
 .PHONY: clean
-clean: ## Remove what was built, but for the control plane
-	find bin -mindepth 1 -maxdepth 1 ! -name k8s -exec rm -rf {} +
+clean: ## Remove what was built, but for the control plane and the tools
+	find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name tools -exec rm -rf {} +
 
 ##@ A cluster
 
