@@ -98,7 +98,13 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		server.Status.Runtime == nil || server.Status.Runtime.Generation < want.mark.Generation {
 		return moving(server, w, want)
 	}
+	if f := backendRefused(server, want); f != nil {
+		return *f
+	}
 	if w.proxy.Status.AvailableReplicas == 0 || w.backend.Status.ReadyReplicas == 0 {
+		if reason := lastReason(server); reason != v1alpha1.ReasonReady && reason != v1alpha1.ReasonUnavailable {
+			return moving(server, w, want) // its pods are not up yet
+		}
 		if f := trouble(w, want.mark); f != nil {
 			return *f
 		}
@@ -140,14 +146,33 @@ func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding
 	if f := trouble(w, want.mark); f != nil {
 		return *f
 	}
-	if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); c != nil && c.Status == metav1.ConditionFalse &&
-		c.Reason != v1alpha1.ReasonStandingBack && want.claimed(server) {
-		return conditions.False(c.Reason, c.Message)
+	if f := backendRefused(server, want); f != nil {
+		return *f
 	}
-	if server.Status.Runtime == nil {
+	// The first content is starting until it is ready, whatever of it is there.
+	if server.Status.URL == "" || lastReason(server) == v1alpha1.ReasonStarting {
 		return conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready")
 	}
 	return conditions.False(v1alpha1.ReasonUpdating, "waiting for the new content to replace the old in proxy and backend")
+}
+
+// backendRefused says what keeps the runner from applying the backend, in the
+// runner's words. That it stands back for another runner is none of it.
+func backendRefused(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
+	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonStandingBack || !want.claimed(server) {
+		return nil
+	}
+	f := conditions.False(c.Reason, c.Message)
+	return &f
+}
+
+// lastReason is the reason of Ready as it was reported last.
+func lastReason(server *v1alpha1.MCPServer) string {
+	if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // trouble is the first thing that keeps a pod of content mark from running.
