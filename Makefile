@@ -13,6 +13,8 @@ KUBEBUILDER_ASSETS ?= $(CURDIR)/bin/k8s/$(K8S_VERSION)
 export VERSION K8S_VERSION KUBEBUILDER_ASSETS
 # One static binary each, the same bytes wherever it is built.
 export CGO_ENABLED = 0
+# Tests are built with the flags of the product, so that one build cache serves both.
+export GOFLAGS := -trimpath -buildvcs=false
 
 # Field sets of cached objects as strings: less memory, and no decoding where nobody looks.
 TAGS := -tags fieldsv1string
