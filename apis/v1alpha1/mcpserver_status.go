@@ -172,8 +172,11 @@ type MCPServer struct {
 	// +required
 	Spec MCPServerSpec `json:"spec"`
 
-	// status is what was observed.
+	// status is what was observed. Until anything was, observedGeneration is
+	// -1, so that kstatus does not take a server that nobody has seen for one
+	// that is current.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MCPServerStatus `json:"status,omitempty"`
 }
 

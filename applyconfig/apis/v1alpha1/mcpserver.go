@@ -24,7 +24,9 @@ type MCPServerApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is what the user wants.
 	Spec *MCPServerSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was observed.
+	// status is what was observed. Until anything was, observedGeneration is
+	// -1, so that kstatus does not take a server that nobody has seen for one
+	// that is current.
 	Status *MCPServerStatusApplyConfiguration `json:"status,omitempty"`
 }
 
