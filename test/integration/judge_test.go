@@ -2,9 +2,12 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -19,4 +22,23 @@ func current(object *unstructured.Unstructured) func() error {
 		}
 		return err
 	}
+}
+
+// decode reads a state into a typed object.
+func decode(from *unstructured.Unstructured, to client.Object) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, to); err != nil {
+		return fmt.Errorf("decoding %s: %w", from.GetKind(), err)
+	}
+	return nil
+}
+
+func nested(f kit.Frame, path ...string) (any, bool, error) {
+	return unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+}
+
+func contains(text, part string) error {
+	if !strings.Contains(text, part) {
+		return fmt.Errorf("%q does not say %q", text, part)
+	}
+	return nil
 }

@@ -1,0 +1,146 @@
+package integration
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// cause is a reason for not being ready: how the image fares, what the spec
+// asks for, what Ready then says, and what ends it.
+type cause struct {
+	fate    kit.Fate
+	more    string
+	reason  string
+	message string
+	cure    string
+}
+
+// Why it is not ready stands in Ready, in words for whoever can change it.
+var _ = DescribeTable("The cause is named:", func(c cause) {
+	s := onStage()
+	image := "registry.example.com/" + s.Namespace + ":1"
+	plane.Kubelet.Image(image, c.fate)
+	operate(s)
+	runProxies(s)
+	s.Apply(git, kit.Server("echo", image, c.more))
+	live := notReady(s, "echo", c.reason)
+	Expect(readyMessage(live)).To(ContainSubstring(c.message))
+	announced(s, live, corev1.EventTypeWarning, c.reason)
+
+	plane.Kubelet.Image(image, kit.Runs())
+	if c.cure != "" {
+		s.Apply("somebody", c.cure)
+	}
+	ready(s, "echo")
+},
+	Entry("an image that cannot be pulled", cause{fate: kit.ImagePullBackOff("not found"), reason: v1alpha1.ReasonImagePull, message: "cannot be pulled: check its name"}),
+	Entry("a crash loop, with the last words", cause{fate: kit.CrashLoop("starting\npanic: no database"), reason: v1alpha1.ReasonCrashLoop, message: "panic: no database"}),
+	Entry("an image that must run as root", cause{fate: kit.MustRunAsRoot(), reason: v1alpha1.ReasonMustRunAsRoot, message: "spec.podTemplate.spec.securityContext.runAsUser"}),
+	Entry("a pod that fits nowhere", cause{fate: kit.Unschedulable("0/3 nodes are available: 3 Insufficient memory."), reason: v1alpha1.ReasonUnschedulable, message: "3 Insufficient memory"}),
+	Entry("a Secret that is missing in env", cause{more: `env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: token}}}]`,
+		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login")}),
+	Entry("a key that is missing in env", cause{more: `env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: token}}}]`,
+		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings")}),
+	Entry("a ConfigMap that is missing in envFrom", cause{more: `envFrom: [{configMapRef: {name: settings}}]`,
+		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings")}),
+	Entry("a Secret that is missing in a volume", cause{more: "volumes: [{name: v, secret: {secretName: login}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
+		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login")}),
+	Entry("a ConfigMap that is missing in a volume", cause{more: "volumes: [{name: v, configMap: {name: settings}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
+		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings")}),
+)
+
+// Causes in the spec itself: nothing runs on, but nothing else is broken.
+var _ = DescribeTable("What is not served is said:", func(more, reason, message string) {
+	s := onStage()
+	operate(s)
+	runProxies(s)
+	s.Apply(git, server("echo", more))
+	live := notReady(s, "echo", reason)
+	Expect(readyMessage(live)).To(ContainSubstring(message))
+	stalled(live, reason)
+	s.Apply(git, server("echo", ""))
+	ready(s, "echo")
+},
+	Entry("an inline policy", `authzConfig: {policies: ["permit(principal, action, resource);"]}`, v1alpha1.ReasonNotEnforced, "spec.authzConfig"),
+	Entry("a policy by name", `authzConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.authzConfigRef"),
+	Entry("an OIDC configuration", `oidcConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.oidcConfigRef"),
+	Entry("a choice of tools", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
+	Entry("credentials for the backend", `externalAuthConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.externalAuthConfigRef"),
+	Entry("a transport", "transport: stdio\ncommand: [/server]", v1alpha1.ReasonTransportNotServed, "stdio"),
+	Entry("no replicas", `replicas: 0`, v1alpha1.ReasonScaledToZero, "raise it"),
+	Entry("no proxies", `proxy: {replicas: 0}`, v1alpha1.ReasonScaledToZero, "raise it"),
+)
+
+var _ = Describe("A podTemplate that cannot be rendered", func() {
+	It("keeps the last good content running, and says what is wrong", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		before := uids(s)
+		s.Apply(git, server("echo", "args: [a]\npodTemplate: {spec: {hostNetwork: true}}"))
+		live := notReady(s, "echo", v1alpha1.ReasonPodTemplateInvalid)
+		Expect(readyMessage(live)).To(ContainSubstring("spec.podTemplate.spec.hostNetwork"))
+		stalled(live, v1alpha1.ReasonPodTemplateInvalid)
+		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
+		Expect(uids(s)).To(Equal(before))
+		s.Apply(git, server("echo", "args: [a]"))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+	})
+})
+
+var _ = Describe("A proxy that cannot start", func() {
+	It("is named too", func() {
+		s := onStage()
+		image := "registry.example.com/runner-" + s.Namespace + ":1"
+		plane.Kubelet.Image(image, kit.ImagePullBackOff("unauthorized"))
+		op := operate(s)
+		op.stop()
+		op.start(controllers.Options{Workload: workload.Options{RunnerImage: image}})
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		live := notReady(s, "echo", v1alpha1.ReasonImagePull)
+		Expect(readyMessage(live)).To(ContainSubstring(image))
+		plane.Kubelet.Image(image, kit.Runs())
+		ready(s, "echo")
+	})
+})
+
+func secret(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"stringData":{"token":"t"}}`, name)
+}
+
+func configMap(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"token":"t"}}`, name)
+}
+
+// announced waits for an event on the server.
+func announced(s *kit.Stage, live *v1alpha1.MCPServer, kind, reason string) {
+	GinkgoHelper()
+	var events corev1.EventList
+	s.AwaitAll(&events, "an event says "+reason, func() error {
+		for _, e := range events.Items {
+			if e.InvolvedObject.UID == live.UID && e.Type == kind && e.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d does", len(events.Items))
+	})
+}
+
+func stalled(live *v1alpha1.MCPServer, reason string) {
+	GinkgoHelper()
+	Expect(live.Status.Conditions).To(ContainElement(And(
+		HaveField("Type", v1alpha1.ConditionStalled), HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", reason))))
+	Expect(live.Status.Conditions).NotTo(ContainElement(HaveField("Type", v1alpha1.ConditionReconciling)))
+}

@@ -1,0 +1,116 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+const (
+	policy       = "permit(principal, action, resource);"
+	withPolicy   = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [\"" + policy + "\"]}}\n"
+	withInvoice  = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [billing.example.com/invoice]}\n"
+	withScan     = `status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "no findings", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`
+	nothingStays = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, uid: %q}\n"
+)
+
+// Other controllers own parts of the same server. Whatever Freehold does, those
+// parts stay as their owners wrote them.
+var _ = Describe("What others own of an MCPServer", func() {
+	It("keeps a policy that was applied out-of-band, from the finalizer's birth to its release", func() {
+		s := onStage()
+		runProxies(s)
+		film := s.Film(mcpserver(s, "echo"))
+		s.Apply(git, server("echo", ""))
+		s.Apply(authorizer, withPolicy)
+		operate(s)
+		notReady(s, "echo", v1alpha1.ReasonNotEnforced)
+		rolledOut(s, "echo", 1)
+
+		s.Apply(git, server("echo", `restartedAt: "2026-01-01T00:00:00Z"`))
+		rolledOut(s, "echo", 2)
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 3)
+		notReady(s, "echo", v1alpha1.ReasonNotEnforced)
+		s.Owns(mcpserver(s, "echo"), authorizer, "spec.authzConfig")
+
+		s.Delete(mcpserver(s, "echo"))
+		s.AwaitGone(mcpserver(s, "echo"))
+		applied := false
+		film.Check(func(f kit.Frame) error {
+			policies, _, err := unstructured.NestedStringSlice(f.Object.Object, "spec", "authzConfig", "policies")
+			applied = applied || len(policies) > 0
+			if err == nil && applied && !slices.Equal(policies, []string{policy}) {
+				err = fmt.Errorf("the policies are %q", policies)
+			}
+			return err
+		})
+	})
+
+	It("lets two owners of finalizers each remove their own", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		s.Apply("billing", withInvoice)
+		live := ready(s, "echo")
+		Expect(live.Finalizers).To(ConsistOf(ourFinalizer, "billing.example.com/invoice"))
+		s.Owns(live, "billing", `metadata.finalizers[="billing.example.com/invoice"]`)
+		s.Owns(live, "mcpserver.freehold.dev/finalizer", `metadata.finalizers[="freehold.dev/mcpserver"]`)
+
+		s.Delete(live)
+		s.Await(live, "only billing's finalizer is left", func() error {
+			if !slices.Equal(live.Finalizers, []string{"billing.example.com/invoice"}) {
+				return fmt.Errorf("the finalizers are %q", live.Finalizers)
+			}
+			return nil
+		})
+		s.Apply("billing", fmt.Sprintf(nothingStays, live.UID))
+		s.AwaitGone(live)
+	})
+
+	It("keeps our finalizer while another owner lets go first", func() {
+		s := onStage()
+		operate(s)
+		s.Apply(git, server("echo", ""))
+		s.Apply("billing", withInvoice)
+		live := notReady(s, "echo", v1alpha1.ReasonStarting)
+		s.Apply("billing", fmt.Sprintf(nothingStays, live.UID))
+		s.Read(live)
+		Expect(live.Finalizers).To(ConsistOf(ourFinalizer))
+	})
+
+	It("keeps another's condition, label and annotation through rollouts", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
+		s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")
+		ready(s, "echo")
+		film := s.Film(mcpserver(s, "echo"))
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 2)
+		live := ready(s, "echo")
+		s.Owns(live, "scanner", "status.conditions[type=Scanned]")
+		film.Check(func(f kit.Frame) error {
+			seen := &v1alpha1.MCPServer{}
+			Expect(decode(f.Object, seen)).To(Succeed())
+			c := meta.FindStatusCondition(seen.Status.Conditions, "Scanned")
+			if c == nil || c.Reason != "Clean" || c.Message != "no findings" || !c.LastTransitionTime.UTC().Equal(aNewYear) {
+				return fmt.Errorf("the condition Scanned is %+v", c)
+			}
+			if seen.Labels["team"] != "red" || seen.Annotations["note"] != "mine" {
+				return fmt.Errorf("labels %v and annotations %v lost something", seen.Labels, seen.Annotations)
+			}
+			return nil
+		})
+	})
+})

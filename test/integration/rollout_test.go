@@ -1,0 +1,203 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// Only content rolls pods. What is not content leaves every pod that runs
+// alone.
+var _ = Describe("A change that is not content", func() {
+	var s *kit.Stage
+	BeforeEach(func() {
+		s = onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+	})
+
+	DescribeTable("rolls no pod:", func(change func(), done func()) {
+		before := uids(s)
+		change()
+		done()
+		Expect(uids(s)).To(ContainElements(before), "a pod was replaced\n%s", s.Scene())
+		live := mcpserver(s, "echo")
+		s.Read(live)
+		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
+	},
+		Entry("scaling the backend through the scale subresource",
+			func() { s.Scale(mcpserver(s, "echo"), autoscaler, 3) }, func() { backendsReady(s, 3) }),
+		Entry("scaling the proxy",
+			func() { s.Apply(git, server("echo", "proxy: {replicas: 2}")) }, func() { proxiesReady(s, 2) }),
+		Entry("a label and an annotation of the server",
+			func() {
+				s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")
+			},
+			// A pass that writes nothing cannot be seen; a later one that scales can.
+			func() { s.Apply(git, server("echo", "proxy: {replicas: 2}")); proxiesReady(s, 2) }),
+		Entry("joining a group",
+			func() { s.Apply(git, server("echo", "groupRef: {name: tools}")) }, func() { settled(s); ready(s, "echo") }),
+		Entry("a label for the Service",
+			func() { s.Apply(git, server("echo", "proxy: {service: {labels: {team: red}}}")) }, func() {
+				service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy"}}
+				s.Await(service, "the Service has the label", func() error { return equal(service.Labels["team"], "red") })
+			}),
+	)
+
+	It("hands the replicas from Git to an autoscaler and keeps the count", func() {
+		s.Apply(git, server("echo", "replicas: 3"))
+		backendsReady(s, 3)
+		film := s.Film(backendOf(s, "echo"))
+		s.Scale(mcpserver(s, "echo"), autoscaler, 3)
+		s.Apply(autoscaler, "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {replicas: 3}\n")
+		s.Apply(git, server("echo", ""))
+		s.Owns(mcpserver(s, "echo"), autoscaler, "spec.replicas")
+		settled(s)
+		film.Check(func(f kit.Frame) error { return equal(replicasOf(f), 3) })
+		s.Scale(mcpserver(s, "echo"), autoscaler, 5)
+		backendsReady(s, 5)
+		s.Apply(git, server("echo", `args: [a]`))
+		rolledOut(s, "echo", 2)
+		backendsReady(s, 5)
+		film.Check(func(f kit.Frame) error { return among(replicasOf(f), 3, 5) })
+	})
+
+	It("shows an autoscaler its scale", func() {
+		s.Scale(mcpserver(s, "echo"), autoscaler, 2)
+		backendsReady(s, 2)
+		live := mcpserver(s, "echo")
+		s.Await(live, "the status counts two", func() error {
+			if live.Status.Replicas == nil || live.Status.ReadyReplicas == nil || *live.Status.Replicas != 2 || *live.Status.ReadyReplicas != 2 {
+				return fmt.Errorf("replicas %v, readyReplicas %v", live.Status.Replicas, live.Status.ReadyReplicas)
+			}
+			return nil
+		})
+		Expect(live.Status.Selector).To(Equal(metav1.FormatLabelSelector(&metav1.LabelSelector{
+			MatchLabels: workload.Selector("echo", workload.ComponentBackend),
+		})))
+	})
+})
+
+var _ = Describe("A change of content", func() {
+	DescribeTable("raises the generation by one and replaces proxy and backend:", func(more string) {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		before := uids(s)
+		s.Apply(git, server("echo", more))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		Expect(uids(s)).NotTo(ContainElements(before), "a pod stayed\n%s", s.Scene())
+	},
+		Entry("arguments", `args: [a]`),
+		Entry("environment", `env: [{name: A, value: b}]`),
+		Entry("a restart", `restartedAt: "2026-01-01T00:00:00Z"`),
+		Entry("the port", `port: 8081`),
+		Entry("an overlay", `podTemplate: {spec: {terminationGracePeriodSeconds: 7}}`),
+	)
+
+	It("counts content, not differences: back to the first content is a third generation", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		first := ready(s, "echo").Status.Workload.Hash
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 2)
+		s.Apply(git, server("echo", ""))
+		live := rolledOut(s, "echo", 3)
+		Expect(live.Status.Workload.Hash).To(Equal(first))
+	})
+
+	It("is settled on the newest when two follow each other at once", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		for n := range 5 {
+			s.Apply(git, server("echo", fmt.Sprintf("args: [%q]", fmt.Sprint(n))))
+		}
+		live := ready(s, "echo")
+		set := backendOf(s, "echo")
+		s.Read(set)
+		Expect(set.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"4"}))
+		Expect(live.Status.Workload.Generation).To(BeNumerically("<=", 6))
+	})
+})
+
+// uids are those of the pods of the stage that are not ending.
+func uids(s *kit.Stage) []string {
+	GinkgoHelper()
+	var list corev1.PodList
+	s.AwaitAll(&list, "no pod is ending", func() error {
+		for _, pod := range list.Items {
+			if pod.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is", pod.Name)
+			}
+		}
+		return nil
+	})
+	var uids []string
+	for _, pod := range list.Items {
+		uids = append(uids, string(pod.UID))
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+func backendsReady(s *kit.Stage, n int32) {
+	GinkgoHelper()
+	set := backendOf(s, "echo")
+	s.Await(set, fmt.Sprintf("%d backends are ready", n), func() error {
+		if set.Status.ReadyReplicas != n || set.Status.Replicas != n || set.Status.ObservedGeneration != set.Generation {
+			return fmt.Errorf("%d of %d are", set.Status.ReadyReplicas, set.Status.Replicas)
+		}
+		return nil
+	})
+}
+
+func proxiesReady(s *kit.Stage, n int32) {
+	GinkgoHelper()
+	proxy := proxyOf(s, "echo")
+	s.Await(proxy, fmt.Sprintf("%d proxies are ready", n), func() error {
+		if proxy.Status.ReadyReplicas != n || proxy.Status.Replicas != n || proxy.Status.ObservedGeneration != proxy.Generation {
+			return fmt.Errorf("%d of %d are", proxy.Status.ReadyReplicas, proxy.Status.Replicas)
+		}
+		return nil
+	})
+}
+
+// settled waits until the operator has judged the present spec.
+func settled(s *kit.Stage) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	live := mcpserver(s, "echo")
+	s.Await(live, "the operator has judged the spec", func() error { return equal(live.Status.ObservedGeneration, live.Generation) })
+	return live
+}
+
+func replicasOf(f kit.Frame) int64 {
+	replicas, _ := f.Object.Object["spec"].(map[string]any)["replicas"].(int64)
+	return replicas
+}
+
+func equal[T comparable](got, want T) error { return among(got, want) }
+
+func among[T comparable](got T, want ...T) error {
+	if !slices.Contains(want, got) {
+		return fmt.Errorf("it is %v, want one of %v", got, want)
+	}
+	return nil
+}
