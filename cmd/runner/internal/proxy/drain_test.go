@@ -43,7 +43,10 @@ func TestCallsOfADrainAreAnswered(t *testing.T) {
 	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) == "slow" {
 			close(started)
-			<-finish
+			select {
+			case <-finish:
+			case <-r.Context().Done():
+			}
 		}
 		_, _ = io.WriteString(w, "answer")
 	}))

@@ -1,0 +1,101 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// object is one of the backend's objects: how it was read, nil if it was not
+// there, and how it should be.
+type object struct {
+	kind   string
+	live   client.Object
+	intent runtime.ApplyConfiguration
+}
+
+// standingBack is the error of an object that is not this runner's to write
+// now. It names what stands in the way.
+type standingBack struct{ why string }
+
+func (e *standingBack) Error() string { return e.why }
+
+// errLeaving is the error of an object that is being deleted: whatever was
+// written to it would be lost. Its end is an event.
+var errLeaving = errors.New("an object of the backend is being deleted")
+
+// errRival is the error of an object with other content under our number. The
+// runner of that content reports; two reports in turns would never end.
+var errRival = errors.New("an object of the backend carries other content under the same workload generation")
+
+// calm reports whether there is nothing to do and nothing to say.
+func calm(err error) bool {
+	return errors.Is(err, errLeaving) || errors.Is(err, errRival) || errors.Is(err, apply.ErrNamespaceTerminating)
+}
+
+// write brings the three objects to the run config's content. The StatefulSet
+// is first, because its mark decides for all; each Service then passes the gate
+// on its own mark, for the StatefulSet may have been raised since.
+func (r *Runner) write(ctx context.Context, w world, live bool) (workload.Verdict, error) {
+	statefulSet, err := r.statefulSet(w)
+	if err != nil {
+		return workload.StandBack, err
+	}
+	verdict, err := r.through(ctx, statefulSet, live)
+	for _, service := range r.services(w) {
+		if err != nil {
+			return verdict, err
+		}
+		_, err = r.through(ctx, service, live)
+	}
+	return verdict, err
+}
+
+// through writes an object if the gate lets it pass: every write is conditional
+// on what the gate was shown, a birth on absence and all else on the version
+// that was read. An absence that only a cache knows is not believed: since it
+// was read, a newer runner may have reported, or the server been suspended.
+func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Verdict, error) {
+	mark, exists, err := r.stands(o)
+	if err != nil {
+		return workload.StandBack, err
+	}
+	verdict := workload.Gate(r.mine(), exists, mark)
+	switch {
+	case verdict == workload.StandBack && mark.Generation == r.mine().Generation:
+		return verdict, errRival
+	case verdict == workload.StandBack:
+		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, mark.Generation, r.mine().Generation)}
+	case verdict == workload.Birth && !live:
+		return verdict, errLookLive
+	}
+	_, err = r.Applier.As(ownership.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion)
+	return verdict, err
+}
+
+// stands reads the mark of an object. The error says that it may not be judged
+// by its mark at all.
+func (r *Runner) stands(o object) (mark workload.Mark, exists bool, err error) {
+	if o.live == nil {
+		return workload.Mark{}, false, nil
+	}
+	if o.live.GetDeletionTimestamp() != nil {
+		return workload.Mark{}, true, errLeaving
+	}
+	owner := metav1.GetControllerOfNoCopy(o.live)
+	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {
+		return workload.Mark{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet"}
+	}
+	if mark, err = workload.MarkOf(o.live.GetAnnotations()); err != nil {
+		return workload.Mark{}, true, &standingBack{fmt.Sprintf("the %s cannot be judged: %v", o.kind, err)}
+	}
+	return mark, true, nil
+}

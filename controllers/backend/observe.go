@@ -1,0 +1,83 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// world is everything a look sees. What is nil was not there.
+type world struct {
+	server      *v1alpha1.MCPServer
+	statefulSet *appsv1.StatefulSet
+	service     *corev1.Service
+	headless    *corev1.Service
+}
+
+// observe reads the world, once.
+func (r *Runner) observe(ctx context.Context, reader client.Reader) (world, error) {
+	name := r.Run.Server.Name
+	w := world{}
+	var err error
+	if w.server, err = get(ctx, reader, r.key(name), &v1alpha1.MCPServer{}); err != nil || w.server == nil {
+		return w, err
+	}
+	if w.statefulSet, err = get(ctx, reader, r.key(workload.BackendName(name)), &appsv1.StatefulSet{}); err != nil {
+		return w, err
+	}
+	if w.service, err = get(ctx, reader, r.key(workload.BackendName(name)), &corev1.Service{}); err != nil {
+		return w, err
+	}
+	w.headless, err = get(ctx, reader, r.key(workload.HeadlessName(name)), &corev1.Service{})
+	return w, err
+}
+
+func (r *Runner) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.Run.Server.Namespace, Name: name}
+}
+
+// get reads into obj and returns it, or nil if it is not there.
+func get[T client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, obj T) (T, error) {
+	var none T
+	err := reader.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %s: %w", obj, key, err)
+	}
+	return obj, nil
+}
+
+// idle says why this runner has nothing to do in this world, neither to apply
+// nor to report. It is empty if it has.
+func (r *Runner) idle(w world) string {
+	mine := r.mine().Generation
+	switch s := w.server; {
+	case s == nil:
+		return "the MCPServer is gone"
+	case string(s.UID) != r.Run.Server.UID:
+		return "the MCPServer is another one of the same name"
+	case s.DeletionTimestamp != nil:
+		return "the MCPServer is being deleted"
+	case s.Spec.Suspend:
+		return "the MCPServer is suspended"
+	case s.Status.Workload == nil || s.Status.Workload.Generation < mine:
+		// A status that was lost, until the operator has recovered the number.
+		// The API server would refuse our report.
+		return fmt.Sprintf("status.workload of the MCPServer does not know workload generation %d", mine)
+	case s.Status.Workload.Generation == mine && s.Status.Workload.Hash != r.mine().Hash:
+		// Born under this number, our content would keep the claimed one out.
+		return fmt.Sprintf("workload generation %d was claimed for other content", mine)
+	case s.Status.Runtime != nil && s.Status.Runtime.Generation > mine:
+		return fmt.Sprintf("workload generation %d has reported, ours is %d", s.Status.Runtime.Generation, mine)
+	}
+	return ""
+}

@@ -1,0 +1,123 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Facts are what a backend says about itself. A count that is nil could not be
+// learned.
+type Facts struct {
+	Server           *v1alpha1.ServerInfo
+	ProtocolVersions []string
+	Tools            *int32
+	Prompts          *int32
+	Resources        *int32
+}
+
+// announce says, before anything is written, that this generation runs. It
+// sends nothing where that already stands. What it says about the backend's
+// objects stays as it is until the gate has spoken.
+func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error {
+	if reported(server, r) {
+		return nil
+	}
+	status := v1alpha1ac.MCPServerStatus().WithRuntime(r.runtime(server))
+	if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); last != nil {
+		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
+		status.WithConditions(conditions.Stamp(server.Status.Conditions, last.Type, f, last.ObservedGeneration, r.now()))
+	}
+	return r.put(ctx, server, status)
+}
+
+func reported(server *v1alpha1.MCPServer, r *Runner) bool {
+	runtime := server.Status.Runtime
+	return runtime != nil && runtime.Generation == r.mine().Generation && runtime.ServerUID == r.Run.Server.UID
+}
+
+// state reports the outcome, with what was learned since the last report.
+func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f conditions.Finding) error {
+	status := v1alpha1ac.MCPServerStatus().
+		WithRuntime(r.runtime(server)).
+		WithConditions(conditions.Stamp(server.Status.Conditions, v1alpha1.ConditionBackendApplied, f, observed(server, f), r.now()))
+	if err := r.put(ctx, server, status); err != nil {
+		return err
+	}
+	
+	return nil
+}
+
+func (r *Runner) put(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
+	_, err := r.Applier.As(ownership.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status))
+	return err
+}
+
+// observed is the metadata.generation that the condition speaks of. It moves
+// only with the finding: a new spec that changes nothing here, such as another
+// number of replicas, would otherwise be a write of every runner.
+func observed(server *v1alpha1.MCPServer, f conditions.Finding) int64 {
+	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if last != nil && last.Status == f.Status && last.Reason == f.Reason && last.Message == f.Message {
+		return last.ObservedGeneration
+	}
+	return server.Generation
+}
+
+// runtime is this runner's part of the status. What it learned itself since its
+// last report wins; else it repeats what stands, so that two replicas which
+// learned different things do not write in turns. What was learned of another
+// generation's backend says nothing about this one's.
+func (r *Runner) runtime(server *v1alpha1.MCPServer) *v1alpha1ac.RuntimeStatusApplyConfiguration {
+	var facts Facts
+	switch {
+	case r.learned != nil:
+		facts = *r.learned
+	case reported(server, r):
+		s := server.Status.Runtime
+		facts = Facts{Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources}
+	}
+	runtime := v1alpha1ac.RuntimeStatus().
+		WithServerUID(r.Run.Server.UID).
+		WithGeneration(r.mine().Generation).
+		WithProtocolVersions(facts.ProtocolVersions...)
+	runtime.Tools, runtime.Prompts, runtime.Resources = facts.Tools, facts.Prompts, facts.Resources
+	if facts.Server != nil {
+		runtime.WithServer(v1alpha1ac.ServerInfo().WithName(facts.Server.Name))
+		if facts.Server.Version != "" {
+			runtime.Server.WithVersion(facts.Server.Version)
+		}
+	}
+	return runtime
+}
+
+// finding words how the writes ended. The error is what is left to the queue:
+// also a refusal, because the end of a quota or of a policy is no event here.
+func (r *Runner) finding(err error) (conditions.Finding, error) {
+	var back *standingBack
+	var refused *workload.Refused
+	var bad *apply.BadIntent
+	switch {
+	case err == nil:
+		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend carries workload generation %d", r.mine().Generation)), nil
+	case errors.As(err, &back):
+		return conditions.False(v1alpha1.ReasonStandingBack, back.why), nil
+	case errors.Is(err, apply.ErrForeign):
+		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err)), nil
+	case errors.As(err, &refused):
+		return conditions.False(v1alpha1.ReasonPodTemplateInvalid, refused.Error()), nil
+	case errors.As(err, &bad), apierrors.IsForbidden(err):
+		return conditions.False(v1alpha1.ReasonApplyFailed, err.Error()), err
+	}
+	return conditions.Finding{}, err
+}

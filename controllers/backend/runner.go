@@ -1,0 +1,185 @@
+// Package backend is the runner's half of a server: it applies the backend's
+// StatefulSet and Services, and reports.
+//
+// runner.go is the pass, observe.go all its reads and when there is nothing to
+// do, gate.go who may write, statefulset.go and service.go what is written, and
+// report.go what is said about it.
+//
+// Several runners of one server work at the same time without electing one:
+// replicas of one workload generation, and during a rollout those of several.
+// What keeps them apart is the gate on each object's mark, and for the report
+// the rules on the root of the MCPServer's schema.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Runner applies one server's backend and reports on it. Its methods must not
+// be called at the same time.
+type Runner struct {
+	// Reader reads the MCPServer, the StatefulSet and the two Services. It may
+	// be a cache, which must keep managedFields.
+	Reader client.Reader
+	// Live reads from the API server, where a cache cannot know.
+	Live client.Reader
+	// Applier writes.
+	Applier *apply.Applier
+	// Run is the run config, as it was read from the file.
+	Run runconfig.RunConfig
+	// Env is the mark that the pod was made for, and EnvErr why there is none.
+	Env    workload.Mark
+	EnvErr error
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+
+	// learned waits to be reported.
+	learned *Facts
+}
+
+// Report is what a pass found.
+type Report struct {
+	// Waiting says why nothing was applied, empty if something could be.
+	Waiting string
+	// Verdict is the gate's on the StatefulSet, where it was asked.
+	Verdict workload.Verdict
+	// Finding is what BackendApplied says, zero where it was not stated.
+	Finding conditions.Finding
+	// Start is the start of the backend that now runs, zero while none does.
+	Start Start
+}
+
+// looks is how often a pass reads anew after it met an object that had moved.
+// What moves more often than that is left to the queue.
+const looks = 4
+
+// Disagreement is why this runner may never apply anything, nil if it may. The
+// number and hash that the pod was made with, the file's, and the hash of the
+// file's content must be the same: with either one alone, two runners of
+// different age could carry one number and write different content. There is no
+// fallback from one to the other.
+func (r *Runner) Disagreement() error {
+	file := r.mine()
+	switch {
+	case r.EnvErr != nil:
+		return fmt.Errorf("the environment carries no workload generation: %w", r.EnvErr)
+	case !r.Env.Valid():
+		return errors.New("the environment carries no workload generation")
+	case r.Env != file:
+		return fmt.Errorf("the environment says workload generation %d with hash %s, the run config %d with hash %s",
+			r.Env.Generation, r.Env.Hash, file.Generation, file.Hash)
+	}
+	return r.Run.Verify()
+}
+
+// mine is the mark that this runner writes.
+func (r *Runner) mine() workload.Mark {
+	return workload.Mark{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
+}
+
+// Learn takes what was learned from the backend. The next pass reports it.
+func (r *Runner) Learn(facts Facts) { r.learned = &facts }
+
+// Pass looks once at everything and brings the backend closer to the run
+// config. ctx must end when SIGTERM comes: nothing is written after that.
+//
+// The error is one that another pass may not meet: the caller retries it, more
+// and more slowly. What a retry cannot cure is in the report, and the event of
+// whatever cures it wakes the next pass.
+func (r *Runner) Pass(ctx context.Context) (Report, error) {
+	if err := r.Disagreement(); err != nil {
+		return Report{Waiting: err.Error()}, nil
+	}
+	reader, live := r.Reader, false
+	for look := 1; ; look++ {
+		report, err := r.look(ctx, reader, live)
+		if !moved(err) || look == looks {
+			return report, err
+		}
+		reader, live = r.Live, true
+	}
+}
+
+// errLookLive ends a look that rests on a cache and must not.
+var errLookLive = errors.New("the cache is not enough to decide")
+
+// moved reports whether a look met something that it had read otherwise.
+func moved(err error) bool {
+	for _, reason := range []error{errLookLive, apply.ErrStale, apply.ErrExists, apply.ErrGone, apply.ErrReincarnated} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Report, error) {
+	if err := ctx.Err(); err != nil {
+		return Report{}, err
+	}
+	w, err := r.observe(ctx, reader)
+	if err != nil {
+		return Report{}, err
+	}
+	if why := r.idle(w); why != "" {
+		return Report{Waiting: why}, nil
+	}
+	if ahead, err := r.ahead(w.server, live); ahead || err != nil {
+		return Report{Waiting: "the cache does not show our last report yet"}, err
+	}
+	// The report comes before the write: once it stands, no runner of a lower
+	// generation gives birth to its content again.
+	if err := r.announce(ctx, w.server); err != nil {
+		return Report{Waiting: "the report was refused: " + err.Error()}, unlessRefused(err)
+	}
+	verdict, err := r.write(ctx, w, live)
+	if calm(err) {
+		return Report{Verdict: verdict, Waiting: err.Error()}, nil
+	}
+	finding, err := r.finding(err)
+	report := Report{Verdict: verdict, Finding: finding, Start: r.started(w.statefulSet)}
+	if finding.Reason == "" {
+		return report, err
+	}
+	return report, errors.Join(err, unlessRefused(r.state(ctx, w.server, finding)))
+}
+
+// ahead reports whether our own last report is newer than server: judged by it,
+// we would report what we reported before once more. The watch brings the newer
+// one.
+func (r *Runner) ahead(server *v1alpha1.MCPServer, live bool) (bool, error) {
+	if live {
+		return false, nil
+	}
+	return r.Applier.Ahead(server, ownership.RunnerReport)
+}
+
+// unlessRefused passes on what a retry may cure. A report is refused by the
+// rules on the MCPServer's root when a newer runner has reported meanwhile, and
+// cannot be made where the server is gone: the event of either is on its way.
+func unlessRefused(err error) error {
+	var bad *apply.BadIntent
+	if errors.As(err, &bad) || errors.Is(err, apply.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+func (r *Runner) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}

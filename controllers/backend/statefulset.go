@@ -1,0 +1,42 @@
+package backend
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// statefulSet is the backend's StatefulSet. The error is *workload.Refused: the
+// operator renders content before it claims a number for it, so only a runner
+// and an operator of different versions disagree about that.
+func (r *Runner) statefulSet(w world) (object, error) {
+	intent, err := workload.Backend(r.Run)
+	if err != nil {
+		return object{}, err
+	}
+	o := object{kind: "StatefulSet", intent: intent}
+	if w.statefulSet != nil {
+		o.live = w.statefulSet
+	}
+	return o, nil
+}
+
+// Start names one start of the backend: as long as it is the same, so is what
+// the backend says about itself.
+type Start struct {
+	UID      types.UID
+	Revision string
+}
+
+// started is the start of the backend that carries this runner's content, zero
+// until all its pods are of one revision and one of them is ready.
+func (r *Runner) started(s *appsv1.StatefulSet) Start {
+	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas || s.Status.ReadyReplicas == 0 {
+		return Start{}
+	}
+	if mark, err := workload.MarkOf(s.Annotations); err != nil || mark != r.mine() {
+		return Start{}
+	}
+	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}
+}
