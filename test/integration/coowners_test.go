@@ -27,7 +27,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 	It("keeps a policy that was applied out-of-band, from the finalizer's birth to its release", func() {
 		s := onStage()
 		runProxies(s)
-		film := s.Film(mcpserver(s, "echo"))
+		film := s.Film(serverOf(s, "echo"))
 		s.Apply(git, server("echo", ""))
 		s.Apply(authorizer, withPolicy)
 		operate(s)
@@ -39,10 +39,10 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		rolledOut(s, "echo", 3)
 		notReady(s, "echo", v1alpha1.ReasonNotEnforced)
-		s.Owns(mcpserver(s, "echo"), authorizer, "spec.authzConfig")
+		s.Owns(serverOf(s, "echo"), authorizer, "spec.authzConfig")
 
-		s.Delete(mcpserver(s, "echo"))
-		s.AwaitGone(mcpserver(s, "echo"))
+		s.Delete(serverOf(s, "echo"))
+		s.AwaitGone(serverOf(s, "echo"))
 		applied := false
 		film.Check(func(f kit.Frame) error {
 			policies, _, err := unstructured.NestedStringSlice(f.Object.Object, "spec", "authzConfig", "policies")
@@ -95,7 +95,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
 		s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")
 		ready(s, "echo")
-		film := s.Film(mcpserver(s, "echo"))
+		film := s.Film(serverOf(s, "echo"))
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		rolledOut(s, "echo", 2)
 		live := ready(s, "echo")

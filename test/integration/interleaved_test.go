@@ -25,7 +25,7 @@ var _ = Describe("The status of one server", func() {
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
 		s.ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
-		film := s.Film(mcpserver(s, "echo"))
+		film := s.Film(serverOf(s, "echo"))
 
 		var requests kit.Requests
 		var all sync.WaitGroup
@@ -37,7 +37,7 @@ var _ = Describe("The status of one server", func() {
 		Expect(sent.Writes()).To(HaveLen(200), sent.String())
 		Expect(sent.Answered(409)).To(BeEmpty(), sent.String())
 		Expect(sent.Answered(200).Writes()).To(HaveLen(200), sent.String())
-		live := mcpserver(s, "echo")
+		live := serverOf(s, "echo")
 		s.Read(live)
 		Expect(live.Status.ObservedGeneration).To(Equal(int64(100)))
 		Expect(live.Status.Runtime).To(HaveValue(HaveField("Generation", int64(100))))
@@ -86,7 +86,7 @@ func writeStatus(s *kit.Stage, requests *kit.Requests, says func(int64) (ownersh
 	Expect(err).NotTo(HaveOccurred())
 	applier := controllers.NewApplier(direct, direct)
 	for n := int64(1); n <= 100; n++ {
-		live := mcpserver(s, "echo")
+		live := serverOf(s, "echo")
 		s.Read(live)
 		manager, statement := says(n)
 		_, err := applier.As(manager).Put(s.Ctx, live, statement.WithNamespace(s.Namespace))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,3 +43,7 @@ func contains(text, part string) error {
 	}
 	return nil
 }
+
+func kindOf(object any) string { return fmt.Sprintf("%T", object) }
+
+func emptyList(list client.ObjectList) error { return none(meta.LenList(list)) }

@@ -59,7 +59,7 @@ var _ = Describe("A hand on our objects", func() {
 			Expect(workload.GetLabels()).To(HaveKeyWithValue("team", "red"))
 			s.Owns(workload, intruder, "metadata.labels.team", "spec.template.spec.containers[name=sidecar]")
 		}
-		live := mcpserver(s, "echo")
+		live := serverOf(s, "echo")
 		s.Await(live, "foreign content is named", func() error {
 			c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionForeignPodContent)
 			if c == nil || c.Status != metav1.ConditionTrue {

@@ -31,12 +31,12 @@ var _ = Describe("A change that is not content", func() {
 		change()
 		done()
 		Expect(uids(s)).To(ContainElements(before), "a pod was replaced\n%s", s.Scene())
-		live := mcpserver(s, "echo")
+		live := serverOf(s, "echo")
 		s.Read(live)
 		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
 	},
 		Entry("scaling the backend through the scale subresource",
-			func() { s.Scale(mcpserver(s, "echo"), autoscaler, 3) }, func() { backendsReady(s, 3) }),
+			func() { s.Scale(serverOf(s, "echo"), autoscaler, 3) }, func() { backendsReady(s, 3) }),
 		Entry("scaling the proxy",
 			func() { s.Apply(git, server("echo", "proxy: {replicas: 2}")) }, func() { proxiesReady(s, 2) }),
 		Entry("a label and an annotation of the server",
@@ -58,13 +58,13 @@ var _ = Describe("A change that is not content", func() {
 		s.Apply(git, server("echo", "replicas: 3"))
 		backendsReady(s, 3)
 		film := s.Film(backendOf(s, "echo"))
-		s.Scale(mcpserver(s, "echo"), autoscaler, 3)
+		s.Scale(serverOf(s, "echo"), autoscaler, 3)
 		s.Apply(autoscaler, "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {replicas: 3}\n")
 		s.Apply(git, server("echo", ""))
-		s.Owns(mcpserver(s, "echo"), autoscaler, "spec.replicas")
+		s.Owns(serverOf(s, "echo"), autoscaler, "spec.replicas")
 		settled(s)
 		film.Check(func(f kit.Frame) error { return equal(replicasOf(f), 3) })
-		s.Scale(mcpserver(s, "echo"), autoscaler, 5)
+		s.Scale(serverOf(s, "echo"), autoscaler, 5)
 		backendsReady(s, 5)
 		s.Apply(git, server("echo", `args: [a]`))
 		rolledOut(s, "echo", 2)
@@ -73,9 +73,9 @@ var _ = Describe("A change that is not content", func() {
 	})
 
 	It("shows an autoscaler its scale", func() {
-		s.Scale(mcpserver(s, "echo"), autoscaler, 2)
+		s.Scale(serverOf(s, "echo"), autoscaler, 2)
 		backendsReady(s, 2)
-		live := mcpserver(s, "echo")
+		live := serverOf(s, "echo")
 		s.Await(live, "the status counts two", func() error {
 			if live.Status.Replicas == nil || live.Status.ReadyReplicas == nil || *live.Status.Replicas != 2 || *live.Status.ReadyReplicas != 2 {
 				return fmt.Errorf("replicas %v, readyReplicas %v", live.Status.Replicas, live.Status.ReadyReplicas)
@@ -183,7 +183,7 @@ func proxiesReady(s *kit.Stage, n int32) {
 // settled waits until the operator has judged the present spec.
 func settled(s *kit.Stage) *v1alpha1.MCPServer {
 	GinkgoHelper()
-	live := mcpserver(s, "echo")
+	live := serverOf(s, "echo")
 	s.Await(live, "the operator has judged the spec", func() error { return equal(live.Status.ObservedGeneration, live.Generation) })
 	return live
 }

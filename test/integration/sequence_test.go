@@ -26,7 +26,7 @@ var _ = Describe("No state of an MCPServer is called done", func() {
 		s = onStage()
 		operate(s)
 		runProxies(s)
-		server, all = s.Film(mcpserver(s, "echo")), s.FilmAll(&corev1.Pod{})
+		server, all = s.Film(serverOf(s, "echo")), s.FilmAll(&corev1.Pod{})
 	})
 	AfterEach(func() {
 		if !CurrentSpecReport().Failed() {

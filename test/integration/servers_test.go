@@ -31,7 +31,7 @@ const (
 // server is an MCPServer as a user writes it, with more of its spec in more.
 func server(name, more string) string { return kit.Server(name, imageOne, more) }
 
-func mcpserver(s *kit.Stage, name string) *v1alpha1.MCPServer {
+func serverOf(s *kit.Stage, name string) *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
 }
 
@@ -57,7 +57,7 @@ func notReady(s *kit.Stage, name, reason string) *v1alpha1.MCPServer {
 
 func saying(s *kit.Stage, name string, status metav1.ConditionStatus, reason string) *v1alpha1.MCPServer {
 	GinkgoHelper()
-	live := mcpserver(s, name)
+	live := serverOf(s, name)
 	s.Await(live, fmt.Sprintf("%s says Ready=%s with %s", name, status, reason), func() error {
 		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
 		switch {
@@ -85,7 +85,7 @@ func readyMessage(live *v1alpha1.MCPServer) string {
 // reached the backend.
 func rolledOut(s *kit.Stage, name string, generation int64) *v1alpha1.MCPServer {
 	GinkgoHelper()
-	live := mcpserver(s, name)
+	live := serverOf(s, name)
 	s.Await(live, fmt.Sprintf("%s runs generation %d", name, generation), func() error {
 		if w, r := live.Status.Workload, live.Status.Runtime; w == nil || r == nil || w.Generation != generation || r.Generation != generation {
 			return fmt.Errorf("status.workload is %+v, status.runtime %+v", w, r)
