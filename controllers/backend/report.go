@@ -54,7 +54,7 @@ func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f condit
 	if err := r.put(ctx, server, status); err != nil {
 		return err
 	}
-	
+	r.learned = nil
 	return nil
 }
 

@@ -1,0 +1,231 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// environment is what a runner finds in its environment variables.
+type environment int
+
+const (
+	asFile environment = iota
+	absent
+	empty
+	unparsable
+	negative
+	zero
+	anotherNumber
+	anotherHash
+	// asFileWithOtherContent is a file whose content is not what its mark says.
+	asFileWithOtherContent
+	environments
+)
+
+func (e environment) String() string {
+	return [...]string{
+		"as the file", "absent", "empty", "unparsable", "negative", "zero", "another number", "another hash", "as a file of other content",
+	}[e]
+}
+
+// actor is a runner's pod: its process may be killed, stopped and restarted.
+type actor struct {
+	play *play
+	name string
+	run  runconfig.RunConfig
+	env  environment
+
+	// The process, while there is one.
+	runner     *backend.Runner
+	cache      *lagging
+	pass       *turn
+	ctx        context.Context
+	terminate  context.CancelFunc
+	terminated bool
+	// learned says that it knows something of the backend.
+	learned bool
+	// woken says that something happened since the last pass began.
+	woken bool
+}
+
+// content is what a server runs at a generation. variant is another content
+// that claims the same number.
+func (p *play) content(generation int64, variant string) runconfig.RunConfig {
+	run := runconfig.RunConfig{
+		Version: runconfig.Version,
+		Server:  runconfig.Server{Namespace: namespace, Name: p.name, UID: string(p.server.UID)},
+		Backend: runconfig.Backend{
+			Image: "server", Args: []string{strconv.FormatInt(generation, 10), variant},
+			Port: int32(8000 + generation), Path: "/mcp", Transport: "streamable-http",
+		},
+		Proxy:     runconfig.Proxy{Port: 9000, Path: "/mcp"},
+		Rendering: "rendering",
+	}
+	hash, err := run.ContentHash()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	run.Workload = runconfig.Workload{Generation: generation, Hash: hash}
+	return run
+}
+
+// cast makes up two to four runners.
+func (p *play) cast() {
+	for i := range 2 + p.random.IntN(3) {
+		a := &actor{play: p, name: fmt.Sprintf("runner %d", i), env: p.environment()}
+		a.run = p.content(int64(1+p.random.IntN(3)), []string{"a", "a", "b"}[p.random.IntN(3)])
+		if i > 0 && p.random.IntN(3) == 0 {
+			a.run = p.actors[i-1].run // a replica
+		}
+		p.actors = append(p.actors, a)
+	}
+}
+
+// environment draws what a runner finds in its environment.
+func (p *play) environment() environment {
+	if p.random.IntN(4) != 0 {
+		return asFile
+	}
+	return environment(p.random.IntN(int(environments)))
+}
+
+// sound reports whether the runner may write at all.
+func (a *actor) sound() bool { return a.env == asFile }
+
+func (a *actor) mark() workload.Mark {
+	return workload.Mark{Generation: a.run.Workload.Generation, Hash: a.run.Workload.Hash}
+}
+
+// found is the mark that the process finds in its environment.
+func (a *actor) found() (workload.Mark, error) {
+	number, hash := strconv.FormatInt(a.run.Workload.Generation, 10), a.run.Workload.Hash
+	switch a.env {
+	case absent:
+		return workload.Mark{}, errors.New("not set")
+	case empty:
+		number = ""
+	case unparsable:
+		number = "0x" + number
+	case negative:
+		number = "-" + number
+	case zero:
+		number = "0"
+	case anotherNumber:
+		number += "0"
+	case anotherHash:
+		hash = "ffff" + hash[4:]
+	}
+	return workload.ParseMark(number, hash)
+}
+
+// file is the run config that the process reads.
+func (a *actor) file() runconfig.RunConfig {
+	run := a.run
+	if a.env == asFileWithOtherContent {
+		run.Backend.Args = append([]string{"other"}, run.Backend.Args...)
+	}
+	return run
+}
+
+// start starts the process, with nothing remembered and a cache that is full.
+func (a *actor) start() {
+	p := a.play
+	p.claim(a.run)
+	p.note("%s: starts with %q, environment %s", a.name, a.run.Backend.Args, a.env)
+	connection := &connection{Client: admin, actor: a}
+	a.cache = &lagging{actor: a, shown: map[string]client.Object{}}
+	a.cache.hears(1)
+	a.runner = &backend.Runner{
+		Reader:  a.cache,
+		Live:    connection,
+		Applier: apply.New(connection, connection, converter, ownership.Freehold()),
+		Run:     a.file(),
+		Now:     func() time.Time { return p.clock },
+	}
+	a.runner.Env, a.runner.EnvErr = a.found()
+	p.plant.environment(a.runner)
+	a.terminated, a.woken = false, true
+	if a.learned = p.random.IntN(2) == 0; a.learned {
+		// Replicas may learn different things; they must not quarrel about it.
+		a.runner.Learn(backend.Facts{Tools: new(int32(p.random.IntN(3)))})
+	}
+	a.ctx, a.terminate = context.WithCancel(p.t.Context())
+}
+
+func (a *actor) alive() bool { return a.runner != nil }
+func (a *actor) dead() bool  { return a.runner == nil }
+func (a *actor) busy() bool  { return a.pass != nil }
+
+// wakeful reports whether the process has something to do: a pass on its way,
+// or news. News may reach its cache now.
+func (a *actor) wakeful() bool {
+	if !a.alive() || a.pass != nil {
+		return a.alive()
+	}
+	return a.cache.hears(2) || a.woken
+}
+
+// advance lets the process send its next request, or begins its next pass.
+func (a *actor) advance() {
+	waiting := true
+	if a.pass == nil {
+		a.woken = false
+		runner, ctx := a.runner, a.play.plant.context(a.ctx)
+		a.pass, waiting = begin(func(t *turn) {
+			a.pass = t
+			report, err := runner.Pass(ctx)
+			a.woken = a.woken || err != nil
+			a.play.note("%s: pass ends: %v %s %q %v", a.name, report.Verdict, report.Finding.Reason, report.Waiting, short(err))
+		})
+	} else {
+		waiting = a.pass.step()
+	}
+	if waiting {
+		return
+	}
+	a.pass = nil
+	if a.terminated {
+		a.end()
+	}
+}
+
+// turn waits until the process may send its next request. A request of a
+// process that is being stopped is not sent: its context has ended.
+func (a *actor) turn(ctx context.Context) error {
+	a.pass.wait()
+	return ctx.Err()
+}
+
+// stop is SIGTERM: a pass on its way goes on to its end.
+func (a *actor) stop() {
+	a.play.note("%s: SIGTERM", a.name)
+	a.terminated = true
+	a.terminate()
+	if a.pass == nil {
+		a.end()
+	}
+}
+
+// kill is SIGKILL.
+func (a *actor) kill() {
+	a.play.note("%s: SIGKILL", a.name)
+	if a.pass != nil {
+		a.pass.kill()
+		a.pass = nil
+	}
+	a.terminate()
+	a.end()
+}
+
+func (a *actor) end() { a.runner, a.cache = nil, nil }

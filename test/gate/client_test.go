@@ -1,0 +1,165 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// request is a write as it goes over the wire.
+type request struct {
+	*unstructured.Unstructured
+	subresource string
+}
+
+// errLost is what a process sees of a request whose answer did not arrive.
+var errLost = errors.New("the connection broke before the answer")
+
+// connection is one process's way to the API server.
+type connection struct {
+	client.Client
+	actor *actor
+}
+
+// Get reads from the API server, in the process's turn.
+func (c *connection) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := c.actor.turn(ctx); err != nil {
+		return err
+	}
+	if err := c.Client.Get(ctx, key, obj, opts...); err != nil {
+		return err
+	}
+	c.actor.play.plant.disguise(c.actor, obj)
+	return nil
+}
+
+// Apply writes to an object.
+func (c *connection) Apply(ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	return c.send(ctx, ac, "", func(changed runtime.ApplyConfiguration) error {
+		return c.Client.Apply(ctx, changed, opts...)
+	})
+}
+
+// SubResource writes to an object's subresource.
+func (c *connection) SubResource(name string) client.SubResourceClient {
+	return &subresource{SubResourceClient: c.Client.SubResource(name), connection: c, name: name}
+}
+
+type subresource struct {
+	client.SubResourceClient
+	connection *connection
+	name       string
+}
+
+// Apply writes to the subresource.
+func (s *subresource) Apply(ctx context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	return s.connection.send(ctx, ac, s.name, func(changed runtime.ApplyConfiguration) error {
+		return s.SubResourceClient.Apply(ctx, changed, opts...)
+	})
+}
+
+// send sends a write in the process's turn, shows it to the judge, and lets its
+// answer get lost now and then.
+func (c *connection) send(ctx context.Context, ac runtime.ApplyConfiguration, subresource string, do func(runtime.ApplyConfiguration) error) error {
+	play := c.actor.play
+	if err := c.actor.turn(ctx); err != nil {
+		return err
+	}
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return err
+	}
+	r := request{Unstructured: &unstructured.Unstructured{}, subresource: subresource}
+	if err := json.Unmarshal(data, &r.Object); err != nil {
+		return err
+	}
+	play.plant.change(r)
+	play.judge.sent(c.actor, r)
+	err = do(&changed{ac.(body), r})
+	play.note("%s: %s %s/%s at %q: %v", c.actor.name, r.GetKind(), r.GetName(), subresource, r.GetResourceVersion(), short(err))
+	play.look(r.GetKind(), r.GetName())
+	if err == nil && play.disorder && play.random.IntN(20) == 0 {
+		play.note("%s: the answer is lost", c.actor.name)
+		return errLost
+	}
+	return err
+}
+
+// body is what client.Client needs of an apply configuration.
+type body interface {
+	runtime.ApplyConfiguration
+	json.Unmarshaler
+	GetName() *string
+	GetNamespace() *string
+	GetKind() *string
+	GetAPIVersion() *string
+}
+
+// changed is an apply configuration with another content.
+type changed struct {
+	body
+	content request
+}
+
+// MarshalJSON is what is sent.
+func (c *changed) MarshalJSON() ([]byte, error) { return json.Marshal(c.content.Object) }
+
+func short(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	text := err.Error()
+	return text[:min(len(text), 120)]
+}
+
+// lagging is a cache that shows what it was last told.
+type lagging struct {
+	scheme *runtime.Scheme
+	actor  *actor
+	shown  map[string]client.Object // nil: known not to exist
+}
+
+// Get reads from the cache.
+func (l *lagging) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	kind := kindOf(obj)
+	shown := l.shown[kind+"/"+key.Name]
+	if shown == nil {
+		return notFound(kind, key.Name)
+	}
+	l.actor.play.plant.disguise(l.actor, shown)
+	return convert(shown, obj)
+}
+
+// List is not what runners do.
+func (l *lagging) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("a runner may not list")
+}
+
+// hears brings the cache up to date with what stands, each object with a
+// chance of one in n. It reports whether the process has news to act on.
+func (l *lagging) hears(n int) bool {
+	play := l.actor.play
+	for _, key := range play.keys() {
+		stands := play.stands[key]
+		if version(l.shown[key]) == version(stands) || play.random.IntN(n) != 0 {
+			continue
+		}
+		l.actor.woken = true
+		l.shown[key] = nil
+		if stands != nil {
+			l.shown[key] = stands.DeepCopyObject().(client.Object)
+		}
+	}
+	return l.actor.woken
+}
+
+func version(o client.Object) string {
+	if o == nil {
+		return ""
+	}
+	return o.GetResourceVersion()
+}

@@ -1,0 +1,106 @@
+package gate
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// plant is a fault that is put between a runner and its surroundings. The zero
+// plant is none.
+type plant struct {
+	// wire changes what is sent.
+	wire func(request)
+	// eyes changes what is read.
+	eyes func(*actor, client.Object)
+	// ears changes what the process finds in its environment.
+	ears func(*backend.Runner)
+	// deaf keeps SIGTERM from the pass.
+	deaf bool
+}
+
+func (f plant) change(r request) {
+	if f.wire != nil {
+		f.wire(r)
+	}
+}
+
+func (f plant) disguise(a *actor, o client.Object) {
+	if f.eyes != nil {
+		f.eyes(a, o)
+	}
+}
+
+func (f plant) environment(r *backend.Runner) {
+	if f.ears != nil {
+		f.ears(r)
+	}
+}
+
+func (f plant) context(ctx context.Context) context.Context {
+	if f.deaf {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+// birthVersion is what a birth carries.
+const birthVersion = "1"
+
+func without(version func(string) bool) func(request) {
+	return func(r request) {
+		if version(r.GetResourceVersion()) {
+			unstructured.RemoveNestedField(r.Object, "metadata", "resourceVersion")
+		}
+	}
+}
+
+// sameNumber makes every content under our number look like ours.
+func sameNumber(a *actor, o client.Object) {
+	annotations := o.GetAnnotations()
+	if mark, err := workload.MarkOf(annotations); err == nil && mark.Generation == a.mark().Generation {
+		annotations[workload.AnnotationHash] = a.mark().Hash
+	}
+}
+
+// fallBack takes the mark from the file where the environment has none.
+func fallBack(r *backend.Runner) {
+	if r.EnvErr != nil {
+		r.Env = workload.Mark{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
+		r.EnvErr = nil
+	}
+}
+
+func TestEachPlantedFaultIsFound(t *testing.T) {
+	_, seed := runsAndSeed(t)
+	for name, tc := range map[string]struct {
+		plant plant
+		want  rule
+	}{
+		"births without their version":          {plant{wire: without(func(v string) bool { return v == birthVersion })}, rolledBack},
+		"a gate without resourceVersion":        {plant{wire: without(func(v string) bool { return v != birthVersion })}, rolledBack},
+		"a gate on the number without the hash": {plant{eyes: sameNumber}, clobbered},
+		"fallback to the file":                  {plant{ears: fallBack}, unsoundWrote},
+		"writes after SIGTERM":                  {plant{deaf: true}, wroteAfterTerm},
+		"replicas that are stated": {plant{wire: func(r request) {
+			if r.GetKind() == "StatefulSet" {
+				_ = unstructured.SetNestedField(r.Object, int64(1), "spec", "replicas")
+			}
+		}}, statedReplicas},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range defaultRuns {
+				if perform(t, seed+uint64(i), tc.plant).judge.breached(tc.want) {
+					t.Logf("found in run %d", i+1)
+					return
+				}
+			}
+			t.Errorf("FREEHOLD_SEED=%d: in %d runs nobody saw that %s", seed, defaultRuns, tc.want)
+		})
+	}
+}

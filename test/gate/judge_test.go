@@ -1,0 +1,206 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// rule is one invariant, named by its breach.
+type rule string
+
+const (
+	rolledBack     rule = "within one uid a workload generation went back"
+	clobbered      rule = "content was replaced under the same workload generation"
+	unclaimed      rule = "content stands that was not claimed under its workload generation"
+	bornUnreported rule = "content was born before its generation was reported"
+	unsoundWrote   rule = "a runner wrote whose environment, file and content disagree"
+	wroteAfterTerm rule = "a runner wrote after SIGTERM"
+	statedReplicas rule = "a runner stated replicas"
+	noRest         rule = "the runners never come to rest"
+	wrongAtRest    rule = "at rest something else stands than the highest living runner's content"
+	wrongReport    rule = "at rest the report is wrong"
+)
+
+// judge holds the invariants against all that happens.
+type judge struct {
+	play     *play
+	marks    map[string]standing
+	findings []finding
+}
+
+type standing struct {
+	uid  types.UID
+	mark workload.Mark
+}
+
+type finding struct {
+	rule rule
+	what string
+}
+
+func (j *judge) found(r rule, format string, args ...any) {
+	j.findings = append(j.findings, finding{r, fmt.Sprintf(format, args...)})
+	j.play.note("JUDGE: %s: %s", r, fmt.Sprintf(format, args...))
+}
+
+// breached reports whether a rule was broken.
+func (j *judge) breached(r rule) bool {
+	return slices.ContainsFunc(j.findings, func(f finding) bool { return f.rule == r })
+}
+
+// sent judges a write as it goes out.
+func (j *judge) sent(a *actor, r request) {
+	what := strings.TrimSpace(r.GetKind() + " " + r.subresource)
+	if !a.sound() {
+		j.found(unsoundWrote, "%s with environment %q wrote %s", a.name, a.env, what)
+	}
+	if a.terminated {
+		j.found(wroteAfterTerm, "%s wrote %s", a.name, what)
+	}
+	if _, stated, _ := unstructured.NestedFieldNoCopy(r.Object, "spec", "replicas"); stated {
+		j.found(statedReplicas, "%s on %s", a.name, what)
+	}
+}
+
+// sees judges what stands after a change.
+func (j *judge) sees(key string, o client.Object) {
+	if o == nil || strings.HasPrefix(key, "MCPServer/") {
+		delete(j.marks, key)
+		return
+	}
+	mark, err := workload.MarkOf(o.GetAnnotations())
+	if err != nil {
+		j.found(wrongAtRest, "%s has a broken mark: %v", key, err)
+		return
+	}
+	if claimed := j.play.status().Workload; claimed.Generation < mark.Generation || claimed.Generation == mark.Generation && claimed.Hash != mark.Hash {
+		j.found(unclaimed, "%s at %d", key, mark.Generation)
+	}
+	last := j.marks[key]
+	now := standing{o.GetUID(), mark}
+	j.marks[key] = now
+	if last.uid != now.uid {
+		if runtime := j.play.status().Runtime; runtime == nil || runtime.Generation < mark.Generation {
+			j.found(bornUnreported, "%s at %d", key, mark.Generation)
+		}
+		return
+	}
+	switch {
+	case mark.Generation < last.mark.Generation:
+		j.found(rolledBack, "%s from %d to %d", key, last.mark.Generation, mark.Generation)
+	case mark.Generation == last.mark.Generation && mark != last.mark:
+		j.found(clobbered, "%s at %d", key, mark.Generation)
+	}
+}
+
+// highest are the living runners of the highest generation that may write.
+func (j *judge) highest() []*actor {
+	var best []*actor
+	claimed := j.play.status().Workload
+	for _, a := range j.play.actors {
+		m := a.mark()
+		entitled := a.alive() && a.sound() && (claimed.Generation != m.Generation || claimed.Hash == m.Hash)
+		switch {
+		case !entitled || len(best) > 0 && m.Generation < best[0].mark().Generation:
+		case len(best) > 0 && m.Generation == best[0].mark().Generation:
+			best = append(best, a)
+		default:
+			best = []*actor{a}
+		}
+	}
+	return best
+}
+
+// rest judges what stands when no runner has anything to do.
+func (j *judge) rest() {
+	p := j.play
+	highest := j.highest()
+	if len(highest) == 0 {
+		return
+	}
+	generation := highest[0].mark().Generation
+	runtime := p.status().Runtime
+	if runtime != nil && runtime.Generation > generation {
+		return // a newer runner reported and is gone; what is older may not go on
+	}
+	set := p.statefulSet()
+	if set == nil {
+		j.found(wrongAtRest, "there is no StatefulSet; the highest living runner has %d", generation)
+		return
+	}
+	mark := j.marks["StatefulSet/"+set.Name].mark
+	if mark.Generation != generation {
+		j.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", mark.Generation, generation)
+		return
+	}
+	i := slices.IndexFunc(highest, func(a *actor) bool { return a.mark() == mark })
+	if i < 0 || j.rivalry() {
+		return // the number was claimed twice; only a higher one ends that
+	}
+	j.content(highest[i])
+	j.report(mark)
+}
+
+// rivalry reports whether two contents stand under one number.
+func (j *judge) rivalry() bool {
+	hashes := map[int64]string{}
+	for _, s := range j.marks {
+		if hash, ok := hashes[s.mark.Generation]; ok && hash != s.mark.Hash {
+			return true
+		}
+		hashes[s.mark.Generation] = s.mark.Hash
+	}
+	return false
+}
+
+// content judges whether all that stands is one runner's.
+func (j *judge) content(a *actor) {
+	p := j.play
+	set := p.statefulSet()
+	if got := set.Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, a.run.Backend.Args) {
+		j.found(wrongAtRest, "the StatefulSet runs %q, its mark means %q", got, a.run.Backend.Args)
+	}
+	if set.Labels[workload.LabelName] != p.name {
+		j.found(wrongAtRest, "the StatefulSet's labels are %v", set.Labels)
+	}
+	for _, name := range []string{workload.BackendName(p.name), workload.HeadlessName(p.name)} {
+		service := p.service(name)
+		if service == nil {
+			j.found(wrongAtRest, "there is no Service %s", name)
+			continue
+		}
+		mark := j.marks["Service/"+name].mark
+		if mark != a.mark() || service.Spec.Ports[0].Port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
+			j.found(wrongAtRest, "the Service %s carries %d, port %d and labels %v; the StatefulSet carries %d",
+				name, mark.Generation, service.Spec.Ports[0].Port, service.Labels, a.mark().Generation)
+		}
+	}
+}
+
+func (j *judge) report(mark workload.Mark) {
+	status := j.play.status()
+	if status.Runtime == nil {
+		j.found(wrongReport, "there is no status.runtime, the backend carries %d", mark.Generation)
+		return
+	}
+	if slices.ContainsFunc(j.highest(), func(a *actor) bool { return a.learned && a.mark() == mark }) && status.Runtime.Tools == nil {
+		j.found(wrongReport, "what was learned of %d is not reported", mark.Generation)
+	}
+	if status.Runtime.Generation != mark.Generation || status.Runtime.ServerUID != string(j.play.server.UID) {
+		j.found(wrongReport, "status.runtime is %v, the backend carries %d", status.Runtime, mark.Generation)
+	}
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackendApplied)
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.HasSuffix(c.Message, fmt.Sprint(" ", mark.Generation)) {
+		j.found(wrongReport, "the condition is %v, the backend carries %d", c, mark.Generation)
+	}
+}

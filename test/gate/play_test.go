@@ -1,0 +1,165 @@
+package gate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+const (
+	// steps is how much happens before a run is left to come to rest.
+	steps = 90
+	// rounds is how many passes each runner may need to come to rest.
+	rounds = 10
+)
+
+// play is one run.
+type play struct {
+	t      *testing.T
+	name   string
+	random *rand.Rand
+	plant  plant
+	clock  time.Time
+	server *v1alpha1.MCPServer
+	actors []*actor
+	stands map[string]client.Object
+	judge  *judge
+	// disorder is whether answers get lost.
+	disorder bool
+	script   strings.Builder
+}
+
+// performed counts runs, so that those of one seed have names of their own.
+var performed int
+
+// perform plays the run of a seed to its end.
+func perform(t *testing.T, seed uint64, plant plant) *play {
+	performed++
+	p := &play{
+		t: t, name: fmt.Sprintf("run-%d", performed),
+		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
+		clock:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		stands: map[string]client.Object{},
+	}
+	p.judge = &judge{play: p, marks: map[string]standing{}}
+	p.create()
+	p.cast()
+	p.disorder = true
+	for range steps {
+		p.clock = p.clock.Add(time.Second)
+		p.step()
+	}
+	p.disorder = false
+	p.settle()
+	for _, a := range p.actors {
+		if a.alive() {
+			a.kill()
+		}
+	}
+	return p
+}
+
+func (p *play) note(format string, args ...any) {
+	fmt.Fprintf(&p.script, format+"\n", args...)
+}
+
+// step lets one thing happen.
+func (p *play) step() {
+	switch n := p.random.IntN(100); {
+	case n < 78:
+		if a := p.pick((*actor).wakeful); a != nil {
+			a.advance()
+		}
+	case n < 84:
+		if a := p.pick((*actor).dead); a != nil {
+			a.start()
+		}
+	case n < 88:
+		p.rollout()
+	case n < 91:
+		if a := p.pick((*actor).alive); a != nil && !a.terminated {
+			a.stop()
+		}
+	case n < 94:
+		if a := p.pick((*actor).alive); a != nil {
+			a.kill()
+		}
+	case n < 95:
+		p.claim(p.actors[p.random.IntN(len(p.actors))].run)
+	case n < 98:
+		p.remove()
+	default:
+		p.tamper()
+	}
+}
+
+// rollout replaces two runners by newer ones at once: of two generations, two
+// replicas of one, or, after a number was claimed twice, two contents of one.
+func (p *play) rollout() {
+	p.random.Shuffle(len(p.actors), func(i, j int) { p.actors[i], p.actors[j] = p.actors[j], p.actors[i] })
+	next := int64(1)
+	if claimed := p.status().Workload; claimed != nil {
+		next = claimed.Generation + 1
+	}
+	runs := []runconfig.RunConfig{p.content(next, "a"), p.content(next+1, "a")}
+	switch p.random.IntN(4) {
+	case 0:
+		p.claim(runs[0])
+		p.claim(runs[1])
+		runs[1] = p.content(next, "b")
+	case 1:
+		runs[1] = runs[0]
+	}
+	for i, run := range runs {
+		a := p.actors[i]
+		if a.alive() {
+			a.kill()
+		}
+		a.run, a.env = run, p.environment()
+		a.start()
+	}
+}
+
+// pick chooses one of the runners for which is holds, nil if there is none.
+func (p *play) pick(is func(*actor) bool) *actor {
+	var candidates []*actor
+	for _, a := range p.actors {
+		if is(a) {
+			candidates = append(candidates, a)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return candidates[p.random.IntN(len(candidates))]
+}
+
+// settle lets the living runners make passes, in turns, until a whole round
+// writes nothing; then the judge looks at what stands.
+func (p *play) settle() {
+	p.note("nothing happens any more")
+	for range rounds {
+		before := p.script.Len()
+		for _, a := range p.actors {
+			if a.alive() && a.pass == nil {
+				a.cache.hears(1)
+				a.advance()
+			}
+		}
+		for a := p.pick((*actor).busy); a != nil; a = p.pick((*actor).busy) {
+			a.advance()
+		}
+		if !strings.Contains(p.script.String()[before:], ": ok\n") {
+			p.judge.rest()
+			return
+		}
+	}
+	p.judge.found(noRest, "after %d rounds", rounds)
+}
