@@ -24,9 +24,17 @@ func NewConverter(scheme *runtime.Scheme, groups map[string]managedfields.TypeCo
 	return &Converter{builtin: clientac.NewTypeConverter(scheme), groups: groups}
 }
 
-// typed returns obj as a typed value of gvk. The object may lack its kind, as
-// typed objects do that were read without a cache.
-func (c *Converter) typed(gvk schema.GroupVersionKind, obj runtime.Object) (*typed.TypedValue, error) {
+// live returns a live object as a typed value of gvk. The object may lack its
+// kind, as typed objects do that were read without a cache. It may hold
+// duplicate list items that older validation let through; the API server
+// allows them on its side too.
+func (c *Converter) live(gvk schema.GroupVersionKind, obj runtime.Object) (*typed.TypedValue, error) {
+	return c.typed(gvk, obj, typed.AllowDuplicates)
+}
+
+// typed returns obj as a typed value of gvk, or an error if it does not fit
+// the schema.
+func (c *Converter) typed(gvk schema.GroupVersionKind, obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	if obj.GetObjectKind().GroupVersionKind() != gvk {
 		obj = obj.DeepCopyObject()
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -35,9 +43,7 @@ func (c *Converter) typed(gvk schema.GroupVersionKind, obj runtime.Object) (*typ
 	if own, ok := c.groups[gvk.Group]; ok {
 		converter = own
 	}
-	// Live objects may hold duplicate list items that older validation let
-	// through; the API server allows them on its side too.
-	value, err := converter.ObjectToTyped(obj, typed.AllowDuplicates)
+	value, err := converter.ObjectToTyped(obj, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s by its schema: %w", gvk.Kind, err)
 	}

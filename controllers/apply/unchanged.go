@@ -28,7 +28,7 @@ func (w *Writer) unchanged(live client.Object, in intent, subresource string, k 
 	if owned.Empty() {
 		return false, nil
 	}
-	value, err := w.applier.converter.typed(in.gvk, live)
+	value, err := w.applier.converter.live(in.gvk, live)
 	if err != nil {
 		return false, err
 	}
