@@ -1,0 +1,143 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	statefulSets = schema.GroupResource{Group: "apps", Resource: "statefulsets"}
+	statefulSet  = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+)
+
+// refusal is an answer that only its code and words tell apart.
+func refusal(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}
+
+func TestAnswersOfTheAPIServerHaveNames(t *testing.T) {
+	birth, at, versioned := preconditions{birth: true}, preconditions{uid: "u"}, preconditions{uid: "u", resourceVersion: "7"}
+	status, claim := preconditions{}, preconditions{resourceVersion: "7"}
+	changed := apierrors.NewConflict(statefulSets, "a", errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+	missing := apierrors.NewConflict(statefulSets, "a", errors.New("uid mismatch: the provided object specified uid u, and no existing object was found"))
+	otherUID := apierrors.NewInvalid(statefulSet, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "field is immutable")})
+	terminating := apierrors.NewForbidden(statefulSets, "a", errors.New("unable to create new content in namespace ns because it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
+	invalid := apierrors.NewInvalid(statefulSet, "a", field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
+	schemaError := refusal(http.StatusInternalServerError, "", `failed to create typed patch object (ns/a; apps/v1, Kind=StatefulSet): .spec.bogus: field not declared in schema`)
+
+	for name, tc := range map[string]struct {
+		answer error
+		pre    preconditions
+		want   error
+	}{
+		"a birth meets an object":             {changed, birth, ErrExists},
+		"a birth loses a race":                {apierrors.NewAlreadyExists(statefulSets, "a"), birth, ErrExists},
+		"the object is gone":                  {missing, at, ErrGone},
+		"the object of a version is gone":     {missing, versioned, ErrGone},
+		"the status' object is gone":          {apierrors.NewNotFound(statefulSets, "a"), status, ErrGone},
+		"another incarnation":                 {otherUID, at, ErrReincarnated},
+		"another version":                     {changed, versioned, ErrStale},
+		"another version of a status":         {changed, claim, ErrStale},
+		"a birth too late":                    {terminating, birth, ErrNamespaceTerminating},
+		"a schema error":                      {schemaError, at, &BadIntent{}},
+		"a validation error":                  {invalid, at, &BadIntent{}},
+		"a bad request":                       {apierrors.NewBadRequest("metadata.managedFields must be nil"), at, &BadIntent{}},
+		"wrapped by the client":               {fmt.Errorf("sending: %w", invalid), at, &BadIntent{}},
+		"a conflict that nobody asked for":    {changed, at, nil},
+		"no right":                            {apierrors.NewForbidden(statefulSets, "a", errors.New("no")), at, nil},
+		"a full quota":                        {apierrors.NewForbidden(statefulSets, "a", errors.New("exceeded quota")), birth, nil},
+		"a broken server":                     {refusal(http.StatusInternalServerError, "", "etcdserver: request timed out"), at, nil},
+		"a busy server":                       {apierrors.NewTooManyRequests("later", 1), at, nil},
+		"a server that does not answer":       {apierrors.NewTimeoutError("timeout", 1), birth, nil},
+		"the network":                         {errors.New("connection refused"), at, nil},
+		"the end of the pass":                 {context.Canceled, at, nil},
+		"an unreachable webhook":              {apierrors.NewInternalError(errors.New("failed calling webhook")), at, nil},
+		"a field of another error about uids": {apierrors.NewInvalid(statefulSet, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "ownerReferences").Index(0).Child("uid"), "", "must not be empty")}), at, &BadIntent{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := classify(tc.answer, tc.pre)
+			var bad *BadIntent
+			switch want := tc.want.(type) {
+			case nil:
+				if diff := cmp.Diff(tc.answer.Error(), got.Error()); diff != "" || known(got) {
+					t.Errorf("got %v, want the answer as it is", got)
+				}
+			case *BadIntent:
+				if !errors.As(got, &bad) {
+					t.Errorf("got %v, want a BadIntent", got)
+				}
+			default:
+				if !errors.Is(got, want) || errors.As(got, &bad) {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			}
+			// client-go asks the answer itself, through whatever wraps it.
+			if !errors.Is(got, tc.answer) {
+				t.Errorf("%v hides the answer %v", got, tc.answer)
+			}
+		})
+	}
+	if err := classify(nil, at); err != nil {
+		t.Errorf("no answer is %v", err)
+	}
+}
+
+// known reports whether an error has one of the names.
+func known(err error) bool {
+	for _, name := range []error{ErrExists, ErrForeign, ErrGone, ErrReincarnated, ErrStale, ErrNamespaceTerminating, ErrStripped} {
+		if errors.Is(err, name) {
+			return true
+		}
+	}
+	var bad *BadIntent
+	var contended *Contended
+	return errors.As(err, &bad) || errors.As(err, &contended)
+}
+
+func TestContendedNamesFieldsAndManagers(t *testing.T) {
+	answer := apierrors.NewApplyConflict([]metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "autoscaler" with subresource "scale"`},
+		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "kubectl"`},
+	}, "Apply failed with 2 conflicts")
+	for _, pre := range []preconditions{{}, {uid: "u"}, {birth: true}, {uid: "u", resourceVersion: "7"}} {
+		var got *Contended
+		if err := classify(answer, pre); !errors.As(err, &got) {
+			t.Fatalf("%+v: %v, want Contended", pre, err)
+		}
+		want := []ContendedField{
+			{".spec.replicas", `conflict with "autoscaler" with subresource "scale"`}, {".spec.paused", `conflict with "kubectl"`},
+		}
+		if diff := cmp.Diff(want, got.Fields); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if !strings.Contains(got.Error(), `.spec.replicas: conflict with "autoscaler"`) {
+			t.Errorf("it says %q", got)
+		}
+	}
+}
+
+func TestNotGrantedSaysWhoAndWhat(t *testing.T) {
+	for want, err := range map[string]error{
+		"manager m may not write .a, .b of ConfigMap": &NotGranted{Manager: "m", Object: "ConfigMap", Fields: []string{".a", ".b"}},
+		"manager m has no grant on Secret x":          &NotGranted{Manager: "m", Object: "Secret x"},
+	} {
+		if err.Error() != want {
+			t.Errorf("it says %q, want %q", err, want)
+		}
+	}
+}
+
+func quantity(text string) resource.Quantity { return resource.MustParse(text) }

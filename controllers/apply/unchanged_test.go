@@ -1,0 +1,205 @@
+package apply
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+const (
+	baseServer = `{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: a`
+	deployed   = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [
+		{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`
+)
+
+func TestUnchangedIsJudgedFromTheLiveObject(t *testing.T) {
+	type story struct {
+		// before is what was applied, by manager, in this order.
+		before [][2]string
+		intent string
+		want   bool
+	}
+	for name, tc := range map[string]story{
+		"applied as it is": {[][2]string{{"mine", deployed}}, deployed, true},
+		"never applied":    {[][2]string{{"other", deployed}}, deployed, false},
+		"another's fields are no concern": {[][2]string{{"mine", deployed}, {"other",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {x: z}}, spec: {paused: true, template: {spec: {containers: [{name: b, image: i}]}}}}`}}, deployed, true},
+		"shared with another": {[][2]string{{"mine", deployed}, {"other", deployed}}, deployed, true},
+		"a field taken": {[][2]string{{"mine", deployed}, {"other",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 3}}`}}, deployed, false},
+		"a value changed": {[][2]string{{"mine", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [
+			{name: c, image: i, env: [{name: A, value: "2"}]}]}}}}`, false},
+		"a field more": {[][2]string{{"mine", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, paused: false, template: {spec: {containers: [
+			{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`, false},
+		"a field less": {[][2]string{{"mine", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [
+			{name: c, image: i}]}}}}`, false},
+		"an item less, that another keeps": {[][2]string{{"mine", deployed}, {"other", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}`, false},
+		"nothing, and nothing owned": {[][2]string{{"other", deployed}}, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, true},
+		"nothing, and something owned": {[][2]string{{"mine", deployed}, {"other", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newAPIServer(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+			for _, applied := range tc.before {
+				manager := applied[0]
+				if manager == "mine" {
+					manager = string(mine)
+				}
+				server.apply(manager, applied[1])
+			}
+			if got := judge(t, writerOf(mine), server.live(&appsv1.Deployment{}), tc.intent); got != tc.want {
+				t.Errorf("unchanged is %t", got)
+			}
+		})
+	}
+}
+
+// Ownership without the value: the entry of managedFields is ours, and yet
+// somebody whose writes are not tracked changed what it stands for.
+func TestAValueThatIsNotOursIsNoOwnership(t *testing.T) {
+	server := newAPIServer(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	server.apply(string(mine), deployed)
+	live := server.live(&appsv1.Deployment{}).(*appsv1.Deployment)
+	live.Spec.Template.Spec.Containers[0].Image = "stolen"
+	if judge(t, writerOf(mine), live, deployed) {
+		t.Error("it is called unchanged")
+	}
+}
+
+func TestUnchangedOnOurOwnKind(t *testing.T) {
+	server := newAPIServer(t, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))
+	held := baseServer + `, finalizers: [freehold.dev/mcpserver]}}`
+	server.apply(string(mine), held)
+	server.apply("other", baseServer+`, finalizers: [example.com/x]}, spec: {image: i}}`)
+	live := server.live(&v1alpha1.MCPServer{})
+	if !judge(t, writerOf(mine), live, held) || judge(t, writerOf("other"), live, held) {
+		t.Error("a finalizer beside another's is not told apart")
+	}
+	if judge(t, writerOf(mine), live, baseServer+`}}`) {
+		t.Error("releasing a finalizer is called unchanged")
+	}
+}
+
+// An Update entry of the same manager is another owner.
+func TestAnUpdateEntryIsNotOurs(t *testing.T) {
+	server := newAPIServer(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	server.apply(string(mine), deployed)
+	live := server.live(&appsv1.Deployment{})
+	for name, edit := range map[string]func(*metav1.ManagedFieldsEntry){
+		"an Update":      func(e *metav1.ManagedFieldsEntry) { e.Operation = metav1.ManagedFieldsOperationUpdate },
+		"a subresource":  func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" },
+		"another's name": func(e *metav1.ManagedFieldsEntry) { e.Manager = "other" },
+	} {
+		edited := live.DeepCopyObject().(*appsv1.Deployment)
+		edit(&edited.ManagedFields[0])
+		if judge(t, writerOf(mine), edited, deployed) {
+			t.Errorf("%s is taken for ours", name)
+		}
+	}
+	broken := live.DeepCopyObject().(*appsv1.Deployment)
+	broken.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:`)
+	if _, err := writerOf(mine).unchanged(broken, frozenIntent(t, deployed), "", memoryKey{}); err == nil {
+		t.Error("an entry that cannot be read was read")
+	}
+}
+
+// What the server made of an intent whose values it rewrites is learned at the
+// version that we wrote, and holds as long as our fields have those values.
+func TestWhatTheServerRewritesIsLearned(t *testing.T) {
+	const odd = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, resources: {limits: {cpu: 1000m}}}]}}`
+	server := newAPIServer(t, schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	server.apply(string(mine), odd)
+	live := func(version, cpu string) *corev1.Pod {
+		pod := server.live(&corev1.Pod{}).(*corev1.Pod)
+		pod.ResourceVersion = version
+		pod.Spec.Containers[0].Resources.Limits["cpu"] = quantity(cpu)
+		return pod
+	}
+	w, in := writerOf(mine), frozenIntent(t, odd)
+	k := memoryKey{manager: string(mine)}
+	ask := func(w *Writer, pod *corev1.Pod, in intent) bool {
+		t.Helper()
+		got, err := w.unchanged(pod, in, "", k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if ask(w, live("5", "1"), in) {
+		t.Fatal("unchanged before it was ever written")
+	}
+	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: in.hash})
+	if ask(w, live("6", "1"), in) {
+		t.Error("learned from a version that somebody wrote after us")
+	}
+	if !ask(w, live("5", "1"), in) {
+		t.Error("what we wrote is not unchanged at the version we wrote")
+	}
+	if !ask(w, live("9", "1"), in) {
+		t.Error("forgotten at a later version")
+	}
+	if ask(w, live("9", "2"), in) {
+		t.Error("another value is not seen")
+	}
+	if ask(w, live("9", "1"), frozenIntent(t, `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, resources: {limits: {cpu: 2000m}}}]}}`)) {
+		t.Error("another intent profits from what was learned")
+	}
+	other := live("9", "1")
+	other.UID = "another"
+	if ask(w, other, in) {
+		t.Error("another incarnation profits from what was learned")
+	}
+	if ask(writerOf(mine), live("9", "1"), in) {
+		t.Error("another process knows what this one learned")
+	}
+	server.apply("other", `{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {x: z}}, spec: {containers: [{name: b}]}}`)
+	if !ask(w, live("12", "1"), in) {
+		t.Error("another's fields count as a change of ours")
+	}
+}
+
+func judge(t *testing.T, w *Writer, live client.Object, text string) bool {
+	t.Helper()
+	got, err := w.unchanged(live, frozenIntent(t, text), "", memoryKey{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestOursIsWhatBelongsToTheOwnerOrWasWrittenByUs(t *testing.T) {
+	const intentOf = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: X, name: x, uid: server, controller: true}]}, data: {k: v}}`
+	plain := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}`
+	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	by := func(manager, text string) client.Object {
+		server := newAPIServer(t, gvk)
+		server.apply(manager, text)
+		return server.live(&corev1.ConfigMap{})
+	}
+	for name, tc := range map[string]struct {
+		live   client.Object
+		intent string
+		want   bool
+	}{
+		"the owner's, made by another manager": {by("other", intentOf), intentOf, true},
+		"written by us for an earlier owner":   {by(string(mine), plain), intentOf, true},
+		"nobody's":                             {by("other", plain), intentOf, false},
+		"an intent without an owner":           {by("other", plain), plain, true},
+	} {
+		if got := writerOf(mine).ours(tc.live, frozenIntent(t, tc.intent)); got != tc.want {
+			t.Errorf("%s: ours is %t", name, got)
+		}
+	}
+	var _ ownership.Manager = mine
+}
