@@ -1,0 +1,184 @@
+package writer
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// full sets what intents can go wrong over: values that the API server writes
+// differently, and lists in which others may have items.
+const full = `
+args: ["--greeting", "", "<&>"]
+env:
+- {name: EMPTY, value: ""}
+- {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+port: 3000
+replicas: 2
+resources: {limits: {cpu: 1000m, memory: 1024Mi}, requests: {cpu: "0.25"}}
+volumes:
+- {name: cache, emptyDir: {}}
+volumeMounts:
+- {name: cache, mountPath: /cache}
+restartedAt: "2026-05-06T09:08:09+02:00"
+podTemplate:
+  metadata: {creationTimestamp: null, annotations: {example.com/empty: ""}}
+  spec:
+    affinity: {}
+    volumes:
+    - {name: shared, emptyDir: {sizeLimit: 1024Mi}}
+    containers:
+    - name: sidecar
+      image: registry.example.com/sidecar:1
+      env:
+      - {name: EMPTY, value: ""}
+      - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+      ports: [{containerPort: 9090}]
+      resources: {limits: {cpu: 1000m, memory: 1024Mi}}
+      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+proxy:
+  replicas: 2
+  port: 8443
+  service: {type: NodePort, labels: {example.com/expose: "true"}}
+  resources: {limits: {memory: 1024Mi}}
+  podTemplate:
+    spec:
+      containers:
+      - {name: proxy, env: [{name: HTTPS_PROXY, value: ""}]}
+`
+
+// server is an MCPServer as a user makes it, with more of its spec.
+func (d *desk) server(name, more string) *v1alpha1.MCPServer {
+	d.Helper()
+	d.Apply("user", kit.Server(name, "registry.example.com/echo:1", more))
+	return read(d, &v1alpha1.MCPServer{}, name)
+}
+
+// statement is one intent of the operator or of a runner about a server.
+type statement struct {
+	manager ownership.Manager
+	// empty is an object of the intent's kind, to be read into.
+	empty client.Object
+	ac    runtime.ApplyConfiguration
+	opts  []apply.Option
+}
+
+func (s statement) String() string {
+	return fmt.Sprintf("%s on %T", s.manager, s.empty)
+}
+
+var options = workload.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: corev1.PullIfNotPresent}
+
+// content is what a server's pods run, as generation of the workload.
+func (d *desk) content(server *v1alpha1.MCPServer, generation int64) runconfig.RunConfig {
+	d.Helper()
+	run, problems := workload.Content(server, options)
+	if len(problems) > 0 {
+		d.Fatalf("the server cannot be rendered: %v", problems)
+	}
+	hash, err := run.ContentHash()
+	d.Must(err, "hashing the content")
+	run.Workload = runconfig.Workload{Generation: generation, Hash: hash}
+	return run
+}
+
+// children are the intents that give birth to an object.
+func (d *desk) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []statement {
+	d.Helper()
+	config, err := workload.RunConfigMap(run)
+	d.Must(err, "building the run config")
+	proxy, err := workload.Proxy(server, run, options)
+	d.Must(err, "building the proxy")
+	backend, err := workload.Backend(run)
+	d.Must(err, "building the backend")
+	return []statement{
+		{ownership.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(server), nil},
+		{ownership.MCPServerChildren, &rbacv1.Role{}, workload.Role(server), nil},
+		{ownership.MCPServerChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(server), nil},
+		{ownership.MCPServerChildren, &corev1.ConfigMap{}, config, nil},
+		{ownership.MCPServerChildren, &corev1.Service{}, workload.ProxyService(server), nil},
+		{ownership.MCPServerChildren, &appsv1.Deployment{}, proxy, atVersion},
+		{ownership.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
+		{ownership.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
+		{ownership.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
+	}
+}
+
+var atVersion = []apply.Option{apply.AtVersion}
+
+// statements are all intents about a server, in an order in which they can be
+// written first, and one about a Lease. Together they use every grant of the
+// contract.
+func (d *desk) statements(server *v1alpha1.MCPServer) []statement {
+	d.Helper()
+	run := d.content(server, 1)
+	main := v1alpha1ac.MCPServer(server.Name, server.Namespace)
+	status := func(s *v1alpha1ac.MCPServerStatusApplyConfiguration) runtime.ApplyConfiguration {
+		return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(s)
+	}
+	finding := conditions.False(v1alpha1.ReasonStarting, "")
+	condition := func(t string) *metav1ac.ConditionApplyConfiguration {
+		return conditions.Stamp(nil, t, finding, server.Generation, server.CreationTimestamp.Time)
+	}
+	scale := appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
+		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*server.Spec.Replicas))
+	all := []statement{
+		{ownership.MCPServerFinalizer, &v1alpha1.MCPServer{}, main.WithFinalizers(ownership.Finalizer), nil},
+		{ownership.MCPServerWorkload, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+			WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1).WithHash(run.Workload.Hash))), atVersion},
+	}
+	all = append(all, d.children(server, run)...)
+	return append(all,
+		statement{ownership.MCPServerScale, &appsv1.StatefulSet{}, scale, nil},
+		statement{ownership.MCPServerConditions, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+			WithObservedGeneration(server.Generation).
+			WithConditions(condition(v1alpha1.ConditionReady), condition(v1alpha1.ConditionAccepted))), nil},
+		statement{ownership.MCPServerStatus, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+			WithURL(workload.URL(server)).WithReplicas(2).WithReadyReplicas(0).WithSelector("a=b")), nil},
+		statement{ownership.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
+				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).
+			WithConditions(condition(v1alpha1.ConditionBackendApplied))), nil},
+		d.lease("lock-"+server.Name, "a"),
+	)
+}
+
+// named is what an apply configuration says about whom it is about.
+type named interface {
+	GetName() *string
+	GetNamespace() *string
+}
+
+// live is the object that a statement is about, nil if there is none.
+func (d *desk) live(s statement) client.Object {
+	d.Helper()
+	about := s.ac.(named)
+	object := s.empty.DeepCopyObject().(client.Object)
+	object.SetName(*about.GetName())
+	object.SetNamespace(*about.GetNamespace())
+	if !d.Exists(object) {
+		return nil
+	}
+	return object
+}
+
+// state reads what a statement is about and puts it.
+func (d *desk) state(want apply.Result, s statement) apply.Outcome {
+	d.Helper()
+	return d.put(want, s.manager, d.live(s), s.ac, s.opts...)
+}
