@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,7 +184,7 @@ func trouble(w world, mark workload.Mark) *conditions.Finding {
 		if m, err := workload.MarkOf(pod.Annotations); err != nil || m != mark || pod.DeletionTimestamp != nil {
 			continue
 		}
-		current[pod.Name] = !podReady(pod)
+		current[pod.Name] = !started(pod)
 		if f := conditions.PodTrouble(pod); f != nil {
 			return f
 		}
@@ -208,13 +209,13 @@ func trouble(w world, mark workload.Mark) *conditions.Finding {
 	return nil
 }
 
-func podReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
+// started reports whether a container of the pod has run, which none does before
+// all volumes are mounted: kubelet's complaints about mounts outlive their cause.
+func started(pod *corev1.Pod) bool {
+	ran := func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 	}
-	return false
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
 }
 
 // stamp states every condition that was found, in a fixed order.
