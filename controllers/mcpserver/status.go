@@ -235,10 +235,10 @@ func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditio
 // scalarStatus reports address and scale. They are first stated once the
 // backend has a ready pod, and while pods come up or go down one by one they
 // wait until all have: each step would be a write. What falls is reported at
-// once.
+// once. A backend that an earlier server of the name left is not reported.
 func scalarStatus(server *v1alpha1.MCPServer, w world, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
 	s := server.Status
-	if w.backend == nil || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
+	if !w.ownBackend || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
 		return nil
 	}
 	replicas, up, want := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)

@@ -1,0 +1,152 @@
+package mcpserver
+
+import (
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// A world in which everything has come up, and edits of it. Rows of tables
+// hold the edits only.
+
+var (
+	current = workload.Mark{Generation: 3, Hash: "ccc"}
+	older   = workload.Mark{Generation: 2, Hash: "bbb"}
+	noon    = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+	options = workload.Options{RunnerImage: "freehold.dev/runner:test"}
+)
+
+// scene is what a status is made from.
+type scene struct {
+	server *v1alpha1.MCPServer
+	world  world
+	want   wanted
+}
+
+type edit func(*scene)
+
+// up is a server whose content current has rolled out and is ready.
+func up(edits ...edit) scene {
+	server := echo()
+	server.Status = v1alpha1.MCPServerStatus{
+		Workload: &v1alpha1.WorkloadStatus{Generation: current.Generation, Hash: current.Hash},
+		Runtime:  &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
+		URL:      "http://old",
+	}
+	said("Ready")(&scene{server: server})
+	s := scene{
+		server: server,
+		world: world{
+			proxy: proxyOf(current), backend: backendOf(current), ownBackend: true,
+			pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, current), pod("backend", workload.ComponentBackend, current)},
+		},
+		want: wanted{mark: current},
+	}
+	for _, e := range edits {
+		e(&s)
+	}
+	return s
+}
+
+// echo is a server as the API server has it, with its defaults.
+func echo() *v1alpha1.MCPServer {
+	return &v1alpha1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: "uid", Generation: 5},
+		Spec: v1alpha1.MCPServerSpec{
+			Image: "registry.example.com/echo:1", Transport: v1alpha1.TransportStreamableHTTP, Port: 8080, Path: "/mcp", Replicas: new(int32(1)),
+			Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000},
+		},
+	}
+}
+
+func marked(mark workload.Mark) map[string]string {
+	if mark == (workload.Mark{}) {
+		return nil
+	}
+	return map[string]string{
+		workload.AnnotationGeneration: strconv.FormatInt(mark.Generation, 10), workload.AnnotationHash: mark.Hash,
+	}
+}
+
+func proxyOf(mark workload.Mark) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: marked(mark)},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Annotations: marked(mark)},
+		}},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 4, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+	}
+}
+
+func backendOf(mark workload.Mark) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: marked(mark)},
+		Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Annotations: marked(mark)},
+		}},
+		Status: appsv1.StatefulSetStatus{
+			ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, CurrentRevision: "r", UpdateRevision: "r",
+		},
+	}
+}
+
+// pod is one that is ready.
+func pod(name, component string, mark workload.Mark) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, Annotations: marked(mark), Labels: workload.Labels("echo", component),
+		},
+		Status: corev1.PodStatus{
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "c", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			}},
+		},
+	}
+}
+
+// waiting makes a pod's container wait with a reason.
+func waiting(p corev1.Pod, reason, message string) corev1.Pod {
+	p.Status.Conditions[0].Status = corev1.ConditionFalse
+	p.Status.ContainerStatuses[0] = corev1.ContainerStatus{
+		Name: "c", Image: "i", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}
+	return p
+}
+
+func mountEvent(pod, message string) corev1.Event {
+	return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: pod}, Message: message}
+}
+
+func config(mark workload.Mark) corev1.ConfigMap {
+	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
+	}}
+}
+
+// said makes reason what Ready said last.
+func said(reason string) edit {
+	return func(s *scene) {
+		s.server.Status.Conditions = nil
+		condition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, "")(s)
+	}
+}
+
+// first makes this the first content, of which nothing was reported yet.
+func first(s *scene) { s.server.Status.URL, s.server.Status.Conditions = "", nil }
+
+func noBackend(s *scene) { s.world.backend, s.world.ownBackend = nil, false }
+
+func condition(t string, status metav1.ConditionStatus, reason, message string) edit {
+	return func(s *scene) {
+		s.server.Status.Conditions = append(s.server.Status.Conditions, metav1.Condition{
+			Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(noon),
+		})
+	}
+}

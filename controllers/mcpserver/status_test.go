@@ -1,0 +1,314 @@
+package mcpserver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+var (
+	starting    = conditions.False("Starting", "waiting for the proxy and its backend to become ready")
+	updating    = conditions.False("Updating", "waiting for the new content to replace the old in proxy and backend")
+	unavailable = conditions.False("Unavailable", "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
+	scaledDown  = conditions.False("ScaledToZero", "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
+	cannotPull  = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`)
+)
+
+func unpullable(name, component string, mark workload.Mark) corev1.Pod {
+	return waiting(pod(name, component, mark), "ImagePullBackOff", "Back-off")
+}
+
+func TestReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scene scene
+		want  conditions.Finding
+	}{
+		"all is up": {up(), conditions.True("Ready", "")},
+		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }),
+			conditions.False("Suspended", "spec.suspend is true: set it to false to start the server again")},
+		"no backends wanted": {up(func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }), scaledDown},
+		"no proxies wanted":  {up(func(s *scene) { s.server.Spec.Proxy.Replicas = new(int32(0)) }), scaledDown},
+		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), conditions.True("Ready", "")},
+		"a protection that is not enforced": {up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
+			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef is set, and this version does not enforce it: calls are refused until it is removed")},
+		"a transport that is not served": {up(func(s *scene) {
+			s.want.content.NotEnforced, s.server.Spec.Transport = []string{"spec.transport"}, v1alpha1.TransportSSE
+		}), conditions.False("TransportNotServed", "transport sse is not served by this version: use an image that speaks streamable-http")},
+		"both": {up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.transport", "spec.authzConfig"} }),
+			conditions.False("NotEnforced", "spec.authzConfig is set, and this version does not enforce it: calls are refused until it is removed")},
+
+		"not claimed yet":           {up(func(s *scene) { s.server.Status.Workload = nil }), updating},
+		"claimed for other content": {up(func(s *scene) { s.server.Status.Workload.Hash = "other" }), updating},
+		"no proxy":                  {up(func(s *scene) { s.world.proxy = nil }), updating},
+		"an older proxy":            {up(func(s *scene) { s.world.proxy = proxyOf(older) }), updating},
+		"a proxy without a mark":    {up(func(s *scene) { s.world.proxy = proxyOf(workload.Mark{}) }), updating},
+		"a proxy's spec not seen":   {up(func(s *scene) { s.world.proxy.Generation++ }), updating},
+		"a proxy pod of older content": {up(func(s *scene) {
+			s.world.proxy.Status.Replicas, s.world.proxy.Status.AvailableReplicas = 2, 2
+		}), updating},
+		"no backend":                     {up(noBackend), updating},
+		"an older backend":               {up(func(s *scene) { s.world.backend = backendOf(older) }), updating},
+		"a backend's spec not seen":      {up(func(s *scene) { s.world.backend.Generation++ }), updating},
+		"a backend between revisions":    {up(func(s *scene) { s.world.backend.Status.UpdateRevision = "s" }), updating},
+		"a backend pod of older content": {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
+		"a runner of older content":      {up(func(s *scene) { s.server.Status.Runtime.Generation = 2 }), updating},
+		"a runner that has not reported": {up(func(s *scene) { s.server.Status.Runtime = nil }), updating},
+		"nothing yet": {up(func(s *scene) {
+			s.server.Status, s.world = v1alpha1.MCPServerStatus{}, world{}
+		}), starting},
+		"the first content on its way":     {up(first, noBackend), starting},
+		"the first content, not ready":     {up(first, func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), starting},
+		"the first content, once more":     {up(said("Starting"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), starting},
+		"the first content, that is ready": {up(first), conditions.True("Ready", "")},
+		"new content, not ready":           {up(said("Updating"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), updating},
+		"started again after a suspension": {up(said("Suspended"), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), updating},
+		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
+		"the first content cannot be pulled": {up(first, func(s *scene) {
+			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+		}, noBackend), cannotPull},
+
+		"no proxy is available": {up(func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
+		"no backend is ready":   {up(func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), unavailable},
+		"one of two is ready": {up(func(s *scene) {
+			s.world.backend.Status.Replicas, s.world.backend.Status.UpdatedReplicas = 2, 2
+			s.world.pods = append(s.world.pods, unpullable("b2", workload.ComponentBackend, current))
+		}), conditions.True("Ready", "")},
+		"why none is available": {up(func(s *scene) {
+			s.world.proxy.Status.AvailableReplicas = 0
+			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+		}), cannotPull},
+		"why it does not roll out": {up(func(s *scene) {
+			s.world.backend.Status.UpdateRevision = "s"
+			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
+		}), cannotPull},
+		"what the runner says": {up(noBackend,
+			condition("BackendApplied", metav1.ConditionFalse, "Refused", "the server said no")), conditions.False("Refused", "the server said no")},
+		"a pod's trouble before the runner's": {up(func(s *scene) {
+			s.world.backend = backendOf(older)
+			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+		}, condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), cannotPull},
+		"what the runner says of what has rolled out": {up(condition("BackendApplied", metav1.ConditionFalse, "NameTaken", "a Service")), conditions.False("NameTaken", "a Service")},
+		"a runner that stands back": {up(func(s *scene) { s.world.backend = backendOf(older) },
+			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},
+		"what a runner said of other content": {up(func(s *scene) { s.server.Status.Workload.Generation = 2 },
+			condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), updating},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, nil)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the API server refused comes first: it is why nothing moves.
+func TestReadySaysWhatWasRefused(t *testing.T) {
+	suspended := up(func(s *scene) { s.server.Spec.Suspend = true })
+	for name, tc := range map[string]struct {
+		err  error
+		want conditions.Finding
+	}{
+		"a refusal": {errors.New("applying Role ns/echo-runner: no"), conditions.False("ApplyFailed", "applying Role ns/echo-runner: no")},
+		"a foreign object": {fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
+			"applying Service ns/echo-proxy: an object of this name exists that is not ours: delete or rename that object, or give this server another name")},
+	} {
+		if diff := cmp.Diff(tc.want, ready(suspended.server, suspended.world, suspended.want, tc.err)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	missing := `MountVolume.SetUp failed for volume "v" : configmap "c" not found`
+	needs := conditions.False("MissingReference", `volume "v": configmap "c" not found: create it, or correct spec.volumes`)
+	creating := func(name string) corev1.Pod {
+		return waiting(pod(name, workload.ComponentBackend, current), "ContainerCreating", "")
+	}
+	for name, tc := range map[string]struct {
+		world world
+		want  *conditions.Finding
+	}{
+		"none":                  {up().world, nil},
+		"no pods":               {world{}, nil},
+		"a pod's":               {world{pods: []corev1.Pod{pod("a", "", current), unpullable("b", "", current)}}, &cannotPull},
+		"a pod's of older mark": {world{pods: []corev1.Pod{unpullable("a", "", older)}}, nil},
+		"a pod's without mark":  {world{pods: []corev1.Pod{unpullable("a", "", workload.Mark{})}}, nil},
+		"a pod's that is going": {world{pods: []corev1.Pod{func() corev1.Pod {
+			p := unpullable("a", "", current)
+			p.DeletionTimestamp = &metav1.Time{}
+			return p
+		}()}}, nil},
+		"a mount's":                    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", missing)}}, &needs},
+		"an old mount's":               {world{pods: []corev1.Pod{pod("a", "", current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
+		"a mount's of another pod":     {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("b", missing)}}, nil},
+		"a mount's of older content":   {world{pods: []corev1.Pod{waiting(pod("a", "", older), "ContainerCreating", "")}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
+		"another word of kubelet's":    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", "timed out")}}, nil},
+		"the pod's before the mount's": {world{pods: []corev1.Pod{unpullable("a", "", current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, &cannotPull},
+		"a mount that was mended: the container runs": {world{
+			pods:   []corev1.Pod{unready(pod("a", "", current))},
+			mounts: []corev1.Event{mountEvent("a", missing)},
+		}, nil},
+		"pods that are refused": {world{proxy: failing(current, corev1.ConditionTrue)},
+			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"}},
+		"pods that were refused":                  {world{proxy: failing(current, corev1.ConditionFalse)}, nil},
+		"pods of older content that were refused": {world{proxy: failing(older, corev1.ConditionTrue)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, trouble(tc.world, current)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// unready runs, and does not answer its probe.
+func unready(p corev1.Pod) corev1.Pod {
+	p.Status.Conditions[0].Status = corev1.ConditionFalse
+	p.Status.ContainerStatuses[0].Ready = false
+	return p
+}
+
+func failing(mark workload.Mark, status corev1.ConditionStatus) *appsv1.Deployment {
+	d := proxyOf(mark)
+	d.Status.Conditions = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentReplicaFailure, Status: status, Message: `pods "echo-proxy-abc" is forbidden: no`,
+	}}
+	return d
+}
+
+// Ready and Accepted are always stated. What kstatus reads, Reconciling and
+// Stalled, is there only while true, and never both.
+func TestFindings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scene   scene
+		applied error
+		want    string
+	}{
+		"ready":     {up(), nil, "Accepted=True Ready=True"},
+		"moving":    {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
+		"failed":    {up(), errors.New("no"), "Accepted=True Ready=False Reconciling=True"},
+		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }), nil, "Accepted=True Ready=False Stalled=True"},
+		"refused": {up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			"Accepted=False Ready=False Stalled=True"},
+		"a name that is taken": {up(), apply.ErrForeign, "Accepted=True Ready=False Stalled=True"},
+		"a stranger in the pods": {up(func(s *scene) {
+			s.world.proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: "mcpserver.freehold.dev/children", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+			}}
+			s.world.proxy.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}}
+		}), nil, "Accepted=True ForeignPodContent=True Ready=True"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
+			var got []string
+			for _, kind := range []string{"Accepted", "ForeignPodContent", "Ready", "Reconciling", "Stalled"} {
+				f, ok := found[kind]
+				if !ok {
+					continue
+				}
+				got = append(got, fmt.Sprintf("%s=%s", kind, f.Status))
+				if r := found["Ready"]; (kind == "Reconciling" || kind == "Stalled") && (f.Reason != r.Reason || f.Message != r.Message) {
+					t.Errorf("%s says %s, and Ready says %s", kind, f.Reason, r.Reason)
+				}
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Each reason of Ready is either a wait or a halt, and which one is what Flux
+// and Argo CD act on.
+func TestStalledIsWhatOnlyAPersonEnds(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"PodTemplateInvalid": true, "NameTaken": true, "NotEnforced": true, "TransportNotServed": true,
+		"MustRunAsRoot": true, "Suspended": true, "ScaledToZero": true,
+		"Starting": false, "Updating": false, "Unavailable": false, "ImagePull": false, "CrashLoop": false,
+		"MissingReference": false, "Unschedulable": false, "PodRefused": false, "ApplyFailed": false, "Deleting": false,
+	} {
+		if got := stalled(reason); got != want {
+			t.Errorf("stalled for %s is %t", reason, got)
+		}
+	}
+}
+
+func TestAcceptedNamesEveryProblem(t *testing.T) {
+	got := accepted(wanted{problems: []workload.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}})
+	want := conditions.False("PodTemplateInvalid", "spec.a: no; spec.b: neither. The last accepted content keeps running")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestScalarStatus(t *testing.T) {
+	reported := func(replicas, ready int32) edit {
+		return func(s *scene) {
+			s.server.Status.URL = "http://old"
+			s.server.Status.Replicas, s.server.Status.ReadyReplicas = new(replicas), new(ready)
+		}
+	}
+	backend := func(replicas, ready int32) edit {
+		return func(s *scene) {
+			s.world.backend.Status.Replicas, s.world.backend.Status.ReadyReplicas = replicas, ready
+		}
+	}
+	wants := func(n int32) edit { return func(s *scene) { s.server.Spec.Replicas = new(n) } }
+	is, moves := conditions.True("Ready", ""), conditions.False("Updating", "")
+	down, halted := conditions.False("Unavailable", ""), conditions.False("Suspended", "")
+	for name, tc := range map[string]struct {
+		scene scene
+		ready conditions.Finding
+		// want is replicas and ready, empty where nothing is stated.
+		want string
+	}{
+		"first, once one is ready":            {up(first), is, "1/1"},
+		"before one is ready":                 {up(first, backend(1, 0)), starting, ""},
+		"without a backend":                   {up(reported(1, 1), noBackend), moves, ""},
+		"with an earlier server's backend":    {up(func(s *scene) { s.world.ownBackend = false }), moves, ""},
+		"first, of several":                   {up(first, wants(3), backend(3, 1)), is, "3/1"},
+		"while they come up":                  {up(wants(3), backend(3, 2), reported(1, 1)), is, "1/1"},
+		"once all are up":                     {up(wants(3), backend(3, 3), reported(1, 1)), is, "3/3"},
+		"while they go down one by one":       {up(wants(1), backend(3, 2), reported(3, 3)), is, "3/3"},
+		"once they have gone":                 {up(wants(1), backend(1, 1), reported(3, 3)), is, "1/1"},
+		"one falls":                           {up(wants(3), backend(3, 2), reported(3, 3)), is, "3/2"},
+		"one falls while content moves":       {up(wants(3), backend(3, 2), reported(3, 3)), moves, "3/2"},
+		"it comes back among the others":      {up(wants(3), backend(3, 3), reported(3, 2)), is, "3/3"},
+		"half of what fell comes back":        {up(wants(3), backend(3, 2), reported(3, 1)), is, "3/1"},
+		"all fall":                            {up(backend(1, 0), reported(1, 1)), down, "1/0"},
+		"some come back, and it is not ready": {up(wants(3), backend(3, 1), reported(3, 0)), down, "3/1"},
+		"suspended":                           {up(backend(0, 0), reported(1, 1), func(s *scene) { s.server.Spec.Suspend = true }), halted, "0/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := scalarStatus(tc.scene.server, tc.scene.world, tc.ready)
+			if got == nil {
+				if tc.want != "" {
+					t.Errorf("nothing is stated, want %s", tc.want)
+				}
+				return
+			}
+			var replicas, up int32
+			if _, err := fmt.Sscanf(tc.want, "%d/%d", &replicas, &up); err != nil {
+				t.Fatalf("stated is %d/%d, want nothing", *got.Status.Replicas, *got.Status.ReadyReplicas)
+			}
+			want := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
+				WithURL("http://echo-proxy.ns.svc:8000/mcp").WithReplicas(replicas).WithReadyReplicas(up).
+				WithSelector("app.kubernetes.io/component=backend,freehold.dev/server=echo"))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
