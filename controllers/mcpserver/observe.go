@@ -1,8 +1,10 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,10 +80,14 @@ func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1
 		return fmt.Errorf("listing pods: %w", err)
 	}
 	w.configs, w.pods = configs.Items, pods.Items
+	// A cache lists in any order, and of two pods in trouble the first is named:
+	// another one each time would be a write each time.
+	slices.SortFunc(w.pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range w.pods {
 		if err := reader.List(ctx, events, client.InNamespace(server.Namespace), client.MatchingFields{mountEventsByPod: w.pods[i].Name}); err != nil {
 			return fmt.Errorf("listing events: %w", err)
 		}
+		slices.SortFunc(events.Items, func(a, b corev1.Event) int { return cmp.Compare(a.Name, b.Name) })
 		w.mounts = append(w.mounts, events.Items...)
 	}
 	return nil

@@ -1,0 +1,188 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// cached is a reader with the habit of a cache: it lists in any order.
+type cached struct {
+	pods    []corev1.Pod
+	events  map[string][]corev1.Event
+	configs []corev1.ConfigMap
+	backend *appsv1.StatefulSet
+	failing string
+}
+
+func (c cached) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if c.failing == key.Name {
+		return errors.New("no answer")
+	}
+	if backend, ok := obj.(*appsv1.StatefulSet); ok && c.backend != nil {
+		c.backend.DeepCopyInto(backend)
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func (c cached) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	switch list := list.(type) {
+	case *corev1.PodList:
+		if c.failing == "pods" {
+			return errors.New("no answer")
+		}
+		list.Items = append([]corev1.Pod{}, c.pods...)
+		rand.Shuffle(len(list.Items), func(i, j int) { list.Items[i], list.Items[j] = list.Items[j], list.Items[i] })
+	case *corev1.EventList:
+		pod, _ := options.FieldSelector.RequiresExactMatch(mountEventsByPod)
+		list.Items = append([]corev1.Event{}, c.events[pod]...)
+		rand.Shuffle(len(list.Items), func(i, j int) { list.Items[i], list.Items[j] = list.Items[j], list.Items[i] })
+	case *corev1.ConfigMapList:
+		list.Items = c.configs
+	}
+	return nil
+}
+
+// Of two pods in trouble the first is named. In another order each time, each
+// pass would write another reason, and that write would wake the next pass.
+func TestTheSameWorldIsSeenInTheSameOrder(t *testing.T) {
+	reader := cached{pods: []corev1.Pod{
+		unpullable("a", workload.ComponentProxy, current),
+		waiting(pod("b", workload.ComponentBackend, current), "CreateContainerConfigError", `secret "s" not found`),
+		waiting(pod("c", workload.ComponentBackend, current), "ContainerCreating", ""),
+	}, events: map[string][]corev1.Event{"c": {mountEvent("c", "x"), mountEvent("c", "y"), mountEvent("c", "z")}}}
+	for i := range reader.events["c"] {
+		reader.events["c"][i].Name = string(rune('p' + i))
+	}
+	first, err := observe(t.Context(), reader, echo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		again, err := observe(t.Context(), reader, echo())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first.pods, again.pods); diff != "" {
+			t.Fatalf("pods (-first +again):\n%s", diff)
+		}
+		if diff := cmp.Diff(first.mounts, again.mounts); diff != "" {
+			t.Fatalf("events (-first +again):\n%s", diff)
+		}
+	}
+}
+
+func TestABackendIsOursByItsController(t *testing.T) {
+	server := echo()
+	for name, tc := range map[string]struct {
+		backend *appsv1.StatefulSet
+		want    bool
+	}{
+		"none":                {nil, false},
+		"nobody's":            {backendOf(current), false},
+		"this server's":       {controlled(backendOf(current), server), true},
+		"an earlier server's": {controlled(backendOf(current), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", UID: "earlier"}}), false},
+	} {
+		w, err := observe(t.Context(), cached{backend: tc.backend}, server)
+		if err != nil || w.ownBackend != tc.want || (w.backend != nil) != (tc.backend != nil) {
+			t.Errorf("%s: ours is %t, %v", name, w.ownBackend, err)
+		}
+		if w.proxy != nil || w.account != nil || w.service != nil || w.role != nil || w.binding != nil {
+			t.Errorf("%s: what is not there was found", name)
+		}
+	}
+}
+
+func controlled(s *appsv1.StatefulSet, by *v1alpha1.MCPServer) *appsv1.StatefulSet {
+	s.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(by, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))}
+	return s
+}
+
+// A world that could be read in part only is none.
+func TestAReadThatFailsEndsThePass(t *testing.T) {
+	for failing, says := range map[string]string{"echo-proxy": "reading *v1.Service ns/echo-proxy: no answer", "pods": "listing pods: no answer"} {
+		if _, err := observe(t.Context(), cached{failing: failing}, echo()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", failing, err, says)
+		}
+	}
+}
+
+func TestOutdatedRunConfigs(t *testing.T) {
+	newer := workload.Mark{Generation: 4, Hash: "ddd"}
+	all := []corev1.ConfigMap{config(older), config(current), config(newer), {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  []string
+	}{
+		"all but what runs":                  {nil, []string{"echo-run-2-bbb", "echo-run-4-ddd"}},
+		"what a pod still mounts stays":      {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", "", older)) }}, []string{"echo-run-4-ddd"}},
+		"nothing before the rollout":         {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }}, nil},
+		"nothing before it is observed":      {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
+		"nothing without a proxy":            {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
+		"nothing while another content runs": {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
+		"nothing without a mark":             {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
+		"a pod with a broken mark changes nothing": {[]edit{func(s *scene) {
+			p := pod("odd", "", older)
+			delete(p.Annotations, workload.AnnotationHash)
+			s.world.pods = append(s.world.pods, p)
+		}}, []string{"echo-run-2-bbb", "echo-run-4-ddd"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := up(tc.edits...)
+			s.world.configs = all
+			var got []string
+			for _, c := range s.world.outdated(s.want.mark) {
+				got = append(got, c.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What an object lost of its mark, its pods may still have.
+func TestTheMarkOfAnObjectIsItsHighest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object, pods map[string]string
+		want         workload.Mark
+	}{
+		"both":               {marked(current), marked(current), current},
+		"the object's lost":  {nil, marked(current), current},
+		"the pods' lost":     {marked(current), nil, current},
+		"none":               {nil, nil, workload.Mark{}},
+		"the pods' older":    {marked(current), marked(older), current},
+		"the object's older": {marked(older), marked(current), current},
+		"one is broken":      {map[string]string{workload.AnnotationGeneration: "9"}, marked(older), older},
+	} {
+		d := proxyOf(workload.Mark{})
+		d.Annotations, d.Spec.Template.Annotations = tc.object, tc.pods
+		s := backendOf(workload.Mark{})
+		s.Annotations, s.Spec.Template.Annotations = tc.object, tc.pods
+		if got := markOf(d); got != tc.want {
+			t.Errorf("%s: the Deployment's mark is %v", name, got)
+		}
+		if got := backendMark(s); got != tc.want {
+			t.Errorf("%s: the StatefulSet's mark is %v", name, got)
+		}
+	}
+	if markOf(nil) != (workload.Mark{}) || backendMark(nil) != (workload.Mark{}) {
+		t.Error("no object has a mark")
+	}
+}
