@@ -6,11 +6,15 @@ in_cluster() { cluster exec -- "$@"; }
 k() { in_cluster kubectl "$@"; }
 mcp() { k -n demo "$@"; }
 
-# install_freehold installs the chart with the images that were built here.
+# install_freehold installs the chart with the images that were built here. Their
+# tag stays when they are built again, so the pods are told by their digest.
 install_freehold() {
+	local images
+	images=$(cat bin/images/{operator,runner}.tar | sha256sum | cut -c1-16)
 	in_cluster bin/tools/helm upgrade --install freehold config/chart \
 		--namespace freehold-system --create-namespace \
 		--set image.tag="${VERSION:-dev}" --set runner.image.tag="${VERSION:-dev}" \
+		--set-string podAnnotations.images="$images" \
 		--wait --timeout 3m >/dev/null
 	k -n freehold-system get deployments,pods
 }
@@ -18,9 +22,12 @@ install_freehold() {
 # await_ready NAME shows how a server becomes ready for its present spec, for at
 # most three minutes.
 await_ready() {
-	mcp get mcp "$1" --watch 2>/dev/null &
-	local watch=$! ended=0
-	mcp wait "mcp/$1" --for=jsonpath='{.status.observedGeneration}'="$(mcp get mcp "$1" -o jsonpath='{.metadata.generation}')" --timeout=60s >/dev/null || ended=1
+	local watch ended=0 generation
+	generation=$(mcp get mcp "$1" -o jsonpath='{.metadata.generation}')
+	# Not the function: its process would be a shell, and kubectl outlive it.
+	bin/tools/cluster exec -- kubectl -n demo get mcp "$1" --watch 2>/dev/null &
+	watch=$!
+	mcp wait "mcp/$1" --for=jsonpath='{.status.observedGeneration}'="$generation" --timeout=60s >/dev/null || ended=1
 	mcp wait "mcp/$1" --for=condition=Ready --timeout=180s >/dev/null || ended=1
 	kill "$watch" 2>/dev/null || true
 	wait "$watch" 2>/dev/null || true
