@@ -111,6 +111,9 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	var errs []error
 	for _, child := range want.children {
 		_, err := children.Put(ctx, child.live, child.ac)
+		if errors.Is(err, apply.ErrNamespaceTerminating) {
+			return err // nor would the others be born
+		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -175,19 +178,45 @@ func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer,
 // settle turns the end of a pass into what the queue understands. Where the
 // object moved or went under the pass, its event is on the way and wakes the
 // next one; a wrong intent is not retried, because the same spec gives it
-// again; all else is.
+// again; all else is. Of several things that went wrong each counts by itself:
+// a write that timed out is retried also beside one that never can succeed.
 func settle(err error) (ctrl.Result, error) {
-	var bad *apply.BadIntent
-	var outside *apply.NotGranted
-	switch {
-	case err == nil, moved(err), errors.Is(err, apply.ErrNamespaceTerminating):
-		return ctrl.Result{}, nil
-	case errors.Is(err, apply.ErrForeign):
-		return ctrl.Result{RequeueAfter: foreignRetry}, nil
-	case errors.As(err, &bad), errors.As(err, &outside):
-		return ctrl.Result{}, reconcile.TerminalError(err)
+	var result ctrl.Result
+	var retried, final []error
+	for _, e := range parts(err) {
+		var bad *apply.BadIntent
+		var outside *apply.NotGranted
+		switch {
+		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
+		case errors.Is(e, apply.ErrForeign):
+			result.RequeueAfter = foreignRetry
+		case errors.As(e, &bad), errors.As(e, &outside):
+			final = append(final, e)
+		default:
+			retried = append(retried, e)
+		}
 	}
-	return ctrl.Result{}, err
+	switch {
+	case len(retried) > 0:
+		return ctrl.Result{}, errors.Join(append(retried, final...)...)
+	case result.RequeueAfter == 0 && len(final) > 0:
+		return ctrl.Result{}, reconcile.TerminalError(errors.Join(final...))
+	}
+	return result, nil
+}
+
+// parts are the errors that were joined into err. Those of the writer are not
+// taken apart: each is wrapped as one.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the join itself is meant, not what it wraps
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, parts(e)...)
+	}
+	return all
 }
 
 // moved reports whether an object changed, or went, after it was read.
