@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -117,9 +118,11 @@ var calm = []string{
 }
 
 func (r *Reconciler) event(server *v1alpha1.MCPServer, kind, reason, action, note string) {
-	// The API refuses notes of more than 1 kB.
+	// The API refuses notes of more than 1 kB, and a byte of a container's last
+	// words that is no text becomes three.
+	note = strings.ToValidUTF8(note, "\uFFFD")
 	if len(note) > 1000 {
-		note = note[:1000]
+		note = strings.ToValidUTF8(note[:1000], "") // without half a character
 	}
 	r.events.Eventf(server, nil, kind, reason, action, "%s", note)
 }

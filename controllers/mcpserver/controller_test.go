@@ -1,0 +1,111 @@
+package mcpserver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
+	put := func(err error) error { return fmt.Errorf("applying Role ns/echo-runner as m: %w", err) }
+	// As the writer names an answer of the API server.
+	named := func(name error) error { return put(fmt.Errorf("%w: %w", name, errors.New("409"))) }
+	bad, outside := put(&apply.BadIntent{Err: errors.New("422")}), put(&apply.NotGranted{Manager: "m"})
+	foreign, broken := named(apply.ErrForeign), put(errors.New("timeout"))
+	for name, tc := range map[string]struct {
+		err      error
+		after    time.Duration
+		retried  bool
+		terminal bool
+	}{
+		"no error":                           {nil, 0, false, false},
+		"no errors":                          {errors.Join(nil, nil), 0, false, false},
+		"a version that moved":               {named(apply.ErrStale), 0, false, false},
+		"an object that went":                {named(apply.ErrGone), 0, false, false},
+		"another incarnation":                {named(apply.ErrReincarnated), 0, false, false},
+		"a namespace that goes":              {named(apply.ErrNamespaceTerminating), 0, false, false},
+		"a name that is taken":               {foreign, time.Minute, false, false},
+		"a wrong intent":                     {bad, 0, false, true},
+		"an intent outside the contract":     {outside, 0, false, true},
+		"a broken server":                    {broken, 0, true, false},
+		"an object that appeared":            {named(apply.ErrExists), 0, true, false},
+		"a stripping cache":                  {named(apply.ErrStripped), 0, true, false},
+		"a broken server and a wrong intent": {errors.Join(bad, broken), 0, true, false},
+		"a broken server and a taken name":   {errors.Join(foreign, broken), 0, true, false},
+		"a broken server and a moved object": {errors.Join(named(apply.ErrStale), broken), 0, true, false},
+		"a report that failed after all":     {errors.Join(errors.Join(bad), errors.Join(nil, broken)), 0, true, false},
+		"a wrong intent and a moved object":  {errors.Join(named(apply.ErrGone), bad), 0, false, true},
+		"a wrong intent and a taken name":    {errors.Join(bad, foreign), time.Minute, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := settle(tc.err)
+			if result != (ctrl.Result{RequeueAfter: tc.after}) {
+				t.Errorf("the result is %+v", result)
+			}
+			terminal := errors.Is(err, reconcile.TerminalError(nil))
+			if terminal != tc.terminal || (err != nil && !terminal) != tc.retried {
+				t.Errorf("the error is %v, terminal %t", err, terminal)
+			}
+			if tc.retried && errors.Is(tc.err, apply.ErrStale) && errors.Is(err, apply.ErrStale) {
+				t.Errorf("a wait is told as an error: %v", err)
+			}
+		})
+	}
+}
+
+// Whoever watches events hears each new reason once, as a warning only if
+// somebody has to act.
+func TestAnnounceTellsWhatIsNew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before  edit
+		finding conditions.Finding
+		want    string
+	}{
+		"ready":                  {said("Updating"), conditions.True("Ready", ""), "Normal Ready calls reach the content of the spec"},
+		"moving":                 {said("Ready"), updating, "Normal Updating " + updating.Message},
+		"in trouble":             {said("Updating"), cannotPull, "Warning ImagePull " + cannotPull.Message},
+		"in other trouble":       {condition("Ready", "False", "ImagePull", "another image"), cannotPull, "Warning ImagePull " + cannotPull.Message},
+		"nothing new":            {said("Ready"), conditions.True("Ready", ""), ""},
+		"the first word":         {first, starting, "Normal Starting " + starting.Message},
+		"nothing new in trouble": {condition("Ready", "False", "CrashLoop", "x"), conditions.False("CrashLoop", "x"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := echo()
+			tc.before(&scene{server: server})
+			if got := heard(func(r *Reconciler) { r.announce(server, tc.finding) }); got != tc.want {
+				t.Errorf("heard %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The API refuses notes of more than 1 kB, and text that is none.
+func TestAnEventIsShortAndText(t *testing.T) {
+	for _, note := range []string{strings.Repeat("a", 5000), strings.Repeat("é", 5000), "a" + strings.Repeat("é", 5000), strings.Repeat("\xff", 5000)} {
+		got := heard(func(r *Reconciler) { r.event(echo(), "Normal", "R", "A", note) })
+		if text := strings.TrimPrefix(got, "Normal R "); len(text) > 1024 || len(text) < 990 || strings.ToValidUTF8(text, "") != text {
+			t.Errorf("the note has %d bytes and begins with %q", len(text), text[:8])
+		}
+	}
+}
+
+// heard is the one event that a call records, empty if there is none.
+func heard(call func(*Reconciler)) string {
+	recorder := events.NewFakeRecorder(2)
+	call(&Reconciler{events: recorder})
+	close(recorder.Events)
+	var all []string
+	for e := range recorder.Events {
+		all = append(all, e)
+	}
+	return strings.Join(all, "; ")
+}
