@@ -54,7 +54,7 @@ func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f condit
 	if err := r.put(ctx, server, status); err != nil {
 		return err
 	}
-	r.learned = nil
+	r.fresh = false
 	return nil
 }
 
@@ -74,19 +74,9 @@ func observed(server *v1alpha1.MCPServer, f conditions.Finding) int64 {
 	return server.Generation
 }
 
-// runtime is this runner's part of the status. What it learned itself since its
-// last report wins; else it repeats what stands, so that two replicas which
-// learned different things do not write in turns. What was learned of another
-// generation's backend says nothing about this one's.
+// runtime is this runner's part of the status.
 func (r *Runner) runtime(server *v1alpha1.MCPServer) *v1alpha1ac.RuntimeStatusApplyConfiguration {
-	var facts Facts
-	switch {
-	case r.learned != nil:
-		facts = *r.learned
-	case reported(server, r):
-		s := server.Status.Runtime
-		facts = Facts{Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources}
-	}
+	facts := r.facts(server)
 	runtime := v1alpha1ac.RuntimeStatus().
 		WithServerUID(r.Run.Server.UID).
 		WithGeneration(r.mine().Generation).
@@ -99,6 +89,26 @@ func (r *Runner) runtime(server *v1alpha1.MCPServer) *v1alpha1ac.RuntimeStatusAp
 		}
 	}
 	return runtime
+}
+
+// facts are what to say about the backend. What was learned since the last
+// report wins. Else what stands is repeated, so that two replicas which learned
+// different things do not write in turns; and if nothing stands any more, since
+// one that knew nothing reported on an old view, what is known is said again.
+// What stands of another generation says nothing about this one's backend.
+func (r *Runner) facts(server *v1alpha1.MCPServer) Facts {
+	if reported(server, r) && !r.fresh {
+		s := server.Status.Runtime
+		stands := Facts{Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources}
+		if !stands.empty() {
+			return stands
+		}
+	}
+	return r.known
+}
+
+func (f Facts) empty() bool {
+	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil
 }
 
 // finding words how the writes ended. The error is what is left to the queue:

@@ -45,8 +45,9 @@ type Runner struct {
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
-	// learned waits to be reported.
-	learned *Facts
+	// known is what was learned last; fresh says that it waits to be reported.
+	known Facts
+	fresh bool
 }
 
 // Report is what a pass found.
@@ -90,7 +91,7 @@ func (r *Runner) mine() workload.Mark {
 }
 
 // Learn takes what was learned from the backend. The next pass reports it.
-func (r *Runner) Learn(facts Facts) { r.learned = &facts }
+func (r *Runner) Learn(facts Facts) { r.known, r.fresh = facts, true }
 
 // Pass looks once at everything and brings the backend closer to the run
 // config. ctx must end when SIGTERM comes: nothing is written after that.
