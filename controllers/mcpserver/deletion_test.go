@@ -1,0 +1,49 @@
+package mcpserver
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Calls in flight end before what they call.
+func TestTheOrderOfDeletion(t *testing.T) {
+	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
+	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
+	going := metav1.NewTime(noon)
+	for name, tc := range map[string]struct {
+		edits []edit
+		after time.Duration
+		want  step
+	}{
+		"first the proxies are stopped":            {nil, 0, stopProxies},
+		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.proxy.Spec.Replicas = nil }}, 0, stopProxies},
+		"also after a long time":                   {nil, time.Hour, stopProxies},
+		"then the proxy pods end":                  {[]edit{stopped}, 0, awaitProxies},
+		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.pods[0].DeletionTimestamp = &going }}, 0, awaitProxies},
+		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, awaitProxies},
+		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.proxy = nil }}, 0, awaitProxies},
+		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.proxy.DeletionTimestamp = &going }}, 0, awaitProxies},
+		"for as long as patience lasts":            {[]edit{stopped}, 90*time.Second - 1, awaitProxies},
+		"and no longer":                            {[]edit{stopped}, 90 * time.Second, removeBackend},
+		"then the backend goes":                    {[]edit{stopped, ended}, 0, removeBackend},
+		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, removeBackend},
+		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, letGo},
+		"or is going":                              {[]edit{stopped, ended, func(s *scene) { s.world.backend.DeletionTimestamp = &going }}, 0, letGo},
+		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, letGo},
+		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, letGo},
+		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, removeBackend},
+		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, letGo},
+		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, letGo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := next(up(tc.edits...).world, noon, noon.Add(tc.after)); got != tc.want {
+				t.Errorf("the step is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package mcpserver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// refusedSpec is a spec that cannot be rendered.
+func refusedSpec(server *v1alpha1.MCPServer) {
+	server.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":true}}`)}
+}
+
+// contentHash is the hash of a server's content.
+func contentHash(t *testing.T, server *v1alpha1.MCPServer) string {
+	t.Helper()
+	run, problems := workload.Content(server, options)
+	hash, err := run.ContentHash()
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	return hash
+}
+
+type hasName interface{ GetName() *string }
+
+func TestDesiredIsEveryChildOfTheServer(t *testing.T) {
+	server := echo()
+	hash := contentHash(t, server)
+	want := desired(server, world{}, options)
+	if mark := (workload.Mark{Generation: 1, Hash: hash}); want.mark != mark || want.content.Workload.Generation != 1 || want.content.Workload.Hash != hash {
+		t.Errorf("the mark is %v, and in the content %v", want.mark, want.content.Workload)
+	}
+	var names []string
+	for _, c := range want.children {
+		names = append(names, *c.ac.(hasName).GetName())
+	}
+	config := workload.RunConfigName("echo", want.mark)
+	if diff := cmp.Diff([]string{"echo-runner", "echo-runner", "echo-runner", "echo-proxy", config}, names); diff != "" {
+		t.Errorf("children (-want +got):\n%s", diff)
+	}
+	if want.proxy == nil || *want.proxy.Spec.Replicas != 1 || want.proxy.Annotations[workload.AnnotationGeneration] != "1" {
+		t.Errorf("the proxy is %+v", want.proxy)
+	}
+	if volume := want.proxy.Spec.Template.Spec.Volumes[0]; *volume.ConfigMap.Name != config {
+		t.Errorf("the proxy mounts %s", *volume.ConfigMap.Name)
+	}
+}
+
+// The number never falls below one that a child carries, and grows only with
+// the content.
+func TestTheMarkOfWantedContent(t *testing.T) {
+	hash := contentHash(t, echo())
+	same, other := workload.Mark{Generation: 4, Hash: hash}, workload.Mark{Generation: 4, Hash: "other"}
+	for name, tc := range map[string]struct {
+		status *workload.Mark
+		world  world
+		want   int64
+	}{
+		"the first":                                  {nil, world{}, 1},
+		"the same content keeps it":                  {&same, world{proxy: proxyOf(same), backend: backendOf(same)}, 4},
+		"other content raises it":                    {&other, world{proxy: proxyOf(other)}, 5},
+		"a lost status, found at the proxy":          {nil, world{proxy: proxyOf(same)}, 4},
+		"a lost status, found at the backend":        {nil, world{backend: backendOf(same)}, 4},
+		"a lost status, found at a run config":       {nil, world{configs: []corev1.ConfigMap{config(same)}}, 4},
+		"a lost status, and other content":           {nil, world{backend: backendOf(other)}, 5},
+		"a child is ahead, with other content":       {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 10},
+		"a child is ahead, with the same":            {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 9},
+		"a child behind changes nothing":             {&same, world{proxy: proxyOf(older), configs: []corev1.ConfigMap{config(older)}}, 4},
+		"of two contents with one number ours stays": {&other, world{proxy: proxyOf(same)}, 4},
+		"a run config without a mark is no mark":     {&same, world{configs: []corev1.ConfigMap{{}}}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := echo()
+			if tc.status != nil {
+				server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: tc.status.Generation, Hash: tc.status.Hash}
+			}
+			got := desired(server, tc.world, options)
+			if mark := (workload.Mark{Generation: tc.want, Hash: hash}); got.mark != mark {
+				t.Errorf("the mark is %v, want %v", got.mark, mark)
+			}
+			if claimed := tc.status != nil && *tc.status == got.mark; got.claimed(server) != claimed {
+				t.Errorf("claimed is %t", got.claimed(server))
+			}
+		})
+	}
+}
+
+// What stands in a child's place is what it is compared with.
+func TestDesiredKnowsWhatIsThere(t *testing.T) {
+	server := echo()
+	w := world{account: &corev1.ServiceAccount{}, service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}
+	mark := workload.Mark{Generation: 7, Hash: contentHash(t, server)}
+	w.configs = []corev1.ConfigMap{config(older), config(mark)}
+	children := desired(server, w, options).children
+	if children[0].live != w.account || children[3].live != w.service || children[4].live != &w.configs[1] {
+		t.Errorf("the children stand for %v", children)
+	}
+	if role, ok := children[1].live.(*rbacv1.Role); !ok || role != nil {
+		t.Errorf("a Role that is not there is %v", children[1].live)
+	}
+}
+
+// A spec that cannot be rendered leaves what runs, and can be stopped.
+func TestDesiredKeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec     func(*v1alpha1.MCPServer)
+		replicas int32
+	}{
+		"running":        {func(*v1alpha1.MCPServer) {}, 1},
+		"suspended":      {func(s *v1alpha1.MCPServer) { s.Spec.Suspend = true }, 0},
+		"scaled to zero": {func(s *v1alpha1.MCPServer) { s.Spec.Proxy.Replicas = new(int32(0)) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := echo()
+			refusedSpec(server)
+			tc.spec(server)
+			live := proxyOf(current)
+			live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "last good"}}
+			live.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: string(ownership.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"proxy\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`),
+			}}
+			got := desired(server, world{proxy: live}, options)
+			if got.renderable() || !strings.Contains(got.problems[0].String(), "spec.podTemplate.spec.hostNetwork") {
+				t.Errorf("the problems are %v", got.problems)
+			}
+			if got.mark != current || got.proxy == nil || *got.proxy.Spec.Replicas != tc.replicas {
+				t.Fatalf("kept is %+v with mark %v", got.proxy, got.mark)
+			}
+			if image := *got.proxy.Spec.Template.Spec.Containers[0].Image; image != "last good" {
+				t.Errorf("the image is %s", image)
+			}
+			if len(got.children) != 4 {
+				t.Errorf("there are %d children, one of them a run config of refused content", len(got.children))
+			}
+		})
+	}
+	server := echo()
+	refusedSpec(server)
+	for name, w := range map[string]world{"no proxy yet": {}, "a proxy that is not ours": {proxy: proxyOf(current)}} {
+		if got := desired(server, w, options); got.proxy != nil {
+			t.Errorf("%s: wanted is %+v", name, got.proxy)
+		}
+	}
+}
+
+func TestDesiredIsTheSameEachTime(t *testing.T) {
+	server := echo()
+	server.Spec.Proxy.Service = &v1alpha1.ProxyService{Labels: map[string]string{"example.com/a": "1", "example.com/b": "2"}}
+	first := desired(server, world{}, options)
+	for range 10 {
+		again := desired(server, world{}, options)
+		if diff := cmp.Diff(first.proxy, again.proxy); diff != "" || first.mark != again.mark {
+			t.Fatalf("(-first +again):\n%s", diff)
+		}
+		for i := range first.children {
+			if diff := cmp.Diff(first.children[i].ac, again.children[i].ac); diff != "" {
+				t.Fatalf("(-first +again):\n%s", diff)
+			}
+		}
+	}
+}
+
+// The pods leave the node's namespaces for one pass; where nobody put them
+// there nothing is said about it.
+func TestLeaveNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  *corev1.PodSpec
+		want []string
+	}{
+		"no proxy":    {nil, nil},
+		"outside":     {&corev1.PodSpec{}, nil},
+		"network":     {&corev1.PodSpec{HostNetwork: true}, []string{"hostNetwork"}},
+		"all of them": {&corev1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}, []string{"hostNetwork", "hostPID", "hostIPC"}},
+	} {
+		spec := corev1ac.PodSpec()
+		want := wanted{proxy: appsv1ac.Deployment("echo-proxy", "ns").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(corev1ac.PodTemplateSpec().WithSpec(spec)))}
+		var live *appsv1.Deployment
+		if tc.pod != nil {
+			live = proxyOf(current)
+			live.Spec.Template.Spec = *tc.pod
+		}
+		if got := want.leaveNode(live); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: left are %v", name, got)
+		}
+		for field, stated := range map[string]*bool{"hostNetwork": spec.HostNetwork, "hostPID": spec.HostPID, "hostIPC": spec.HostIPC} {
+			if left := slices.Contains(tc.want, field); left != (stated != nil) || (stated != nil && *stated) {
+				t.Errorf("%s: %s is stated as %v", name, field, stated)
+			}
+		}
+	}
+}
+
+func TestBackendReplicas(t *testing.T) {
+	three := int32(3)
+	for name, tc := range map[string]struct {
+		replicas *int32
+		suspend  bool
+		want     int32
+	}{
+		"unset": {nil, false, 1}, "set": {&three, false, 3}, "suspended": {&three, true, 0}, "unset and suspended": {nil, true, 0},
+	} {
+		server := echo()
+		server.Spec.Replicas, server.Spec.Suspend = tc.replicas, tc.suspend
+		if got := backendReplicas(server); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+		if got := *scale(server).Spec.Replicas; got != tc.want {
+			t.Errorf("%s: stated is %d, want %d", name, got, tc.want)
+		}
+	}
+}
