@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -17,25 +22,47 @@ type settings struct {
 	run    runconfig.RunConfig
 	env    workload.Mark
 	envErr error
+	// backend has the scheme and host of the backend.
+	backend *url.URL
+	// calls and probes are the addresses to listen on.
+	calls, probes string
+	logLevel      slog.Level
 }
 
 // read reads flags, file and environment. A run config that is missing or
 // invalid is an error of one line; an environment without a mark is not, since
-// calls can be served without one, but nothing will be applied.
-func read(args []string, getenv func(string) (string, bool)) (settings, error) {
+// calls can be served without one, but nothing will be applied. It returns
+// flag.ErrHelp, after writing to usage, if help was asked for.
+func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
+	s := settings{}
+	var path, backend string
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	path := flags.String("config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
-	if err := flags.Parse(args); err != nil {
+	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
+	flags.StringVar(&path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
+	flags.StringVar(&backend, "backend", "", "scheme and host of the backend; the backend's Service if empty")
+	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
+	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
+	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+	}
+	if err != nil {
 		return settings{}, err
 	}
-	data, err := os.ReadFile(*path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return settings{}, fmt.Errorf("reading the run config: %w", err)
 	}
-	s := settings{}
 	if s.run, err = runconfig.Decode(data); err != nil {
-		return settings{}, fmt.Errorf("reading the run config %s: %w", *path, err)
+		return settings{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if s.calls == "" {
+		s.calls = net.JoinHostPort("", strconv.Itoa(int(s.run.Proxy.Port)))
+	}
+	if s.backend, err = backendURL(s.run, backend); err != nil {
+		return settings{}, err
 	}
 	s.env, s.envErr = mark(getenv)
 	return s, nil
@@ -54,3 +81,21 @@ func mark(getenv func(string) (string, bool)) (workload.Mark, error) {
 	}
 	return workload.ParseMark(generation, hash)
 }
+
+// backendURL is where the backend is: the Service in front of it, unless a flag
+// says otherwise. The bare name is the first that a pod's resolver tries; a
+// longer one costs two more lookups for each connection.
+func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
+	if given == "" {
+		host := net.JoinHostPort(workload.BackendName(run.Server.Name), strconv.Itoa(int(run.Backend.Port)))
+		return &url.URL{Scheme: "http", Host: host}, nil
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
+		return nil, fmt.Errorf("--backend is %q: write scheme and host, for example http://127.0.0.1:8080", given)
+	}
+	return u, nil
+}
+
+// endpoint is the URL of the backend's MCP endpoint.
+func (s settings) endpoint() string { return s.backend.JoinPath(s.run.Backend.Path).String() }

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+// binary is the runner, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "freehold-runner-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "freehold-runner")
+	out, err := exec.Command("go", "build", "-tags", "fieldsv1string", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// sample is a run config whose content has the hash of its mark.
+func sample(t *testing.T, edit ...func(*runconfig.RunConfig)) runconfig.RunConfig {
+	t.Helper()
+	run := runconfig.RunConfig{
+		Version:   runconfig.Version,
+		Server:    runconfig.Server{Namespace: "team", Name: "echo", UID: "1111"},
+		Backend:   runconfig.Backend{Image: "echo:1", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
+		Proxy:     runconfig.Proxy{Port: 8000, Path: "/mcp"},
+		Rendering: "r",
+	}
+	for _, e := range edit {
+		e(&run)
+	}
+	hash, err := run.ContentHash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Workload = runconfig.Workload{Generation: 7, Hash: hash}
+	return run
+}
+
+func file(t *testing.T, run runconfig.RunConfig) string {
+	t.Helper()
+	data, err := run.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text(t, string(data))
+}
+
+func text(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), runconfig.FileName)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// process is a runner that runs.
+type process struct {
+	t             *testing.T
+	command       *exec.Cmd
+	calls, probes string
+	mu            sync.Mutex
+	log           bytes.Buffer
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+func address(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs the binary in front of backend, with an API server that nobody
+// answers for.
+func start(t *testing.T, run runconfig.RunConfig, backend string, env ...string) *process {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, calls: address(t), probes: address(t)}
+	p.command = exec.Command(path, "--config", file(t, run), "--address", p.calls, "--probe-address", p.probes, "--backend", backend)
+	kubeconfig := text(t, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
+		`"clusters":[{"name":"x","cluster":{"server":"http://`+address(t)+`"}}]}`)
+	p.command.Env = append([]string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}, env...)
+	p.command.Stderr = p
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		_ = p.command.Wait()
+	})
+	p.await("it is alive", func() bool { return p.get("/livez") == http.StatusOK })
+	return p
+}
+
+func (p *process) await(what string, is func() bool) {
+	p.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("waited in vain until %s; it said:\n%s", what, p.said())
+		}
+	}
+}
+
+// get asks the probes, 0 if they do not answer.
+func (p *process) get(path string) int {
+	response, err := http.Get("http://" + p.probes + path)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func (p *process) call() (int, string) {
+	p.t.Helper()
+	response, err := http.Post("http://"+p.calls+"/mcp", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		p.t.Fatalf("%v; it said:\n%s", err, p.said())
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func answering(t *testing.T, answer string) string {
+	t.Helper()
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(backend.Close)
+	return backend.URL
+}
+
+func TestWithoutARunConfigItSaysWhyInOneLine(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "no", runconfig.FileName)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no file":        {[]string{"--config", missing}, "freehold-runner: reading the run config: open " + missing + ": no such file or directory\n"},
+		"no JSON":        {[]string{"--config", text(t, "x")}, "invalid character 'x'"},
+		"nothing in it":  {[]string{"--config", text(t, `{"version":"v1"}`)}, "server.namespace: missing; server.name: missing"},
+		"newer version":  {[]string{"--config", text(t, `{"version":"v9"}`)}, `version: is "v9", this runner reads "v1"`},
+		"unknown flag":   {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag"},
+		"backend's path": {[]string{"--config", file(t, sample(t)), "--backend", "http://x/mcp"}, "write scheme and host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			command := exec.Command(path, tc.args...)
+			command.Stdout, command.Stderr = &stdout, &stderr
+			err := command.Run()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != misconfigured {
+				t.Errorf("it ended with %v, want exit code %d", err, misconfigured)
+			}
+			said := stderr.String()
+			if strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "freehold-runner: ") || !strings.Contains(said, tc.want) || stdout.Len() > 0 {
+				t.Errorf("it said %q and %q, want one line with %q", said, stdout.String(), tc.want)
+			}
+		})
+	}
+}
+
+func TestWithoutAMarkItOnlyServes(t *testing.T) {
+	run := sample(t)
+	backend := answering(t, "hello")
+	generation, hash := runconfig.EnvGeneration+"=", runconfig.EnvHash+"="
+	for name, tc := range map[string]struct {
+		env  []string
+		edit func(*runconfig.RunConfig)
+		why  string
+	}{
+		"absent":        {nil, nil, runconfig.EnvGeneration + " is not set"},
+		"hash absent":   {[]string{generation + "7"}, nil, runconfig.EnvHash + " is not set"},
+		"empty":         {[]string{generation, hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
+		"hash empty":    {[]string{generation + "7", hash}, nil, "hash: empty"},
+		"unparsable":    {[]string{generation + "7x", hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
+		"negative":      {[]string{generation + "-7", hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
+		"zero":          {[]string{generation + "0", hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
+		"other number":  {[]string{generation + "6", hash + run.Workload.Hash}, nil, "the environment says workload generation 6"},
+		"other hash":    {[]string{generation + "7", hash + "abc"}, nil, "with hash abc"},
+		"other content": {[]string{generation + "7", hash + run.Workload.Hash}, func(r *runconfig.RunConfig) { r.Backend.Image = "other" }, "the content has hash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := run
+			if tc.edit != nil {
+				tc.edit(&run)
+			}
+			p := start(t, run, backend, tc.env...)
+			p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
+			if status, body := p.call(); status != http.StatusOK || body != "hello" {
+				t.Errorf("a call got %d %q", status, body)
+			}
+			var whys []string
+			for line := range strings.Lines(p.said()) {
+				var entry struct{ Msg, Why string }
+				if err := json.Unmarshal([]byte(line), &entry); err != nil {
+					t.Errorf("it logged %q: %v", line, err)
+				}
+				if entry.Msg == notApplying {
+					whys = append(whys, entry.Why)
+				}
+			}
+			if len(whys) != 1 || !strings.Contains(whys[0], tc.why) {
+				t.Errorf("it said why it does not apply: %q, want one line with %q", whys, tc.why)
+			}
+		})
+	}
+}
+
+func TestItServesWithoutAnAPIServer(t *testing.T) {
+	run := sample(t)
+	p := start(t, run, answering(t, "hello"), runconfig.EnvGeneration+"=7", runconfig.EnvHash+"="+run.Workload.Hash)
+	p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
+	if status, body := p.call(); status != http.StatusOK || body != "hello" {
+		t.Errorf("a call got %d %q", status, body)
+	}
+	if strings.Contains(p.said(), notApplying) {
+		t.Errorf("it gave up on the API server:\n%s", p.said())
+	}
+}
+
+func TestItIsNotReadyBeforeABackendHasAnswered(t *testing.T) {
+	p := start(t, sample(t), "http://"+address(t))
+	if status, body := p.call(); status != http.StatusServiceUnavailable || !strings.Contains(body, "BackendStarting: ") {
+		t.Errorf("a call got %d %q", status, body)
+	}
+	if got := p.get("/readyz"); got != http.StatusServiceUnavailable {
+		t.Errorf("/readyz is %d", got)
+	}
+}
+
+func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the backend was reached") }))
+	t.Cleanup(backend.Close)
+	p := start(t, sample(t, func(r *runconfig.RunConfig) { r.NotEnforced = []string{"spec.authzConfig"} }), backend.URL)
+	if got := p.get("/readyz"); got != http.StatusOK {
+		t.Errorf("/readyz is %d: callers would not reach the answer", got)
+	}
+	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.authzConfig is set, and this version does not enforce it"}}` + "\n"
+	if status, body := p.call(); status != http.StatusServiceUnavailable || body != want {
+		t.Errorf("a call got %d %q", status, body)
+	}
+}
+
+func TestSIGTERMDrains(t *testing.T) {
+	arrived := make(chan struct{})
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			close(arrived)
+			time.Sleep(500 * time.Millisecond)
+		}
+		_, _ = io.WriteString(w, "late")
+	}))
+	t.Cleanup(backend.Close)
+	p := start(t, sample(t), backend.URL)
+	p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
+	answered := make(chan string, 1)
+	go func() {
+		_, body := p.call()
+		answered <- body
+	}()
+	<-arrived
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.await("it is not ready", func() bool { return p.get("/readyz") == http.StatusServiceUnavailable })
+	if got := p.get("/livez"); got != http.StatusOK {
+		t.Errorf("/livez is %d while it drains", got)
+	}
+	if got := <-answered; got != "late" {
+		t.Errorf("the call got %q", got)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.command.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v:\n%s", err, p.said())
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it did not end with its last call")
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	for want, fields := range map[string][]string{
+		"": nil,
+		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it":                      {"spec.oidcConfigRef"},
+		"NotEnforced: spec.authzConfig, spec.toolConfigRef are set, and this version does not enforce them": {"spec.authzConfig", "spec.toolConfigRef"},
+		"NotEnforced: spec.transport is stdio, and this version does not serve it":                          {"spec.transport"},
+		"NotEnforced: spec.authzConfig is set, and this version does not enforce it":                        {"spec.authzConfig", "spec.transport"},
+	} {
+		run := runconfig.RunConfig{Backend: runconfig.Backend{Transport: "stdio"}, NotEnforced: fields}
+		if got := refusal(run); got != want {
+			t.Errorf("%v: got %q", fields, got)
+		}
+	}
+}
+
+func TestNamesOfOurs(t *testing.T) {
+	run := sample(t, func(r *runconfig.RunConfig) { r.Proxy.PublicURL = "https://mcp.example.com:8443/echo" })
+	want := []string{"echo-proxy", "echo-proxy.team", "echo-proxy.team.svc", "echo-proxy.team.svc.cluster.local", "mcp.example.com"}
+	if got := hosts(run); !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	s, err := read([]string{"--config", file(t, run)}, os.LookupEnv, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.endpoint() != "http://echo-backend:8080/mcp" || s.calls != ":8000" || s.probes != ":9440" {
+		t.Errorf("got endpoint %s, addresses %s and %s", s.endpoint(), s.calls, s.probes)
+	}
+}
