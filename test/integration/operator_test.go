@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -33,7 +36,9 @@ const (
 type operator struct {
 	stage    *kit.Stage
 	requests *kit.Requests
-	stop     func()
+	// wire may change what is sent.
+	wire func(*rest.Config)
+	stop func()
 }
 
 // operate starts an operator for the stage's namespace, and for more.
@@ -57,6 +62,9 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	config := o.requests.Wrap(plane.AsServiceAccount(systemNamespace, ownership.IdentityOperator))
 	config.UserAgent = "freehold-operator"
+	if o.wire != nil {
+		o.wire(config)
+	}
 	scheme, err := controllers.NewScheme()
 	Expect(err).NotTo(HaveOccurred())
 	mgr, err := ctrl.NewManager(config, manager.Options{
@@ -109,6 +117,25 @@ func install(ctx context.Context) {
 		Expect(plane.Client.Create(ctx, object)).To(Succeed())
 	}
 	Expect(plane.ApplyDir(ctx, filepath.Join(root, "config", "policy"))).To(Succeed())
+	awaitPolicy(ctx)
+}
+
+// awaitPolicy waits until the API server holds to the policies, which it starts
+// to do some time after it took them, and says nowhere.
+func awaitPolicy(ctx context.Context) {
+	GinkgoHelper()
+	numbered := func(generation string) error {
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(workloadYAML("StatefulSet", "i", "")), &object.Object)).To(Succeed())
+		object.SetNamespace(systemNamespace)
+		object.SetLabels(map[string]string{workload.LabelManagedBy: workload.ManagedBy})
+		object.SetAnnotations(map[string]string{workload.AnnotationGeneration: generation})
+		return plane.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit"))
+	}
+	Eventually(func(g Gomega) {
+		g.Expect(numbered("2")).To(Succeed())
+		g.Expect(numbered("1")).NotTo(Succeed())
+	}, kit.Patience, "50ms").Should(Succeed())
 }
 
 // chartRole is the ClusterRole of the chart. Its rules hold no template marks,

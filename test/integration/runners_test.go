@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -32,7 +33,9 @@ type runners struct {
 	stage    *kit.Stage
 	requests *kit.Requests
 	cache    cache.Cache
-	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// wire may change what is sent.
+	wire  func(*rest.Config)
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu      sync.Mutex
 	running map[types.NamespacedName]*run
@@ -207,6 +210,9 @@ func (r *runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	}
 	identity := r.requests.Wrap(plane.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
 	identity.UserAgent = "freehold-runner"
+	if r.wire != nil {
+		r.wire(identity)
+	}
 	direct, err := client.New(identity, client.Options{Scheme: r.stage.Scheme, Mapper: plane.Client.RESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)

@@ -73,6 +73,24 @@ func saying(s *kit.Stage, name string, status metav1.ConditionStatus, reason str
 	return live
 }
 
+// atRest waits until everything has been said about a server that is ready:
+// what comes after Ready are its counts and the runner's own condition.
+func atRest(s *kit.Stage, name string) *v1alpha1.MCPServer {
+	GinkgoHelper()
+	live := ready(s, name)
+	s.Await(live, name+" is at rest", func() error {
+		up, want := live.Status.ReadyReplicas, live.Spec.Replicas
+		switch {
+		case live.Status.URL == "" || up == nil || want == nil || *up != *want:
+			return fmt.Errorf("the counts are %v of %v", up, want)
+		case !meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionBackendApplied):
+			return fmt.Errorf("the runner has not reported what it applied")
+		}
+		return nil
+	})
+	return live
+}
+
 // readyMessage is what Ready says.
 func readyMessage(live *v1alpha1.MCPServer) string {
 	if c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady); c != nil {
@@ -81,8 +99,8 @@ func readyMessage(live *v1alpha1.MCPServer) string {
 	return ""
 }
 
-// generation waits until content has been claimed under a generation and has
-// reached the backend.
+// rolledOut waits until content has been claimed under a generation and a runner
+// of it has reported.
 func rolledOut(s *kit.Stage, name string, generation int64) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, name)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,18 +68,41 @@ func (s *Stage) AwaitAll(list client.ObjectList, question string, until func() e
 		if last == nil {
 			return
 		}
-		// The watch begins where the list ended; its first event means that
-		// the list is old.
-		from := list.GetResourceVersion()
-		watched := list.DeepCopyObject().(client.ObjectList)
-		watcher, err := s.Client.Watch(ctx, watched, append(opts, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}})...)
-		s.Must(err, "watching")
+		if err := s.awaitChange(ctx, list, opts); err != nil {
+			s.Fatalf("waiting until %s: %v: %v\n%s", question, err, last, s.Scene())
+		}
+	}
+}
+
+// awaitChange returns when something happened to what was listed: the watch
+// begins where the list ended, so its first event means that the list is old.
+func (s *Stage) awaitChange(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
+	watched, ok := list.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("%T is no list", list)
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
+	watcher, err := s.Client.Watch(ctx, watched, append(slices.Clone(opts), from)...)
+	if err != nil {
+		return fmt.Errorf("watching: %w", err)
+	}
+	defer watcher.Stop()
+	select {
+	case <-watcher.ResultChan():
+	case <-ctx.Done():
+		return fmt.Errorf("not within %s", Patience)
+	}
+	// What comes in one burst is looked at once.
+	burst := time.NewTimer(20 * time.Millisecond)
+	defer burst.Stop()
+	for {
 		select {
-		case <-watcher.ResultChan():
-			watcher.Stop()
-		case <-ctx.Done():
-			watcher.Stop()
-			s.Fatalf("waiting until %s: %v: %v\n%s", question, ctx.Err(), last, s.Scene())
+		case _, open := <-watcher.ResultChan():
+			if !open {
+				return nil
+			}
+		case <-burst.C:
+			return nil
 		}
 	}
 }

@@ -178,7 +178,8 @@ func (s *Stage) Delete(object client.Object, opts ...client.DeleteOption) {
 }
 
 func (s *Stage) place(object client.Object) {
-	if object.GetNamespace() == "" {
+	_, cluster := object.(*corev1.Namespace)
+	if !cluster && object.GetNamespace() == "" {
 		object.SetNamespace(s.Namespace)
 	}
 }

@@ -1,0 +1,112 @@
+package integration
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// What the operator may send is counted, not hoped for.
+var _ = Describe("The operator's budget", func() {
+	It("is 12 writes from a server's birth to Ready, 4 of them to its status", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		mark := op.requests.Mark()
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		writes := op.writes(mark)
+		Expect(len(writes)).To(BeNumerically("<=", 12), writes.String())
+		Expect(len(writes.Of("mcpservers/status"))).To(BeNumerically("<=", 4), writes.String())
+	})
+
+	It("is nothing for a pass without a change", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		desk := newDesk(s, runnerImage, nil)
+		Expect(desk.pass()).To(Succeed())
+		// This operator reads from the API server, as the real one does from its
+		// cache; so what is left beside reads is what a pass costs.
+		Expect(desk.requests.Since(0).Writes()).To(BeEmpty(), desk.requests.Since(0).String())
+	})
+
+	It("is 3 writes for a change of replicas", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		mark := op.requests.Mark()
+		s.Scale(serverOf(s, "echo"), autoscaler, 3)
+		backendsReady(s, 3)
+		atRest(s, "echo")
+		Expect(len(op.writes(mark))).To(BeNumerically("<=", 3), op.writes(mark).String())
+	})
+
+	It("is nothing for 100 servers that wait, and nothing for a restart with 100 that are ready", func() {
+		const many = 100
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		image := "registry.example.com/" + s.Namespace + ":1"
+		plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
+		for n := range many {
+			s.Apply(git, kit.Server(fmt.Sprintf("echo-%d", n), image, ""))
+		}
+		awaitServers(s, many, v1alpha1.ReasonImagePull)
+		// The last reports have been sent; their events are on the way back.
+		quiet(op)
+		before, mark := s.Versions(), op.requests.Mark()
+		time.Sleep(10 * time.Second)
+		Expect(op.requests.Since(mark)).To(BeEmpty(), op.requests.Since(mark).String())
+		s.NothingMoved(before)
+
+		plane.Kubelet.Image(image, kit.Runs())
+		awaitServers(s, many, v1alpha1.ReasonReady)
+		quiet(op)
+		before, mark = s.Versions(), op.requests.Mark()
+		op.restart()
+		quiet(op)
+		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
+		s.NothingMoved(before)
+	})
+})
+
+// awaitServers waits until n servers give a reason.
+func awaitServers(s *kit.Stage, n int, reason string) {
+	GinkgoHelper()
+	var list v1alpha1.MCPServerList
+	s.AwaitAll(&list, fmt.Sprintf("%d servers say %s", n, reason), func() error {
+		count := 0
+		for i := range list.Items {
+			c := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1alpha1.ConditionReady)
+			if c != nil && c.Reason == reason {
+				count++
+			}
+		}
+		return equal(count, n)
+	}, client.InNamespace(s.Namespace))
+}
+
+// quiet waits until the operator has sent nothing for two seconds. No watch can
+// tell that nothing comes.
+func quiet(op *operator) {
+	GinkgoHelper()
+	last, since := op.requests.Mark(), time.Now()
+	Eventually(func() time.Duration {
+		if now := op.requests.Mark(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since)
+	}, kit.Patience, "100ms").Should(BeNumerically(">", 2*time.Second), "the operator does not come to rest")
+}

@@ -1,0 +1,176 @@
+package integration
+
+import (
+	"fmt"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// The number of content never goes back, whatever was lost.
+var _ = Describe("The workload generation", func() {
+	It("goes on from the children's where a server was made anew beside them", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		deployment, set := s.Film(proxyOf(s, "echo")), s.Film(backendOf(s, "echo"))
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+
+		op.stop()
+		old := serverOf(s, "echo")
+		s.Read(old)
+		s.Delete(old, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		s.Await(old, "the children were orphaned", func() error {
+			if old.DeletionTimestamp == nil || len(old.Finalizers) != 1 {
+				return fmt.Errorf("the finalizers are %q", old.Finalizers)
+			}
+			return nil
+		})
+		s.Force(string(ownership.MCPServerFinalizer), fmt.Sprintf(nothingStays, old.UID))
+		s.AwaitGone(old)
+		// The backend goes with its server. An orphaned one could not be adopted
+		// here: setting an owner asks for the right to delete, which no runner has.
+		for _, child := range []client.Object{
+			backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}, &corev1.Service{ObjectMeta: called("echo-backend-headless")},
+		} {
+			s.Delete(child, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			s.AwaitGone(child)
+		}
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		op.start(controllers.Options{})
+		live := rolledOut(s, "echo", 3)
+		Expect(live.UID).NotTo(Equal(old.UID))
+		ready(s, "echo")
+		for _, film := range []*kit.Film{deployment, set} {
+			var last int64
+			film.Check(func(f kit.Frame) error {
+				was := last
+				var err error
+				last, err = strconv.ParseInt(f.Object.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
+				if err == nil && last < was {
+					err = fmt.Errorf("generation %d after %d", last, was)
+				}
+				return err
+			})
+		}
+	})
+
+	DescribeTable("is recovered from what a child carries, where the status was lost,", func(content string, want int64) {
+		s := onStage()
+		s.Apply(git, server("echo", ""))
+		live := serverOf(s, "echo")
+		s.Read(live)
+		run, problems := workload.Content(live, workload.Options{RunnerImage: runnerImage})
+		Expect(problems).To(BeEmpty())
+		hash, err := run.ContentHash()
+		Expect(err).NotTo(HaveOccurred())
+		run.Workload = runconfig.Workload{Generation: 7, Hash: hash}
+		if content == "other" {
+			run.Backend.Image = imageTwo
+			run.Workload.Hash, err = run.ContentHash()
+			Expect(err).NotTo(HaveOccurred())
+		}
+		config, err := workload.RunConfigMap(run)
+		Expect(err).NotTo(HaveOccurred())
+		s.Must(s.Client.Apply(s.Ctx, config, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
+
+		operate(s)
+		runProxies(s)
+		recovered := rolledOut(s, "echo", want)
+		Expect(recovered.Status.Workload.Hash).To(Equal(hash))
+		ready(s, "echo")
+	},
+		Entry("and kept for equal content", "equal", int64(7)),
+		Entry("and raised for other content", "other", int64(8)),
+	)
+
+	It("is raised above what a foreign hand wrote on a child", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		s.Force(intruder, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy","annotations":{%q:"41",%q:"abc"}}}`,
+			workload.AnnotationGeneration, workload.AnnotationHash))
+		rolledOut(s, "echo", 42)
+		ready(s, "echo")
+	})
+
+	It("does not go back on a child: a rollout is not undone under an old number", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		_, err := s.ApplyErr(intruder, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend","annotations":{%q:"1"}}}`,
+			workload.AnnotationGeneration), client.ForceOwnership)
+		Expect(err).To(MatchError(ContainSubstring("may not go back to 1")))
+	})
+
+	It("is the same after the operator was restarted, and by another operator with the same runner", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		before, mark := s.Versions(), op.requests.Mark()
+		op.restart()
+		newDesk(s, runnerImage, nil).passes()
+		s.NothingMoved(before)
+		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
+	})
+
+	It("is raised by an operator that brings another runner, which rolls the proxies", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		op.stop()
+		op.start(controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:next"}})
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		proxy := &appsv1.Deployment{ObjectMeta: called("echo-proxy")}
+		s.Read(proxy)
+		Expect(proxy.Spec.Template.Spec.Containers[0].Image).To(Equal("freehold.dev/runner:next"))
+	})
+})
+
+var _ = Describe("Run configs", func() {
+	It("go when no pod can mount them any more, and not before", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		first := runConfigOf(s, "echo").Name
+		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool {
+			return p.Namespace == s.Namespace && p.Labels[workload.LabelComponent] == workload.ComponentProxy
+		})
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		Expect(s.Exists(&corev1.ConfigMap{ObjectMeta: called(first)})).To(BeTrue(), "a pod that is ending mounts it")
+		release()
+		s.AwaitGone(&corev1.ConfigMap{ObjectMeta: called(first)})
+		Expect(runConfigOf(s, "echo").Name).To(HavePrefix("echo-run-2-"))
+	})
+})

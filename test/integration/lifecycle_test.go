@@ -1,0 +1,221 @@
+package integration
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+var _ = Describe("A server", func() {
+	It("is suspended, keeps everything but its pods, and resumes", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", "replicas: 2"))
+		ready(s, "echo")
+		s.Apply(git, server("echo", "replicas: 2\nsuspend: true"))
+		notReady(s, "echo", v1alpha1.ReasonSuspended)
+		var pods corev1.PodList
+		s.AwaitAll(&pods, "no pod is left", func() error { return none(len(pods.Items)) })
+		for _, child := range []client.Object{proxyOf(s, "echo"), backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}, runConfigOf(s, "echo")} {
+			Expect(s.Exists(child)).To(BeTrue(), s.Title(child))
+		}
+		s.Apply(git, server("echo", "replicas: 2"))
+		live := ready(s, "echo")
+		backendsReady(s, 2)
+		Expect(live.Status.Workload.Generation).To(Equal(int64(1)), "suspension is not content")
+	})
+
+	It("takes new content while it is suspended, and runs it when it resumes", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		s.Apply(git, kit.Server("echo", imageTwo, "suspend: true"))
+		notReady(s, "echo", v1alpha1.ReasonSuspended)
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		set := backendOf(s, "echo")
+		s.Read(set)
+		Expect(set.Spec.Template.Spec.Containers[0].Image).To(Equal(imageTwo))
+	})
+
+	It("restarts proxy and backend when restartedAt changes, and nobody writes it back", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		before := uids(s)
+		s.Apply("kubectl-restart", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {restartedAt: \"2026-01-01T00:00:00Z\"}\n")
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		after := uids(s)
+		for _, uid := range before {
+			Expect(after).NotTo(ContainElement(uid), "a pod was not restarted\n%s", s.Scene())
+		}
+		s.Owns(serverOf(s, "echo"), "kubectl-restart", "spec.restartedAt")
+	})
+
+	It("may have a namesake in another namespace", func() {
+		s := onStage()
+		other := s.On(s.NewNamespace())
+		operate(s, other.Namespace)
+		runProxies(s, other.Namespace)
+		s.Apply(git, server("echo", ""))
+		other.Apply(git, kit.Server("echo", imageTwo, "replicas: 2"))
+		here, there := ready(s, "echo"), atRest(other, "echo")
+		Expect(here.Status.URL).NotTo(Equal(there.Status.URL))
+		before := other.Versions()
+		s.Apply(git, server("echo", "args: [a]"))
+		rolledOut(s, "echo", 2)
+		s.Delete(here)
+		s.AwaitGone(here)
+		other.NothingMoved(before)
+	})
+})
+
+var _ = Describe("A deletion", func() {
+	It("ends calls first: proxies to zero, their pods gone, then the backend, then the finalizer", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", "proxy: {replicas: 2}"))
+		ready(s, "echo")
+		proxiesReady(s, 2)
+		pods, backend := s.FilmAll(&corev1.Pod{}), s.Film(backendOf(s, "echo"))
+		whole := s.Film(serverOf(s, "echo"))
+		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool {
+			return p.Namespace == s.Namespace && p.Labels[workload.LabelComponent] == workload.ComponentProxy
+		})
+		s.Delete(serverOf(s, "echo"))
+		notReady(s, "echo", v1alpha1.ReasonDeleting)
+		set := backendOf(s, "echo")
+		s.Read(set)
+		Expect(set.DeletionTimestamp).To(BeNil(), "the backend goes while proxies still answer")
+		Expect(set.Spec.Replicas).To(HaveValue(Equal(int32(1))))
+		release()
+		s.AwaitGone(serverOf(s, "echo"))
+		s.AwaitGone(set)
+
+		lastProxy := lastEnd(pods, func(o *unstructured.Unstructured) bool {
+			return o.GetLabels()[workload.LabelComponent] == workload.ComponentProxy
+		})
+		backendGoes := lastEnd(backend, func(*unstructured.Unstructured) bool { return true })
+		Expect(kit.Before(lastProxy, backendGoes)).To(BeTrue(), "the backend went before the last proxy pod")
+		end := lastEnd(whole, func(*unstructured.Unstructured) bool { return true })
+		Expect(kit.Before(lastProxy, end)).To(BeTrue(), "the server went before the last proxy pod")
+		leavesNothing(s)
+	})
+
+	DescribeTable("ends", func(policy metav1.DeletionPropagation) {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy))
+		s.AwaitGone(serverOf(s, "echo"))
+		leavesNothing(s)
+	},
+		Entry("in the background", metav1.DeletePropagationBackground),
+		Entry("in the foreground", metav1.DeletePropagationForeground),
+	)
+
+	It("ends for a server that never became ready", func() {
+		s := onStage()
+		image := "registry.example.com/" + s.Namespace + ":1"
+		plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
+		operate(s)
+		runProxies(s)
+		s.Apply(git, kit.Server("echo", image, ""))
+		notReady(s, "echo", v1alpha1.ReasonImagePull)
+		s.Delete(serverOf(s, "echo"))
+		s.AwaitGone(serverOf(s, "echo"))
+		leavesNothing(s)
+	})
+
+	It("ends for a server that cannot be rendered", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		s.Apply(git, server("echo", "podTemplate: {spec: {hostNetwork: true}}"))
+		notReady(s, "echo", v1alpha1.ReasonPodTemplateInvalid)
+		s.Delete(serverOf(s, "echo"))
+		s.AwaitGone(serverOf(s, "echo"))
+		leavesNothing(s)
+	})
+
+	It("waits while there is no operator, and ends once there is", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		before := uids(s)
+		op.stop()
+		s.Delete(serverOf(s, "echo"))
+		Expect(uids(s)).To(Equal(before), "the server keeps running until somebody ends it")
+		op.restart()
+		s.AwaitGone(serverOf(s, "echo"))
+		leavesNothing(s)
+	})
+
+	It("of the whole namespace ends, and is calm", func() {
+		s := onStage()
+		op := operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		s.Apply(git, server("other", ""))
+		ready(s, "echo")
+		ready(s, "other")
+		mark := op.requests.Mark()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+		s.Must(s.Client.Delete(s.Ctx, namespace), "deleting the namespace")
+		s.AwaitGone(namespace)
+		refused := op.writes(mark).Answered(403)
+		// An object that goes wakes a pass, a pod twice, and a pass asks once.
+		Expect(len(refused)).To(BeNumerically("<=", 2*objects), "births in a namespace that goes:\n%s", refused)
+	})
+})
+
+// objects is how many events come of the end of a server's six children, its
+// backend with two Services, and two pods.
+const objects = 6 + 3 + 2*2
+
+// lastEnd is the frame of the last deletion of what matches.
+func lastEnd(film *kit.Film, matches func(*unstructured.Unstructured) bool) kit.Frame {
+	GinkgoHelper()
+	var last *kit.Frame
+	for _, frame := range film.Frames() {
+		if frame.Deleted && matches(frame.Object) {
+			last = &frame
+		}
+	}
+	Expect(last).NotTo(BeNil(), "nothing that matches was deleted")
+	return *last
+}
+
+// leavesNothing waits until nothing that carries a server's label is left.
+func leavesNothing(s *kit.Stage) {
+	GinkgoHelper()
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}, &corev1.PodList{},
+	} {
+		s.AwaitAll(list, fmt.Sprintf("%T is empty", list), func() error { return emptyList(list) }, client.HasLabels{workload.LabelServer})
+	}
+}
