@@ -22,16 +22,29 @@ func PodTrouble(pod *corev1.Pod) *Finding {
 			return found(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+c.Message)
 		}
 	}
-	statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
-	for i := range statuses {
-		if f := containerTrouble(&statuses[i]); f != nil {
+	for i := range pod.Status.InitContainerStatuses {
+		c := &pod.Status.InitContainerStatuses[i]
+		if f := waitTrouble(c); f != nil {
+			return f
+		}
+		if f := crash(c); f != nil && !done(c) {
+			return f
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		if f := waitTrouble(c); f != nil {
+			return f
+		}
+		if f := crash(c); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-func containerTrouble(c *corev1.ContainerStatus) *Finding {
+// waitTrouble says why a container waits, where it is not its own end.
+func waitTrouble(c *corev1.ContainerStatus) *Finding {
 	if w := c.State.Waiting; w != nil {
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
@@ -41,7 +54,7 @@ func containerTrouble(c *corev1.ContainerStatus) *Finding {
 			return configTrouble(c.Name, w.Message)
 		}
 	}
-	return crash(c)
+	return nil
 }
 
 // configTrouble reads kubelet's words on a container that it cannot create.
@@ -56,13 +69,11 @@ func configTrouble(container, message string) *Finding {
 }
 
 // crash finds a container that has ended and is not ready again, also while it
-// runs once more: the finding must not flicker with each attempt.
+// runs once more: the finding must not flicker with each attempt. Exit code 0
+// is no exception, because nothing in a server's pod is to end.
 func crash(c *corev1.ContainerStatus) *Finding {
-	end := c.State.Terminated
-	if end == nil {
-		end = c.LastTerminationState.Terminated
-	}
-	if end == nil || c.Ready || (end.ExitCode == 0 && c.State.Waiting == nil) {
+	end := lastEnd(c)
+	if end == nil || c.Ready {
 		return nil
 	}
 	text := fmt.Sprintf("container %q ends with exit code %d", c.Name, end.ExitCode)
@@ -73,6 +84,20 @@ func crash(c *corev1.ContainerStatus) *Finding {
 		text += ": " + words
 	}
 	return found(v1alpha1.ReasonCrashLoop, text)
+}
+
+// done reports whether an init container has done its work. It does it again
+// where kubelet makes the pod's sandbox anew.
+func done(c *corev1.ContainerStatus) bool {
+	end := lastEnd(c)
+	return end != nil && end.ExitCode == 0
+}
+
+func lastEnd(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if c.State.Terminated != nil {
+		return c.State.Terminated
+	}
+	return c.LastTerminationState.Terminated
 }
 
 // tail is the end of a message, from a line's beginning where it can be.

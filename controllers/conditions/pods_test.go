@@ -1,0 +1,198 @@
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func waits(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func ended(code int32, reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}}
+}
+
+var runs = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+
+// one is a pod of one container.
+func one(status corev1.ContainerStatus) *corev1.Pod {
+	status.Name, status.Image = "server", "registry.example.com/a:1"
+	return &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{status}}}
+}
+
+// after is a pod whose init container has this status; its own waits.
+func after(status corev1.ContainerStatus) *corev1.Pod {
+	pod := one(corev1.ContainerStatus{State: waits("PodInitializing", "")})
+	status.Name, status.Image = "init", "registry.example.com/init:1"
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{status}
+	return pod
+}
+
+const (
+	pull = `the image "registry.example.com/a:1" of container "server" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`
+	root = `the image of container "server" runs as root or under a user that is not a number, and pods of a server may not run as root: ` +
+		`set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one`
+)
+
+func TestPodTrouble(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod             *corev1.Pod
+		reason, message string
+	}{
+		"a new pod":                {&corev1.Pod{}, "", ""},
+		"a pod that runs":          {one(corev1.ContainerStatus{State: runs, Ready: true}), "", ""},
+		"a pod that starts":        {one(corev1.ContainerStatus{State: runs}), "", ""},
+		"a pod that is created":    {one(corev1.ContainerStatus{State: waits("ContainerCreating", "")}), "", ""},
+		"a pod that ran before":    {one(corev1.ContainerStatus{State: runs, Ready: true, LastTerminationState: ended(1, "Error", "x")}), "", ""},
+		"a pod that initialises":   {after(corev1.ContainerStatus{State: runs}), "", ""},
+		"a pod that is scheduled":  {scheduled(corev1.ConditionTrue, "", ""), "", ""},
+		"a pod that waits for one": {scheduled(corev1.ConditionFalse, "SchedulingGated", "later"), "", ""},
+		"a pod that no node takes": {scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
+			"Unschedulable", "no node takes the pod: 0/3 nodes are available: 3 Insufficient cpu."},
+
+		"an image that is not there":    {one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull},
+		"the same, a moment later":      {one(corev1.ContainerStatus{State: waits("ImagePullBackOff", "Back-off pulling image")}), "ImagePull", pull},
+		"an image that is never pulled": {one(corev1.ContainerStatus{State: waits("ErrImageNeverPull", "")}), "ImagePull", pull},
+		"an image name that is none":    {one(corev1.ContainerStatus{State: waits("InvalidImageName", "")}), "ImagePull", pull},
+		"an image of an init container": {after(corev1.ContainerStatus{State: waits("ImagePullBackOff", "")}), "ImagePull",
+			strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull)},
+
+		"an image that is root": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
+			"container has runAsNonRoot and image will run as root (pod: \"echo-backend-0_ns(1f)\", container: server)")}), "MustRunAsRoot", root},
+		"an image whose user is a name": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
+			"container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root")}), "MustRunAsRoot", root},
+		"a Secret that is missing": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `secret "s" not found`)}),
+			"MissingReference", `container "server": secret "s" not found: create it, or correct spec.env or spec.envFrom`},
+		"a key that is missing": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}),
+			"MissingReference", `container "server": couldn't find key k in ConfigMap ns/c: create it, or correct spec.env or spec.envFrom`},
+		"a container that cannot be made": {one(corev1.ContainerStatus{State: waits("CreateContainerError", "no command specified")}),
+			"CrashLoop", `container "server" cannot be created: no command specified`},
+
+		"a crash":                      {one(corev1.ContainerStatus{State: ended(1, "Error", "no database\n")}), "CrashLoop", `container "server" ends with exit code 1: no database`},
+		"a crash without words":        {one(corev1.ContainerStatus{State: ended(2, "Error", "")}), "CrashLoop", `container "server" ends with exit code 2`},
+		"a crash of an init container": {after(corev1.ContainerStatus{State: ended(1, "Error", "x")}), "CrashLoop", `container "init" ends with exit code 1: x`},
+		"out of memory":                {one(corev1.ContainerStatus{State: ended(137, "OOMKilled", "")}), "CrashLoop", `container "server" ran out of memory: raise its memory limit`},
+		"a program that cannot be started": {one(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(128, "StartError", "exec: no such file")}),
+			"CrashLoop", `container "server" ends with exit code 128: exec: no such file`},
+		"an init container that is done":   {after(corev1.ContainerStatus{State: ended(0, "Completed", ""), Ready: true}), "", ""},
+		"the same, not marked ready":       {after(corev1.ContainerStatus{State: ended(0, "Completed", "")}), "", ""},
+		"an init container that runs anew": {after(corev1.ContainerStatus{State: runs, LastTerminationState: ended(0, "Completed", "")}), "", ""},
+		"an init container that waits to":  {after(corev1.ContainerStatus{State: waits("PodInitializing", ""), LastTerminationState: ended(0, "Completed", "")}), "", ""},
+		"whose image is gone by then": {after(corev1.ContainerStatus{State: waits("ImagePullBackOff", ""), LastTerminationState: ended(0, "Completed", "")}),
+			"ImagePull", strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull)},
+		"an init container before a crash":    {initialised(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "CrashLoop", `container "server" ends with exit code 1: x`},
+		"no node comes before what came last": {unschedulable(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "Unschedulable", "no node takes the pod: none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := PodTrouble(tc.pod)
+			if tc.reason == "" {
+				if got != nil {
+					t.Errorf("found is %+v, want nothing", *got)
+				}
+				return
+			}
+			want := False(tc.reason, tc.message)
+			if diff := cmp.Diff(&want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func scheduled(status corev1.ConditionStatus, reason, message string) *corev1.Pod {
+	return &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: status, Reason: reason, Message: message},
+	}}}
+}
+
+func unschedulable(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions = scheduled(corev1.ConditionFalse, "Unschedulable", "none").Status.Conditions
+	return pod
+}
+
+func initialised(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: ended(0, "Completed", ""), Ready: true}}
+	return pod
+}
+
+// A container that ends again and again passes through these states for ever.
+// Each change of the finding would be a write and an event. A program that
+// ends in peace is no server either.
+func TestACrashLoopIsOneFinding(t *testing.T) {
+	for _, code := range []int32{0, 1, 143} {
+		end := ended(code, "Completed", "bye")
+		want := False("CrashLoop", fmt.Sprintf(`container "server" ends with exit code %d: bye`, code))
+		for name, status := range map[string]corev1.ContainerStatus{
+			"it ends for the first time": {State: end},
+			"it waits":                   {State: waits("CrashLoopBackOff", "back-off 10s restarting"), LastTerminationState: end},
+			"it waits longer":            {State: waits("CrashLoopBackOff", "back-off 5m0s restarting"), LastTerminationState: end},
+			"it runs once more":          {State: runs, LastTerminationState: end},
+			"it ends once more":          {State: end, LastTerminationState: end},
+		} {
+			if diff := cmp.Diff(&want, PodTrouble(one(status))); diff != "" {
+				t.Errorf("exit code %d, %s (-want +got):\n%s", code, name, diff)
+			}
+		}
+	}
+}
+
+func TestLastWordsAreTheEndFromALine(t *testing.T) {
+	line := strings.Repeat("a", 300)
+	for name, tc := range map[string]struct{ message, want string }{
+		"nothing":                 {"", ""},
+		"white space":             {" \n\t", ""},
+		"a line":                  {"panic: no\n", "panic: no"},
+		"lines":                   {"a\nb\n", "a\nb"},
+		"as long as may be":       {strings.Repeat("a", 512), strings.Repeat("a", 512)},
+		"the last whole lines":    {line + "\n" + line + "\nlast", line + "\nlast"},
+		"one line that is longer": {strings.Repeat("b", 600), strings.Repeat("b", 512)},
+	} {
+		if got := tail(tc.message); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestMountTrouble(t *testing.T) {
+	for message, want := range map[string]string{
+		`MountVolume.SetUp failed for volume "cert" : secret "tls" not found`:                               `volume "cert": secret "tls" not found: create it, or correct spec.volumes`,
+		"MountVolume.SetUp failed for volume \"conf\" : configmap \"c\" not found\n":                        `volume "conf": configmap "c" not found: create it, or correct spec.volumes`,
+		`MountVolume.SetUp failed for volume "conf" : references non-existent config key: k`:                `volume "conf": references non-existent config key: k: create it, or correct spec.volumes`,
+		`MountVolume.SetUp failed for volume "data" : mount failed: exit status 32`:                         "",
+		`Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[data]: timed out`: "",
+		"": "",
+	} {
+		got := MountTrouble(message)
+		if want == "" {
+			if got != nil {
+				t.Errorf("%q: found is %+v, want nothing", message, *got)
+			}
+			continue
+		}
+		finding := False("MissingReference", want)
+		if diff := cmp.Diff(&finding, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", message, diff)
+		}
+	}
+}
+
+// Each attempt has a pod of another name.
+func TestRefusalNamesNoPod(t *testing.T) {
+	refusal := func(pod string) Finding {
+		return Refusal(fmt.Sprintf(`pods %q is forbidden: violates PodSecurity "restricted:latest": privileged`, pod))
+	}
+	want := False("PodRefused", `the API server refuses the pod: it is forbidden: violates PodSecurity "restricted:latest": privileged`)
+	for _, pod := range []string{"echo-proxy-7d9-abc", "echo-proxy-7d9-xyz"} {
+		if diff := cmp.Diff(want, refusal(pod)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if got := Refusal("admission webhook said no").Message; got != "the API server refuses the pod: admission webhook said no" {
+		t.Errorf("it says %q", got)
+	}
+}
