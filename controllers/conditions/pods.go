@@ -60,7 +60,7 @@ func waitTrouble(c *corev1.ContainerStatus) *Finding {
 // configTrouble reads kubelet's words on a container that it cannot create.
 func configTrouble(container, message string) *Finding {
 	switch {
-	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-numeric user"):
+	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-root policy"), strings.Contains(message, "non-numeric user"):
 		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and pods of a server may not run as root: set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one", container))
 	case strings.Contains(strings.ToLower(message), "secret") || strings.Contains(strings.ToLower(message), "configmap"):
 		return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct spec.env or spec.envFrom", container, message))

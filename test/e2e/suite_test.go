@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -82,6 +83,13 @@ func onScene(name string) scene {
 		Expect(client.IgnoreNotFound(cluster.Delete(ctx, ns))).To(Succeed())
 	})
 	return s
+}
+
+// admitAll lifts the Pod Security Standard from the scene's namespace.
+func (s scene) admitAll(ctx context.Context) {
+	GinkgoHelper()
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
+	Expect(cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, patch)).To(Succeed())
 }
 
 // apply applies a server under a manager that stands for Git.
