@@ -67,18 +67,19 @@ func TestAnIntentHoldsWhatItStatesAndNothingEmpty(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(object(t, tc.content).Object, in.content); diff != "" {
-				t.Errorf("content (-want +got):\n%s", diff)
-			}
 			var leaves []string
 			in.fields.Leaves().Iterate(func(p fieldpath.Path) { leaves = append(leaves, p.String()) })
-			if diff := cmp.Diff(tc.leaves, leaves); diff != "" {
-				t.Errorf("leaves (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, encode(t, tc.ac)); diff != "" {
-				t.Errorf("freezing changed the apply configuration (-before +after):\n%s", diff)
-			}
+			same(t, "content", object(t, tc.content).Object, in.content)
+			same(t, "leaves", tc.leaves, leaves)
+			same(t, "the apply configuration", before, encode(t, tc.ac))
 		})
+	}
+}
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 

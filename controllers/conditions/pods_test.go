@@ -39,11 +39,28 @@ const (
 		`set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one`
 )
 
-func TestPodTrouble(t *testing.T) {
-	for name, tc := range map[string]struct {
-		pod             *corev1.Pod
-		reason, message string
-	}{
+// finds is what is found in each pod; nothing, where no reason is given.
+type finds map[string]struct {
+	pod             *corev1.Pod
+	reason, message string
+}
+
+func (table finds) check(t *testing.T) {
+	for name, tc := range table {
+		t.Run(name, func(t *testing.T) {
+			var want *Finding
+			if tc.reason != "" {
+				want = found(tc.reason, tc.message)
+			}
+			if diff := cmp.Diff(want, PodTrouble(tc.pod)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAPodThatWaits(t *testing.T) {
+	finds{
 		"a new pod":                {&corev1.Pod{}, "", ""},
 		"a pod that runs":          {one(corev1.ContainerStatus{State: runs, Ready: true}), "", ""},
 		"a pod that starts":        {one(corev1.ContainerStatus{State: runs}), "", ""},
@@ -72,7 +89,11 @@ func TestPodTrouble(t *testing.T) {
 			"MissingReference", `container "server": couldn't find key k in ConfigMap ns/c: create it, or correct spec.env or spec.envFrom`},
 		"a container that cannot be made": {one(corev1.ContainerStatus{State: waits("CreateContainerError", "no command specified")}),
 			"CrashLoop", `container "server" cannot be created: no command specified`},
+	}.check(t)
+}
 
+func TestAPodThatEnds(t *testing.T) {
+	finds{
 		"a crash":                      {one(corev1.ContainerStatus{State: ended(1, "Error", "no database\n")}), "CrashLoop", `container "server" ends with exit code 1: no database`},
 		"a crash without words":        {one(corev1.ContainerStatus{State: ended(2, "Error", "")}), "CrashLoop", `container "server" ends with exit code 2`},
 		"a crash of an init container": {after(corev1.ContainerStatus{State: ended(1, "Error", "x")}), "CrashLoop", `container "init" ends with exit code 1: x`},
@@ -87,21 +108,7 @@ func TestPodTrouble(t *testing.T) {
 			"ImagePull", strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull)},
 		"an init container before a crash":    {initialised(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "CrashLoop", `container "server" ends with exit code 1: x`},
 		"no node comes before what came last": {unschedulable(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "Unschedulable", "no node takes the pod: none"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := PodTrouble(tc.pod)
-			if tc.reason == "" {
-				if got != nil {
-					t.Errorf("found is %+v, want nothing", *got)
-				}
-				return
-			}
-			want := False(tc.reason, tc.message)
-			if diff := cmp.Diff(&want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t)
 }
 
 func scheduled(status corev1.ConditionStatus, reason, message string) *corev1.Pod {

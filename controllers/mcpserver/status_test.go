@@ -30,11 +30,24 @@ func unpullable(name, component string, mark workload.Mark) corev1.Pod {
 	return waiting(pod(name, component, mark), "ImagePullBackOff", "Back-off")
 }
 
-func TestReady(t *testing.T) {
-	for name, tc := range map[string]struct {
-		scene scene
-		want  conditions.Finding
-	}{
+// says is what Ready is to say in each scene.
+type says map[string]struct {
+	scene scene
+	want  conditions.Finding
+}
+
+func (table says) check(t *testing.T) {
+	for name, tc := range table {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, nil)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadyOfWhatIsNotServed(t *testing.T) {
+	says{
 		"all is up": {up(), conditions.True("Ready", "")},
 		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }),
 			conditions.False("Suspended", "spec.suspend is true: set it to false to start the server again")},
@@ -48,7 +61,12 @@ func TestReady(t *testing.T) {
 		}), conditions.False("TransportNotServed", "transport sse is not served by this version: use an image that speaks streamable-http")},
 		"both": {up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.transport", "spec.authzConfig"} }),
 			conditions.False("NotEnforced", "spec.authzConfig is set, and this version does not enforce it: calls are refused until it is removed")},
+	}.check(t)
+}
 
+// Never Ready for content that has not rolled out.
+func TestReadyWhileContentMoves(t *testing.T) {
+	says{
 		"not claimed yet":           {up(func(s *scene) { s.server.Status.Workload = nil }), updating},
 		"claimed for other content": {up(func(s *scene) { s.server.Status.Workload.Hash = "other" }), updating},
 		"no proxy":                  {up(func(s *scene) { s.world.proxy = nil }), updating},
@@ -65,6 +83,11 @@ func TestReady(t *testing.T) {
 		"a backend pod of older content": {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
 		"a runner of older content":      {up(func(s *scene) { s.server.Status.Runtime.Generation = 2 }), updating},
 		"a runner that has not reported": {up(func(s *scene) { s.server.Status.Runtime = nil }), updating},
+	}.check(t)
+}
+
+func TestReadyOfFirstAndOfLaterContent(t *testing.T) {
+	says{
 		"nothing yet": {up(func(s *scene) {
 			s.server.Status, s.world = v1alpha1.MCPServerStatus{}, world{}
 		}), starting},
@@ -78,7 +101,11 @@ func TestReady(t *testing.T) {
 		"the first content cannot be pulled": {up(first, func(s *scene) {
 			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
 		}, noBackend), cannotPull},
+	}.check(t)
+}
 
+func TestReadySaysWhyNot(t *testing.T) {
+	says{
 		"no proxy is available": {up(func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
 		"no backend is ready":   {up(func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), unavailable},
 		"one of two is ready": {up(func(s *scene) {
@@ -104,13 +131,7 @@ func TestReady(t *testing.T) {
 			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},
 		"what a runner said of other content": {up(func(s *scene) { s.server.Status.Workload.Generation = 2 },
 			condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), updating},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, nil)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t)
 }
 
 // What the API server refused comes first: it is why nothing moves.
