@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -8,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -114,6 +117,33 @@ func TestADeletedChildIsBornAnew(t *testing.T) {
 	second := d.put(apply.Born, one, nil, d.note("n", "a", "1"))
 	if first.UID == second.UID {
 		t.Error("it is the same object")
+	}
+}
+
+// fleeting is a reader of the API server from which objects vanish once read.
+type fleeting struct{ *desk }
+
+func (f fleeting) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	err := f.client.Get(ctx, key, object, opts...)
+	if err == nil {
+		f.Delete(object.DeepCopyObject().(client.Object))
+	}
+	return err
+}
+
+func (f fleeting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return f.client.List(ctx, list, opts...)
+}
+
+// Found by the look that follows a birth, and gone before the write.
+func TestABirthThatMeetsAnObjectOnItsWayOut(t *testing.T) {
+	t.Parallel()
+	d := under(t, contract(grant(one, "data")))
+	d.put(apply.Born, one, nil, d.note("n", "a", "1"))
+	d.applier = apply.New(d.client, fleeting{d}, controllers.NewConverter(plane.Scheme), d.contract)
+	d.is(d.refused(one, nil, d.note("n", "a", "2")), apply.ErrGone)
+	if d.Exists(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "n"}}) {
+		t.Error("it came back")
 	}
 }
 
