@@ -146,7 +146,7 @@ func highest(annotations ...map[string]string) workload.Mark {
 // outdated are the run configs that no pod can mount any more: the proxy has
 // rolled out, and no pod of their mark is left.
 func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
-	if !current.Valid() || !w.proxyRolledOut(current) {
+	if !current.Valid() || !w.proxyRolledOut(current, false) {
 		return nil
 	}
 	mounted := map[workload.Mark]bool{current: true}
@@ -165,16 +165,28 @@ func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
 }
 
 // proxyRolledOut reports whether every proxy pod that counts has content mark.
-func (w *world) proxyRolledOut(mark workload.Mark) bool {
+// While the Deployment's status is of before its last change, was stays true:
+// other content would carry another mark, so it is scaled, or repaired.
+func (w *world) proxyRolledOut(mark workload.Mark, was bool) bool {
 	d := w.proxy
-	return d != nil && markOf(d) == mark && d.Status.ObservedGeneration >= d.Generation &&
-		d.Status.UpdatedReplicas == d.Status.Replicas
+	switch {
+	case d == nil || markOf(d) != mark:
+		return false
+	case d.Status.ObservedGeneration < d.Generation:
+		return was
+	}
+	return d.Status.UpdatedReplicas == d.Status.Replicas
 }
 
 // backendRolledOut reports whether every backend pod that counts has content
-// mark.
-func (w *world) backendRolledOut(mark workload.Mark) bool {
+// mark. What was stays true as in proxyRolledOut.
+func (w *world) backendRolledOut(mark workload.Mark, was bool) bool {
 	s := w.backend
-	return s != nil && backendMark(s) == mark && s.Status.ObservedGeneration >= s.Generation &&
-		s.Status.UpdatedReplicas == s.Status.Replicas && s.Status.CurrentRevision == s.Status.UpdateRevision
+	switch {
+	case s == nil || backendMark(s) != mark:
+		return false
+	case s.Status.ObservedGeneration < s.Generation:
+		return was
+	}
+	return s.Status.UpdatedReplicas == s.Status.Replicas && s.Status.CurrentRevision == s.Status.UpdateRevision
 }

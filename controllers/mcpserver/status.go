@@ -95,7 +95,8 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	if f := notServed(server, want); f != nil {
 		return *f
 	}
-	if !want.claimed(server) || !w.proxyRolledOut(want.mark) || !w.backendRolledOut(want.mark) ||
+	was := lastReason(server) == v1alpha1.ReasonReady
+	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, was) ||
 		server.Status.Runtime == nil || server.Status.Runtime.Generation < want.mark.Generation {
 		return moving(server, w, want)
 	}

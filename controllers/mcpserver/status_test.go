@@ -72,17 +72,29 @@ func TestReadyWhileContentMoves(t *testing.T) {
 		"no proxy":                  {up(func(s *scene) { s.world.proxy = nil }), updating},
 		"an older proxy":            {up(func(s *scene) { s.world.proxy = proxyOf(older) }), updating},
 		"a proxy without a mark":    {up(func(s *scene) { s.world.proxy = proxyOf(workload.Mark{}) }), updating},
-		"a proxy's spec not seen":   {up(func(s *scene) { s.world.proxy.Generation++ }), updating},
+		"a proxy's spec not seen":   {up(said("Updating"), func(s *scene) { s.world.proxy.Generation++ }), updating},
 		"a proxy pod of older content": {up(func(s *scene) {
 			s.world.proxy.Status.Replicas, s.world.proxy.Status.AvailableReplicas = 2, 2
 		}), updating},
 		"no backend":                     {up(noBackend), updating},
 		"an older backend":               {up(func(s *scene) { s.world.backend = backendOf(older) }), updating},
-		"a backend's spec not seen":      {up(func(s *scene) { s.world.backend.Generation++ }), updating},
+		"a backend's spec not seen":      {up(said("Updating"), func(s *scene) { s.world.backend.Generation++ }), updating},
 		"a backend between revisions":    {up(func(s *scene) { s.world.backend.Status.UpdateRevision = "s" }), updating},
 		"a backend pod of older content": {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
 		"a runner of older content":      {up(func(s *scene) { s.server.Status.Runtime.Generation = 2 }), updating},
 		"a runner that has not reported": {up(func(s *scene) { s.server.Status.Runtime = nil }), updating},
+	}.check(t)
+}
+
+// What is scaled keeps its content, and Ready.
+func TestReadyWhileSomethingIsScaled(t *testing.T) {
+	says{
+		"a proxy":   {up(func(s *scene) { s.world.proxy.Generation++ }), conditions.True("Ready", "")},
+		"a backend": {up(func(s *scene) { s.world.backend.Generation++ }), conditions.True("Ready", "")},
+		"to other content": {up(func(s *scene) {
+			s.world.backend = backendOf(older)
+			s.world.backend.Generation++
+		}), updating},
 	}.check(t)
 }
 
