@@ -60,11 +60,12 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 		"workloadGeneration", s.run.Workload.Generation)
 	state := &probes.State{}
 	front := proxy.New(proxyConfig(s, state, logger))
-	calls, err := net.Listen("tcp", s.calls)
+	listen := net.ListenConfig{}
+	calls, err := listen.Listen(ctx, "tcp", s.calls)
 	if err != nil {
 		return fmt.Errorf("listening for calls: %w", err)
 	}
-	probing, err := net.Listen("tcp", s.probes)
+	probing, err := listen.Listen(ctx, "tcp", s.probes)
 	if err != nil {
 		return fmt.Errorf("listening for probes: %w", err)
 	}

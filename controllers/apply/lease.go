@@ -7,7 +7,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coordinationac "k8s.io/client-go/applyconfigurations/coordination/v1"
+	coordinationv1ac "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -66,11 +66,11 @@ func (l *LeaseLock) put(ctx context.Context, record resourcelock.LeaderElectionR
 	if err != nil {
 		return fmt.Errorf("encoding the lease: %w", err)
 	}
-	specAC := &coordinationac.LeaseSpecApplyConfiguration{}
+	specAC := &coordinationv1ac.LeaseSpecApplyConfiguration{}
 	if err := json.Unmarshal(data, specAC); err != nil {
 		return fmt.Errorf("encoding the lease: %w", err)
 	}
-	in, err := l.writer.applier.converter.freeze(coordinationac.Lease(l.key.Name, l.key.Namespace).WithSpec(specAC))
+	in, err := l.writer.applier.converter.freeze(coordinationv1ac.Lease(l.key.Name, l.key.Namespace).WithSpec(specAC))
 	if err != nil {
 		return err
 	}

@@ -39,16 +39,16 @@ func (w *Writer) unchanged(live client.Object, in intent, subresource string, k 
 	if !ok || last.uid != live.GetUID() || last.intent != in.hash {
 		return false, nil
 	}
-	print, err := fingerprint(value, owned)
+	seen, err := fingerprint(value, owned)
 	if err != nil {
 		return false, err
 	}
 	if last.resourceVersion == live.GetResourceVersion() {
-		last.settled = print
+		last.settled = seen
 		w.applier.memory.put(k, last)
 		return true, nil
 	}
-	return last.settled == print, nil
+	return last.settled == seen, nil
 }
 
 // agrees reports whether merging want into live changes nothing.

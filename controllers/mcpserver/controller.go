@@ -208,7 +208,7 @@ func settle(err error) (ctrl.Result, error) {
 // parts are the errors that were joined into err. Those of the writer are not
 // taken apart: each is wrapped as one.
 func parts(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the join itself is meant, not what it wraps
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

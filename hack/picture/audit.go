@@ -16,14 +16,18 @@ import (
 // auditEvent is what is read of an event of the audit log
 // (https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/).
 type auditEvent struct {
-	Stage                    string
-	StageTimestamp           string
-	Verb                     string
-	UserAgent                string
-	RequestURI               string
-	ObjectRef                struct{ Resource, Subresource string }
-	ResponseStatus           struct{ Code int }
-	RequestReceivedTimestamp string
+	Stage     string `json:"stage"`
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	URI       string `json:"requestURI"`
+	Received  string `json:"requestReceivedTimestamp"`
+	Object    struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
 }
 
 // how a write is done: an apply is a patch that names its field manager.
@@ -31,7 +35,7 @@ func (e auditEvent) how() string {
 	if e.Verb != "patch" {
 		return e.Verb
 	}
-	u, err := url.Parse(e.RequestURI)
+	u, err := url.Parse(e.URI)
 	if err != nil || u.Query().Get("fieldManager") == "" {
 		return "patch"
 	}
@@ -57,13 +61,13 @@ func writes(path, since string, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the last line may still be being written
 		}
-		if e.Stage != "ResponseComplete" || !e.ours() || e.RequestReceivedTimestamp < since || slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
+		if e.Stage != "ResponseComplete" || !e.ours() || e.Received < since || slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
 			continue
 		}
-		resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+		resource := strings.TrimSuffix(e.Object.Resource+"/"+e.Object.Subresource, "/")
 		program, _, _ := strings.Cut(e.UserAgent, "/")
-		counts[fmt.Sprintf("%s\t%s\t%s\t%d", program, e.how(), resource, e.ResponseStatus.Code)]++
-		if e.how() != "apply" && e.how() != "delete" && e.ObjectRef.Resource != "events" {
+		counts[fmt.Sprintf("%s\t%s\t%s\t%d", program, e.how(), resource, e.Response.Code)]++
+		if e.how() != "apply" && e.how() != "delete" && e.Object.Resource != "events" {
 			bad++
 		}
 	}

@@ -43,7 +43,7 @@ func run(args []string) error {
 	case len(args) > 1 && args[0] == "survived":
 		return survived(os.Stdin, os.Stdout, args[1:])
 	}
-	return fmt.Errorf("usage: picture owners | writes AUDIT-LOG [SINCE] | survived PATH=MANAGER...")
+	return fmt.Errorf("usage: picture owners, picture writes AUDIT-LOG [SINCE], or picture survived PATH=MANAGER and more")
 }
 
 func read(in io.Reader) (*unstructured.Unstructured, error) {

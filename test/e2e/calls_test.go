@@ -32,7 +32,7 @@ func call(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer res.Body.Close() //nolint:errcheck // read to its end below
+	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		return "", fmt.Errorf("reading the answer: %w", err)

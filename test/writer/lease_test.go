@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coordinationac "k8s.io/client-go/applyconfigurations/coordination/v1"
+	coordinationv1ac "k8s.io/client-go/applyconfigurations/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -21,7 +21,7 @@ import (
 
 // lease is the statement of a holder.
 func (d *desk) lease(name, holder string) statement {
-	ac := coordinationac.Lease(name, d.Namespace).WithSpec(coordinationac.LeaseSpec().
+	ac := coordinationv1ac.Lease(name, d.Namespace).WithSpec(coordinationv1ac.LeaseSpec().
 		WithHolderIdentity(holder).WithRenewTime(metav1.NewMicroTime(time.Unix(1_800_000_000, 123_000))))
 	return statement{ownership.OperatorLease, &coordinationv1.Lease{}, ac, atVersion}
 }

@@ -69,8 +69,8 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 
 // flight is one request on its way.
 type flight struct {
-	client  context.Context // ends when the client leaves
-	ctx     context.Context // ends also when the proxy ends the request
+	client  context.Context //nolint:containedctx // one request's; ends when the client leaves
+	ctx     context.Context //nolint:containedctx // one request's; ends also when the proxy ends it
 	cancel  context.CancelCauseFunc
 	request *http.Request
 	body    *callBody
