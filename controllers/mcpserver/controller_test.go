@@ -42,7 +42,8 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 		"a broken server and a wrong intent": {errors.Join(bad, broken), 0, true, false},
 		"a broken server and a taken name":   {errors.Join(foreign, broken), 0, true, false},
 		"a broken server and a moved object": {errors.Join(named(apply.ErrStale), broken), 0, true, false},
-		"a report that failed after all":     {errors.Join(errors.Join(bad), errors.Join(nil, broken)), 0, true, false},
+		"a report that failed after all":     {errors.Join(bad, errors.Join(nil, broken)), 0, true, false},
+		"a child that failed beside another": {errors.Join(errors.Join(bad, broken), nil), 0, true, false},
 		"a wrong intent and a moved object":  {errors.Join(named(apply.ErrGone), bad), 0, false, true},
 		"a wrong intent and a taken name":    {errors.Join(bad, foreign), time.Minute, false, false},
 	} {

@@ -130,13 +130,14 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		edits []edit
 		want  []string
 	}{
-		"all but what runs":                  {nil, []string{"echo-run-2-bbb", "echo-run-4-ddd"}},
-		"what a pod still mounts stays":      {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", "", older)) }}, []string{"echo-run-4-ddd"}},
-		"nothing before the rollout":         {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }}, nil},
-		"nothing before it is observed":      {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
-		"nothing without a proxy":            {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
-		"nothing while another content runs": {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
-		"nothing without a mark":             {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
+		"all but what runs":                      {nil, []string{"echo-run-2-bbb", "echo-run-4-ddd"}},
+		"what a pod still mounts stays":          {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", "", older)) }}, []string{"echo-run-4-ddd"}},
+		"what is wanted stays, without pods too": {[]edit{func(s *scene) { s.world.pods = nil }}, []string{"echo-run-2-bbb", "echo-run-4-ddd"}},
+		"nothing before the rollout":             {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }}, nil},
+		"nothing before it is observed":          {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
+		"nothing without a proxy":                {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
+		"nothing while another content runs":     {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
+		"nothing without a mark":                 {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
 		"a pod with a broken mark changes nothing": {[]edit{func(s *scene) {
 			p := pod("odd", "", older)
 			delete(p.Annotations, workload.AnnotationHash)
