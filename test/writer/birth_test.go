@@ -10,12 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -167,13 +165,13 @@ func TestWithoutCreateAnAbsentObjectIsGone(t *testing.T) {
 func TestOfTwoBirthsOneIsRefused(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
-	server := d.server("echo", "")
 	for pair := range 10 {
-		server.Name = fmt.Sprintf("echo%d", pair)
+		server := d.server(fmt.Sprintf("echo%d", pair), "")
 		var wait sync.WaitGroup
 		results := make([]error, 2)
 		for i, process := range []*apply.Applier{d.process(), d.process()} {
-			backend := d.backend(server.Name, d.content(server, int64(i+1)))
+			backend, err := workload.Backend(d.content(server, int64(i+1)))
+			d.Must(err, "building the backend")
 			wait.Go(func() {
 				_, results[i] = process.As(ownership.RunnerBackend).Put(d.Ctx, nil, backend, apply.AtVersion)
 			})
@@ -196,14 +194,4 @@ func (d *desk) foreign(s statement) client.Object {
 	object.SetOwnerReferences(nil)
 	d.Apply("somebody", d.text(object))
 	return d.live(s)
-}
-
-// backend is the backend of another server with the same content.
-func (d *desk) backend(name string, run runconfig.RunConfig) runtime.ApplyConfiguration {
-	d.Helper()
-	run.Server.Name = name
-	backend, err := workload.Backend(run)
-	d.Must(err, "building the backend")
-	backend.WithName(workload.BackendName(name))
-	return backend
 }
