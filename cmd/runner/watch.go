@@ -30,7 +30,6 @@ type cluster struct {
 	config    *rest.Config
 	scheme    *runtime.Scheme
 	mapper    meta.RESTMapper
-	caches    []cache.Cache
 	// wake holds an element when something changed since it was last received.
 	wake chan struct{}
 }

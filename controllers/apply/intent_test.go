@@ -121,21 +121,21 @@ func TestTheSameIntentHasTheSameBytes(t *testing.T) {
 	for i := range 50 {
 		data[fmt.Sprintf("key-%d", i)] = fmt.Sprint(i)
 	}
-	make := func(data map[string]string) intent {
+	frozen := func(data map[string]string) intent {
 		in, err := testConverter().freeze(corev1ac.ConfigMap("a", "ns").WithData(data))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return in
 	}
-	first := make(data)
+	first := frozen(data)
 	for range 10 {
-		if again := make(data); again.hash != first.hash || body(t, again, preconditions{}) != body(t, first, preconditions{}) {
+		if again := frozen(data); again.hash != first.hash || body(t, again, preconditions{}) != body(t, first, preconditions{}) {
 			t.Fatal("the same content has other bytes")
 		}
 	}
 	data["key-0"] = "other"
-	if make(data).hash == first.hash {
+	if frozen(data).hash == first.hash {
 		t.Error("other content has the same hash")
 	}
 }

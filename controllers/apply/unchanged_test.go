@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -29,25 +28,39 @@ func TestUnchangedIsJudgedFromTheLiveObject(t *testing.T) {
 	for name, tc := range map[string]story{
 		"applied as it is": {[][2]string{{"mine", deployed}}, deployed, true},
 		"never applied":    {[][2]string{{"other", deployed}}, deployed, false},
-		"another's fields are no concern": {[][2]string{{"mine", deployed}, {"other",
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {x: z}}, spec: {paused: true, template: {spec: {containers: [{name: b, image: i}]}}}}`}}, deployed, true},
+		"another's fields are no concern": {[][2]string{{"mine", deployed}, {
+			"other",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {x: z}}, spec: {paused: true, template: {spec: {containers: [{name: b, image: i}]}}}}`,
+		}}, deployed, true},
 		"shared with another": {[][2]string{{"mine", deployed}, {"other", deployed}}, deployed, true},
-		"a field taken": {[][2]string{{"mine", deployed}, {"other",
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 3}}`}}, deployed, false},
-		"a value changed": {[][2]string{{"mine", deployed}},
+		"a field taken": {[][2]string{{"mine", deployed}, {
+			"other",
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 3}}`,
+		}}, deployed, false},
+		"a value changed": {
+			[][2]string{{"mine", deployed}},
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [
-			{name: c, image: i, env: [{name: A, value: "2"}]}]}}}}`, false},
-		"a field more": {[][2]string{{"mine", deployed}},
+			{name: c, image: i, env: [{name: A, value: "2"}]}]}}}}`, false,
+		},
+		"a field more": {
+			[][2]string{{"mine", deployed}},
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, paused: false, template: {spec: {containers: [
-			{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`, false},
-		"a field less": {[][2]string{{"mine", deployed}},
+			{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`, false,
+		},
+		"a field less": {
+			[][2]string{{"mine", deployed}},
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [
-			{name: c, image: i}]}}}}`, false},
-		"an item less, that another keeps": {[][2]string{{"mine", deployed}, {"other", deployed}},
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}`, false},
+			{name: c, image: i}]}}}}`, false,
+		},
+		"an item less, that another keeps": {
+			[][2]string{{"mine", deployed}, {"other", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2}}`, false,
+		},
 		"nothing, and nothing owned": {[][2]string{{"other", deployed}}, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, true},
-		"nothing, and something owned": {[][2]string{{"mine", deployed}, {"other", deployed}},
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, false},
+		"nothing, and something owned": {
+			[][2]string{{"mine", deployed}, {"other", deployed}},
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}`, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newAPIServer(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
@@ -201,5 +214,4 @@ func TestOursIsWhatBelongsToTheOwnerOrWasWrittenByUs(t *testing.T) {
 			t.Errorf("%s: ours is %t", name, got)
 		}
 	}
-	var _ ownership.Manager = mine
 }

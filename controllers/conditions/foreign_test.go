@@ -63,14 +63,18 @@ func TestForeignContent(t *testing.T) {
 	}{
 		"nobody else": {`{metadata: {name: w}}`, nil},
 		"a sidecar":   {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: mesh, image: m}]}}}}`, []string{"proxy container mesh"}},
-		"everything": {`{metadata: {name: w}, spec: {template: {spec: {
+		"everything": {
+			`{metadata: {name: w}, spec: {template: {spec: {
 			initContainers: [{name: before, image: m}], containers: [{name: mesh, image: m}], volumes: [{name: certs, emptyDir: {}}]}}}}`,
-			[]string{"proxy init container before", "proxy container mesh", "proxy volume certs"}},
+			[]string{"proxy init container before", "proxy container mesh", "proxy volume certs"},
+		},
 		"a field in a container of ours": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, stdin: true}]}}}}`, nil},
 		"an image of ours":               {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, image: stolen}]}}}}`, nil},
 		"labels":                         {`{metadata: {name: w, labels: {a: b}}, spec: {template: {metadata: {labels: {a: b}}}}}`, nil},
-		"a sidecar that has our name as init container": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: prepare, image: m}]}}}}`,
-			[]string{"proxy container prepare"}},
+		"a sidecar that has our name as init container": {
+			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: prepare, image: m}]}}}}`,
+			[]string{"proxy container prepare"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := applied(t, oursStated, tc.theirs)

@@ -69,26 +69,36 @@ func TestAPodThatWaits(t *testing.T) {
 		"a pod that initialises":   {after(corev1.ContainerStatus{State: runs}), "", ""},
 		"a pod that is scheduled":  {scheduled(corev1.ConditionTrue, "", ""), "", ""},
 		"a pod that waits for one": {scheduled(corev1.ConditionFalse, "SchedulingGated", "later"), "", ""},
-		"a pod that no node takes": {scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
-			"Unschedulable", "no node takes the pod: 0/3 nodes are available: 3 Insufficient cpu."},
+		"a pod that no node takes": {
+			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
+			"Unschedulable", "no node takes the pod: 0/3 nodes are available: 3 Insufficient cpu.",
+		},
 
 		"an image that is not there":    {one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull},
 		"the same, a moment later":      {one(corev1.ContainerStatus{State: waits("ImagePullBackOff", "Back-off pulling image")}), "ImagePull", pull},
 		"an image that is never pulled": {one(corev1.ContainerStatus{State: waits("ErrImageNeverPull", "")}), "ImagePull", pull},
 		"an image name that is none":    {one(corev1.ContainerStatus{State: waits("InvalidImageName", "")}), "ImagePull", pull},
-		"an image of an init container": {after(corev1.ContainerStatus{State: waits("ImagePullBackOff", "")}), "ImagePull",
-			strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull)},
+		"an image of an init container": {
+			after(corev1.ContainerStatus{State: waits("ImagePullBackOff", "")}), "ImagePull",
+			strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull),
+		},
 
 		"an image that is root": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
 			"container has runAsNonRoot and image will run as root (pod: \"echo-backend-0_ns(1f)\", container: server)")}), "MustRunAsRoot", root},
 		"an image whose user is a name": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError",
 			"container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root")}), "MustRunAsRoot", root},
-		"a Secret that is missing": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `secret "s" not found`)}),
-			"MissingReference", `container "server": secret "s" not found: create it, or correct spec.env or spec.envFrom`},
-		"a key that is missing": {one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}),
-			"MissingReference", `container "server": couldn't find key k in ConfigMap ns/c: create it, or correct spec.env or spec.envFrom`},
-		"a container that cannot be made": {one(corev1.ContainerStatus{State: waits("CreateContainerError", "no command specified")}),
-			"CrashLoop", `container "server" cannot be created: no command specified`},
+		"a Secret that is missing": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `secret "s" not found`)}),
+			"MissingReference", `container "server": secret "s" not found: create it, or correct spec.env or spec.envFrom`,
+		},
+		"a key that is missing": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerConfigError", "couldn't find key k in ConfigMap ns/c")}),
+			"MissingReference", `container "server": couldn't find key k in ConfigMap ns/c: create it, or correct spec.env or spec.envFrom`,
+		},
+		"a container that cannot be made": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerError", "no command specified")}),
+			"CrashLoop", `container "server" cannot be created: no command specified`,
+		},
 	}.check(t)
 }
 
@@ -98,14 +108,18 @@ func TestAPodThatEnds(t *testing.T) {
 		"a crash without words":        {one(corev1.ContainerStatus{State: ended(2, "Error", "")}), "CrashLoop", `container "server" ends with exit code 2`},
 		"a crash of an init container": {after(corev1.ContainerStatus{State: ended(1, "Error", "x")}), "CrashLoop", `container "init" ends with exit code 1: x`},
 		"out of memory":                {one(corev1.ContainerStatus{State: ended(137, "OOMKilled", "")}), "CrashLoop", `container "server" ran out of memory: raise its memory limit`},
-		"a program that cannot be started": {one(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(128, "StartError", "exec: no such file")}),
-			"CrashLoop", `container "server" ends with exit code 128: exec: no such file`},
+		"a program that cannot be started": {
+			one(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(128, "StartError", "exec: no such file")}),
+			"CrashLoop", `container "server" ends with exit code 128: exec: no such file`,
+		},
 		"an init container that is done":   {after(corev1.ContainerStatus{State: ended(0, "Completed", ""), Ready: true}), "", ""},
 		"the same, not marked ready":       {after(corev1.ContainerStatus{State: ended(0, "Completed", "")}), "", ""},
 		"an init container that runs anew": {after(corev1.ContainerStatus{State: runs, LastTerminationState: ended(0, "Completed", "")}), "", ""},
 		"an init container that waits to":  {after(corev1.ContainerStatus{State: waits("PodInitializing", ""), LastTerminationState: ended(0, "Completed", "")}), "", ""},
-		"whose image is gone by then": {after(corev1.ContainerStatus{State: waits("ImagePullBackOff", ""), LastTerminationState: ended(0, "Completed", "")}),
-			"ImagePull", strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull)},
+		"whose image is gone by then": {
+			after(corev1.ContainerStatus{State: waits("ImagePullBackOff", ""), LastTerminationState: ended(0, "Completed", "")}),
+			"ImagePull", strings.NewReplacer("a:1", "init:1", `"server"`, `"init"`).Replace(pull),
+		},
 		"an init container before a crash":    {initialised(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "CrashLoop", `container "server" ends with exit code 1: x`},
 		"no node comes before what came last": {unschedulable(one(corev1.ContainerStatus{State: ended(1, "Error", "x")})), "Unschedulable", "no node takes the pod: none"},
 	}.check(t)

@@ -98,29 +98,13 @@ func (want *wanted) claimed(server *v1alpha1.MCPServer) bool {
 	return s != nil && want.mark == workload.Mark{Generation: s.Generation, Hash: s.Hash}
 }
 
-// leaveNode says, for this one pass, that the proxy's pods stay out of the
-// node's namespaces, if somebody put them there, and names which. Stating
-// false always would be dropped by the server and, beside a second applier, be
-// written on every pass.
+// leaveNode keeps the proxy's pods out of the node's namespaces, and names what
+// somebody had opened to them.
 func (want *wanted) leaveNode(live *appsv1.Deployment) []string {
 	if live == nil {
 		return nil
 	}
-	var left []string
-	spec, pod := want.proxy.Spec.Template.Spec, live.Spec.Template.Spec
-	if pod.HostNetwork {
-		spec.WithHostNetwork(false)
-		left = append(left, "hostNetwork")
-	}
-	if pod.HostPID {
-		spec.WithHostPID(false)
-		left = append(left, "hostPID")
-	}
-	if pod.HostIPC {
-		spec.WithHostIPC(false)
-		left = append(left, "hostIPC")
-	}
-	return left
+	return workload.LeaveNode(want.proxy.Spec.Template.Spec, live.Spec.Template.Spec)
 }
 
 // finalizer holds the server until its pods are gone.

@@ -49,18 +49,24 @@ func (table says) check(t *testing.T) {
 func TestReadyOfWhatIsNotServed(t *testing.T) {
 	says{
 		"all is up": {up(), conditions.True("Ready", "")},
-		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }),
-			conditions.False("Suspended", "spec.suspend is true: set it to false to start the server again")},
+		"suspended": {
+			up(func(s *scene) { s.server.Spec.Suspend = true }),
+			conditions.False("Suspended", "spec.suspend is true: set it to false to start the server again"),
+		},
 		"no backends wanted": {up(func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }), scaledDown},
 		"no proxies wanted":  {up(func(s *scene) { s.server.Spec.Proxy.Replicas = new(int32(0)) }), scaledDown},
 		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), conditions.True("Ready", "")},
-		"a protection that is not enforced": {up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
-			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef is set, and this version does not enforce it: calls are refused until it is removed")},
+		"a protection that is not enforced": {
+			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
+			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef is set, and this version does not enforce it: calls are refused until it is removed"),
+		},
 		"a transport that is not served": {up(func(s *scene) {
 			s.want.content.NotEnforced, s.server.Spec.Transport = []string{"spec.transport"}, v1alpha1.TransportSSE
 		}), conditions.False("TransportNotServed", "transport sse is not served by this version: use an image that speaks streamable-http")},
-		"both": {up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.transport", "spec.authzConfig"} }),
-			conditions.False("NotEnforced", "spec.authzConfig is set, and this version does not enforce it: calls are refused until it is removed")},
+		"both": {
+			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.transport", "spec.authzConfig"} }),
+			conditions.False("NotEnforced", "spec.authzConfig is set, and this version does not enforce it: calls are refused until it is removed"),
+		},
 	}.check(t)
 }
 
@@ -193,8 +199,10 @@ func TestTrouble(t *testing.T) {
 			pods:   []corev1.Pod{unready(pod("a", "", current))},
 			mounts: []corev1.Event{mountEvent("a", missing)},
 		}, nil},
-		"pods that are refused": {world{proxy: failing(current, corev1.ConditionTrue)},
-			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"}},
+		"pods that are refused": {
+			world{proxy: failing(current, corev1.ConditionTrue)},
+			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
+		},
 		"pods that were refused":                  {world{proxy: failing(current, corev1.ConditionFalse)}, nil},
 		"pods of older content that were refused": {world{proxy: failing(older, corev1.ConditionTrue)}, nil},
 	} {
@@ -233,8 +241,10 @@ func TestFindings(t *testing.T) {
 		"moving":    {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"failed":    {up(), errors.New("no"), "Accepted=True Ready=False Reconciling=True"},
 		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }), nil, "Accepted=True Ready=False Stalled=True"},
-		"refused": {up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
-			"Accepted=False Ready=False Stalled=True"},
+		"refused": {
+			up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			"Accepted=False Ready=False Stalled=True",
+		},
 		"a name that is taken": {up(), apply.ErrForeign, "Accepted=True Ready=False Stalled=True"},
 		"a stranger in the pods": {up(func(s *scene) {
 			s.world.proxy.ManagedFields = []metav1.ManagedFieldsEntry{{

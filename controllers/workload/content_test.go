@@ -114,10 +114,14 @@ func TestContentNeverFails(t *testing.T) {
 		"empty source": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Volumes: []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
 		}}}, "spec.volumes[name=a].projected: an empty volume source cannot be applied: write what it holds"},
-		"empty envFrom": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{EnvFrom: []corev1.EnvFromSource{{}}}},
-			"spec.envFrom[0]: an empty item cannot be applied: remove it"},
-		"empty valueFrom": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{}}}}},
-			"spec.env[name=A].valueFrom: names no source: write one, or value"},
+		"empty envFrom": {
+			&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{EnvFrom: []corev1.EnvFromSource{{}}}},
+			"spec.envFrom[0]: an empty item cannot be applied: remove it",
+		},
+		"empty valueFrom": {
+			&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{}}}}},
+			"spec.env[name=A].valueFrom: names no source: write one, or value",
+		},
 		"service labels": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{
 			Labels:      map[string]string{"freehold.dev/server": "x", "a": "b"},
 			Annotations: map[string]string{"app.kubernetes.io/x": "x"},

@@ -4,9 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-
 	"k8s.io/apimachinery/pkg/types"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"

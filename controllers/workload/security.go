@@ -39,3 +39,24 @@ func runnerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 func seccomp() *corev1ac.SeccompProfileApplyConfiguration {
 	return corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)
 }
+
+// LeaveNode says in spec, for this one write, that the pods stay out of the
+// node's network, processes and memory, where somebody put the live ones there,
+// and returns which of the fields it set. Stating false always would be dropped
+// by the API server and, beside a second applier, be written on every pass.
+func LeaveNode(spec *corev1ac.PodSpecApplyConfiguration, live corev1.PodSpec) []string {
+	var left []string
+	if live.HostNetwork {
+		spec.WithHostNetwork(false)
+		left = append(left, "hostNetwork")
+	}
+	if live.HostPID {
+		spec.WithHostPID(false)
+		left = append(left, "hostPID")
+	}
+	if live.HostIPC {
+		spec.WithHostIPC(false)
+		left = append(left, "hostIPC")
+	}
+	return left
+}

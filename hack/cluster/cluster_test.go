@@ -35,7 +35,7 @@ func TestKeysAreReadByTheirOwnerOnly(t *testing.T) {
 	}
 	secret := 0
 	err := filepath.WalkDir(s.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !(strings.HasSuffix(path, ".key") || strings.HasSuffix(path, "kubeconfig")) {
+		if err != nil || !strings.HasSuffix(path, ".key") && !strings.HasSuffix(path, "kubeconfig") {
 			return err
 		}
 		secret++

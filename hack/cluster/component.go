@@ -86,7 +86,7 @@ func (c *component) await(within time.Duration, check func(context.Context) erro
 		}
 		select {
 		case <-c.done:
-			return fmt.Errorf("%s ended: %v; the last lines of %s:\n%s", c.name, c.err, c.log, c.lastWords())
+			return fmt.Errorf("%s ended: %w; the last lines of %s:\n%s", c.name, c.err, c.log, c.lastWords())
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready after %s: %w; the last lines of %s:\n%s",
 				c.name, within, err, c.log, c.lastWords())

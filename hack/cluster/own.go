@@ -197,8 +197,10 @@ func replace(cmd *exec.Cmd) error {
 // that names are looked up in the cluster's DNS.
 func (c ownCluster) entering(first int, command []string) *exec.Cmd {
 	const withDNS = `mount --bind "$1" /etc/resolv.conf && shift && exec "$@"`
-	args := append([]string{fmt.Sprintf("--net=/proc/%d/ns/net", first),
-		"unshare", "--mount", "sh", "-c", withDNS, "cluster exec", c.path("resolv.conf")}, command...)
+	args := append([]string{
+		fmt.Sprintf("--net=/proc/%d/ns/net", first),
+		"unshare", "--mount", "sh", "-c", withDNS, "cluster exec", c.path("resolv.conf"),
+	}, command...)
 	cmd := exec.Command("nsenter", args...)
 	cmd.Env = append(c.environment(),
 		"KUBECONFIG="+c.kubeconfig(),

@@ -78,8 +78,10 @@ func apt(args ...string) error {
 
 // check finds what was not built, before anything is started.
 func (s settings) check() error {
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
-		"kubelet", "kube-proxy", "kubectl"} {
+	for _, name := range []string{
+		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",
+		"kubelet", "kube-proxy", "kubectl",
+	} {
 		if _, err := os.Stat(filepath.Join(s.bin, name)); err != nil {
 			return fmt.Errorf("%s is missing in %s: run hack/controlplane/build.sh cluster", name, s.bin)
 		}

@@ -52,7 +52,7 @@ func writes(path, since string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("opening the audit log: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	counts, bad := map[string]int{}, 0
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<24)

@@ -19,7 +19,9 @@ import (
 )
 
 func main() {
-	ref := func(name string) spec.Ref { return spec.MustCreateRef("#/definitions/" + util.ToRESTFriendlyName(name)) }
+	ref := func(name string) spec.Ref {
+		return spec.MustCreateRef("#/definitions/" + util.ToRESTFriendlyName(name))
+	}
 	definitions := spec.Definitions{}
 	for name, def := range generated.GetOpenAPIDefinitions(ref) {
 		if v2, ok := def.Schema.Extensions[common.ExtensionV2Schema]; ok {

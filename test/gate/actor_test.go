@@ -178,7 +178,7 @@ func (a *actor) wakeful() bool {
 
 // advance lets the process send its next request, or begins its next pass.
 func (a *actor) advance() {
-	waiting := true
+	var waiting bool
 	if a.pass == nil {
 		a.woken = false
 		runner, ctx := a.runner, a.play.plant.context(a.ctx)

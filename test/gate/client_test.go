@@ -118,9 +118,8 @@ func short(err error) string {
 
 // lagging is a cache that shows what it was last told.
 type lagging struct {
-	scheme *runtime.Scheme
-	actor  *actor
-	shown  map[string]client.Object // nil: known not to exist
+	actor *actor
+	shown map[string]client.Object // nil: known not to exist
 }
 
 // Get reads from the cache.

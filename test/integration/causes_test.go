@@ -45,16 +45,26 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 	Entry("a crash loop, with the last words", cause{fate: kit.CrashLoop("starting\npanic: no database"), reason: v1alpha1.ReasonCrashLoop, message: "panic: no database"}),
 	Entry("an image that must run as root", cause{fate: kit.MustRunAsRoot(), reason: v1alpha1.ReasonMustRunAsRoot, message: "spec.podTemplate.spec.securityContext.runAsUser"}),
 	Entry("a pod that fits nowhere", cause{fate: kit.Unschedulable("0/3 nodes are available: 3 Insufficient memory."), reason: v1alpha1.ReasonUnschedulable, message: "3 Insufficient memory"}),
-	Entry("a Secret that is missing in env", cause{more: `env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: token}}}]`,
-		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login")}),
-	Entry("a key that is missing in env", cause{more: `env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: token}}}]`,
-		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings")}),
-	Entry("a ConfigMap that is missing in envFrom", cause{more: `envFrom: [{configMapRef: {name: settings}}]`,
-		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings")}),
-	Entry("a Secret that is missing in a volume", cause{more: "volumes: [{name: v, secret: {secretName: login}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
-		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login")}),
-	Entry("a ConfigMap that is missing in a volume", cause{more: "volumes: [{name: v, configMap: {name: settings}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
-		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings")}),
+	Entry("a Secret that is missing in env", cause{
+		more:   `env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: token}}}]`,
+		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
+	}),
+	Entry("a key that is missing in env", cause{
+		more:   `env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: token}}}]`,
+		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings"),
+	}),
+	Entry("a ConfigMap that is missing in envFrom", cause{
+		more:   `envFrom: [{configMapRef: {name: settings}}]`,
+		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings"),
+	}),
+	Entry("a Secret that is missing in a volume", cause{
+		more:   "volumes: [{name: v, secret: {secretName: login}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
+		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
+	}),
+	Entry("a ConfigMap that is missing in a volume", cause{
+		more:   "volumes: [{name: v, configMap: {name: settings}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
+		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings"),
+	}),
 )
 
 // Causes in the spec itself: nothing runs on, but nothing else is broken.

@@ -44,7 +44,7 @@ var _ = Describe("The status of one server", func() {
 		Expect(live.Status.Conditions).To(HaveLen(3))
 
 		// Each of the 200 is a state, and no state lacks what stood before.
-		var report, judged int64
+		report, judged := int64(0), int64(-1)
 		film.Check(func(f kit.Frame) error {
 			seen := &v1alpha1.MCPServer{}
 			if err := decode(f.Object, seen); err != nil {

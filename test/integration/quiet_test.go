@@ -35,7 +35,7 @@ var _ = Describe("A server at rest", func() {
 			Expect(desk.requests.Since(0).Writes()).To(BeEmpty(), desk.requests.Since(0).String())
 		}
 		op.restart()
-		r.resume() // every runner passes once more
+		r.again()
 		s.NothingMoved(before)
 		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
 		Expect(r.requests.Since(runnerMark).Writes()).To(BeEmpty(), r.requests.Since(runnerMark).String())
@@ -88,9 +88,11 @@ func labelAll(s *kit.Stage) {
 	GinkgoHelper()
 	for title := range s.Versions() {
 		kind, name, _ := strings.Cut(title, "/")
-		version := map[string]string{"MCPServer": "freehold.dev/v1alpha1", "Deployment": "apps/v1", "StatefulSet": "apps/v1",
+		version := map[string]string{
+			"MCPServer": "freehold.dev/v1alpha1", "Deployment": "apps/v1", "StatefulSet": "apps/v1",
 			"Role": "rbac.authorization.k8s.io/v1", "RoleBinding": "rbac.authorization.k8s.io/v1",
-			"ConfigMap": "v1", "Service": "v1", "ServiceAccount": "v1"}[kind]
+			"ConfigMap": "v1", "Service": "v1", "ServiceAccount": "v1",
+		}[kind]
 		if version == "" || !strings.HasPrefix(name, "echo") {
 			continue
 		}

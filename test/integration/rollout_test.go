@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -72,7 +73,8 @@ var _ = Describe("A change that is not content", func() {
 		film.Check(func(f kit.Frame) error { return among(replicasOf(f), 3, 5) })
 	})
 
-	It("shows an autoscaler its scale", func() {
+	It("shows an autoscaler its scale, and stays Ready meanwhile", func() {
+		film := s.Film(serverOf(s, "echo"))
 		s.Scale(serverOf(s, "echo"), autoscaler, 2)
 		backendsReady(s, 2)
 		live := serverOf(s, "echo")
@@ -85,6 +87,14 @@ var _ = Describe("A change that is not content", func() {
 		Expect(live.Status.Selector).To(Equal(metav1.FormatLabelSelector(&metav1.LabelSelector{
 			MatchLabels: workload.Selector("echo", workload.ComponentBackend),
 		})))
+		film.Check(func(f kit.Frame) error {
+			seen := &v1alpha1.MCPServer{}
+			err := decode(f.Object, seen)
+			if err == nil && !meta.IsStatusConditionTrue(seen.Status.Conditions, v1alpha1.ConditionReady) {
+				err = fmt.Errorf("it is not: %s", readyMessage(seen))
+			}
+			return err
+		})
 	})
 })
 

@@ -39,7 +39,6 @@ type runners struct {
 
 	mu      sync.Mutex
 	running map[types.NamespacedName]*run
-	paused  bool
 }
 
 // run is one runner, in one pod.
@@ -152,11 +151,8 @@ func (r *runners) work() {
 
 func (r *runners) pass(key types.NamespacedName) error {
 	r.mu.Lock()
-	running, paused := r.running[key], r.paused
+	running := r.running[key]
 	r.mu.Unlock()
-	if paused {
-		return nil
-	}
 	if running == nil {
 		var err error
 		if running, err = r.begin(key); running == nil || err != nil {
@@ -223,16 +219,9 @@ func (r *runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	return runner, nil
 }
 
-// pause keeps all runners from passing, as slow pods do, until resume.
-func (r *runners) pause() { r.set(true) }
-
-func (r *runners) resume() { r.set(false) }
-
-func (r *runners) set(paused bool) {
+// again makes every runner pass once more.
+func (r *runners) again() {
 	GinkgoHelper()
-	r.mu.Lock()
-	r.paused = paused
-	r.mu.Unlock()
 	var pods corev1.PodList
 	Expect(r.cache.List(context.Background(), &pods)).To(Succeed())
 	for i := range pods.Items {

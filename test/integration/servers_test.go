@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,17 +110,6 @@ func rolledOut(s *kit.Stage, name string, generation int64) *v1alpha1.MCPServer 
 		return nil
 	})
 	return live
-}
-
-// pods are the pods of one component of a server that are not ending.
-func pods(all []corev1.Pod, component string) []corev1.Pod {
-	var some []corev1.Pod
-	for _, pod := range all {
-		if pod.Labels["app.kubernetes.io/component"] == component && pod.DeletionTimestamp == nil {
-			some = append(some, pod)
-		}
-	}
-	return some
 }
 
 const ourFinalizer = ownership.Finalizer

@@ -25,7 +25,7 @@ var _ = Describe("The stage", func() {
 			s.Await(workload, "the new image of "+kind+" is current", current(workload))
 			s.Delete(workload)
 			s.AwaitGone(workload)
-			film.Check(func(f kit.Frame) error { return nil })
+			film.Check(func(kit.Frame) error { return nil })
 			Expect(film.Frames()).To(ContainElement(HaveField("Deleted", true)))
 		}
 		var pods corev1.PodList
