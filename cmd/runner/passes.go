@@ -14,6 +14,9 @@ import (
 // notApplying is the line that says why a runner only serves.
 const notApplying = "nothing will be applied, calls are served"
 
+// readTime is how long the first read of the cluster usually takes at most.
+const readTime = 10 * time.Second
+
 // applyAndReport applies the backend and reports on it until ctx ends. Calls
 // are served whatever becomes of it.
 func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
@@ -33,7 +36,11 @@ func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
 		logger.Error(notApplying, "why", err.Error())
 		return
 	}
-	if err := c.watch(ctx, runner); err != nil {
+	// The caches retry in silence.
+	late := time.AfterFunc(readTime, func() { logger.Warn("the API server cannot be read yet, calls are served") })
+	err = c.watch(ctx, runner)
+	late.Stop()
+	if err != nil {
 		if ctx.Err() == nil {
 			logger.Error(notApplying, "why", err.Error())
 		}

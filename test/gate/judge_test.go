@@ -28,6 +28,7 @@ const (
 	statedReplicas rule = "a runner stated replicas"
 	noRest         rule = "the runners never come to rest"
 	wrongAtRest    rule = "at rest something else stands than the highest living runner's content"
+	notQuiet       rule = "a runner sent a request although nothing happened"
 	wrongReport    rule = "at rest the report is wrong"
 )
 

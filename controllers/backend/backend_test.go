@@ -1,0 +1,265 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// runner has generation 3 of server echo.
+func runner(t *testing.T) *Runner {
+	t.Helper()
+	run := runconfig.RunConfig{
+		Version: runconfig.Version,
+		Server:  runconfig.Server{Namespace: "team", Name: "echo", UID: "u1"},
+		Backend: runconfig.Backend{Image: "echo:1", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
+		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"}, Rendering: "r",
+	}
+	hash, err := run.ContentHash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Workload = runconfig.Workload{Generation: 3, Hash: hash}
+	r := &Runner{Run: run, Now: func() time.Time { return time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC) }}
+	r.Env = r.mine()
+	return r
+}
+
+// server is the MCPServer of runner, whose generation 3 is claimed.
+func server(r *Runner, edit func(*v1alpha1.MCPServer)) *v1alpha1.MCPServer {
+	s := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "echo", UID: "u1", Generation: 9}}
+	s.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 3, Hash: r.mine().Hash}
+	if edit != nil {
+		edit(s)
+	}
+	return s
+}
+
+func TestIdle(t *testing.T) {
+	r := runner(t)
+	for name, tc := range map[string]struct {
+		edit func(*v1alpha1.MCPServer)
+		want string
+	}{
+		"claimed":            {nil, ""},
+		"reported":           {func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3} }, ""},
+		"an older reported":  {func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 2} }, ""},
+		"a newer is claimed": {func(s *v1alpha1.MCPServer) { s.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 4, Hash: "x"} }, ""},
+		"a newer reported": {
+			func(s *v1alpha1.MCPServer) { s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 4} },
+			"workload generation 4 has reported, ours is 3",
+		},
+		"claimed for other content": {
+			func(s *v1alpha1.MCPServer) { s.Status.Workload.Hash = "x" }, "workload generation 3 was claimed for other content",
+		},
+		"not claimed yet": {
+			func(s *v1alpha1.MCPServer) { s.Status.Workload.Generation = 2 }, "status.workload of the MCPServer does not know workload generation 3",
+		},
+		"the claim was lost": {
+			func(s *v1alpha1.MCPServer) { s.Status.Workload = nil }, "status.workload of the MCPServer does not know workload generation 3",
+		},
+		"suspended": {func(s *v1alpha1.MCPServer) { s.Spec.Suspend = true }, "the MCPServer is suspended"},
+		"deleting":  {func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = new(metav1.Now()) }, "the MCPServer is being deleted"},
+		"another":   {func(s *v1alpha1.MCPServer) { s.UID = "u2" }, "the MCPServer is another one of the same name"},
+	} {
+		if got := r.idle(world{server: server(r, tc.edit)}); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+	if got := r.idle(world{}); got != "the MCPServer is gone" {
+		t.Errorf("gone: got %q", got)
+	}
+}
+
+func TestDisagreement(t *testing.T) {
+	for name, edit := range map[string]func(*Runner){
+		"no environment":      func(r *Runner) { r.Env, r.EnvErr = workload.Mark{}, errors.New("not set") },
+		"an error and a mark": func(r *Runner) { r.EnvErr = errors.New("not set") },
+		"an empty mark":       func(r *Runner) { r.Env = workload.Mark{} },
+		"both empty":          func(r *Runner) { r.Env, r.Run.Workload = workload.Mark{}, runconfig.Workload{} },
+		"another number":      func(r *Runner) { r.Env.Generation = 2 },
+		"another hash":        func(r *Runner) { r.Env.Hash = "x" },
+		"other content":       func(r *Runner) { r.Run.Backend.Image = "x" },
+	} {
+		r := runner(t)
+		if err := r.Disagreement(); err != nil {
+			t.Fatal(err)
+		}
+		edit(r)
+		if r.Disagreement() == nil {
+			t.Errorf("%s: they agree", name)
+		}
+		// Without clients a pass that read or wrote anything would panic.
+		if report, err := r.Pass(t.Context()); err != nil || report.Waiting == "" {
+			t.Errorf("%s: got %+v, %v", name, report, err)
+		}
+	}
+}
+
+func TestFactsThatAreReported(t *testing.T) {
+	learned, stands := Facts{Tools: new(int32(1))}, &v1alpha1.RuntimeStatus{
+		ServerUID: "u1", Generation: 3, Server: &v1alpha1.ServerInfo{Name: "n", Version: "v"},
+		ProtocolVersions: []string{"2025-11-25"}, Tools: new(int32(2)), Resources: new(int32(0)),
+	}
+	bare := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3)
+	mine := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithTools(1)
+	theirs := v1alpha1ac.RuntimeStatus().WithServerUID("u1").WithGeneration(3).WithTools(2).WithResources(0).
+		WithProtocolVersions("2025-11-25").WithServer(v1alpha1ac.ServerInfo().WithName("n").WithVersion("v"))
+	for name, tc := range map[string]struct {
+		runtime *v1alpha1.RuntimeStatus
+		learn   bool
+		told    bool
+		want    *v1alpha1ac.RuntimeStatusApplyConfiguration
+	}{
+		"nothing is known":                    {nil, false, false, bare},
+		"a replica's stand":                   {stands, false, false, theirs},
+		"ours are news":                       {stands, true, false, mine},
+		"ours were told, a replica's stand":   {stands, true, true, theirs},
+		"ours were told, and erased":          {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3}, true, true, mine},
+		"an older generation's stand":         {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))}, false, false, bare},
+		"those of an earlier server":          {&v1alpha1.RuntimeStatus{ServerUID: "u0", Generation: 3, Tools: new(int32(7))}, false, false, bare},
+		"told of an older one, now of this":   {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2, Tools: new(int32(7))}, true, true, mine},
+		"nothing is known, and nothing is up": {&v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3}, false, false, bare},
+	} {
+		r := runner(t)
+		if tc.learn {
+			r.Learn(learned)
+		}
+		if tc.told {
+			r.fresh = false
+		}
+		got := r.runtime(server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = tc.runtime }))
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	r := runner(t)
+	plain := errors.New("no route to host")
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "echo-backend", errors.New("no"))
+	for name, tc := range map[string]struct {
+		err   error
+		want  conditions.Finding
+		retry bool
+	}{
+		"applied":         {nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
+		"a newer stands":  {&standingBack{"why"}, conditions.False("StandingBack", "why"), false},
+		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, conditions.False("PodTemplateInvalid", "spec.x: no"), false},
+		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
+		"not allowed":     {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},
+		"could not reach": {plain, conditions.Finding{}, true},
+	} {
+		got, err := r.finding(tc.err)
+		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.retry {
+			t.Errorf("%s: retries with %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	got, err := r.finding(fmt.Errorf("applying: %w", apply.ErrForeign))
+	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNameTaken || err != nil {
+		t.Errorf("a foreign object: got %v, %v", got, err)
+	}
+}
+
+func TestTheConditionFollowsTheFindingAndNotTheSpec(t *testing.T) {
+	r, f := runner(t), conditions.True("Applied", "m")
+	live := metav1.Condition{Type: v1alpha1.ConditionBackendApplied, Status: metav1.ConditionTrue, Reason: "Applied", Message: "m", ObservedGeneration: 5}
+	for name, tc := range map[string]struct {
+		edit func(*metav1.Condition)
+		want int64
+	}{
+		"the same":       {func(*metav1.Condition) {}, 5},
+		"another status": {func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, 9},
+		"another reason": {func(c *metav1.Condition) { c.Reason = "x" }, 9},
+		"another text":   {func(c *metav1.Condition) { c.Message = "x" }, 9},
+		"none":           {func(c *metav1.Condition) { c.Type = "Ready" }, 9},
+	} {
+		c := live
+		tc.edit(&c)
+		s := server(r, func(s *v1alpha1.MCPServer) { s.Status.Conditions = []metav1.Condition{c} })
+		if got := observed(s, f); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestStartsOfTheBackend(t *testing.T) {
+	r := runner(t)
+	up := func(edit func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+		intent, err := workload.Backend(r.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{UID: "s1", Generation: 2, Annotations: intent.Annotations}}
+		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, UpdateRevision: "a"}
+		edit(s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		set  *appsv1.StatefulSet
+		want Start
+	}{
+		"none":                {nil, Start{}},
+		"one is ready":        {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a"}},
+		"none is ready":       {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
+		"an older pod runs":   {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
+		"its spec is new":     {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
+		"another's content":   {up(func(s *appsv1.StatefulSet) { s.Annotations[workload.AnnotationGeneration] = "2" }), Start{}},
+		"a mark that is torn": {up(func(s *appsv1.StatefulSet) { delete(s.Annotations, workload.AnnotationHash) }), Start{}},
+	} {
+		if got := r.started(tc.set); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
+	r := runner(t)
+	owner := func(kind, name string, uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: uid, Controller: new(true)}}
+	}
+	var back *standingBack
+	for name, tc := range map[string]struct {
+		meta   metav1.ObjectMeta
+		judged bool
+		calm   bool
+	}{
+		"ours":                 {metav1.ObjectMeta{OwnerReferences: owner("MCPServer", "echo", "u1")}, true, false},
+		"nobody's":             {metav1.ObjectMeta{}, true, false},
+		"of an earlier server": {metav1.ObjectMeta{OwnerReferences: owner("MCPServer", "echo", "u0")}, false, false},
+		"of another kind":      {metav1.ObjectMeta{OwnerReferences: owner("Deployment", "echo", "u0")}, true, false},
+		"on its way out":       {metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}, false, true},
+		"with half a mark":     {metav1.ObjectMeta{Annotations: map[string]string{workload.AnnotationGeneration: "3"}}, false, false},
+		"with a strange one": {metav1.ObjectMeta{Annotations: map[string]string{
+			workload.AnnotationGeneration: "-3", workload.AnnotationHash: "x",
+		}}, false, false},
+	} {
+		_, exists, err := r.stands(object{kind: "StatefulSet", live: &appsv1.StatefulSet{ObjectMeta: tc.meta}})
+		if !exists || (err == nil) != tc.judged || err != nil && calm(err) != tc.calm || err != nil && errors.As(err, &back) == tc.calm {
+			t.Errorf("%s: exists %v, %v", name, exists, err)
+		}
+	}
+}
+
+func TestAnAbsenceIsNotBelievedFromACache(t *testing.T) {
+	// Without an Applier a write would panic.
+	if _, err := runner(t).through(t.Context(), object{kind: "StatefulSet"}, false); !errors.Is(err, errLookLive) || !moved(err) {
+		t.Errorf("got %v", err)
+	}
+}
