@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -151,6 +152,27 @@ func TestOperatorHasNoMoreThanItNeeds(t *testing.T) {
 	}
 	if found := excess(bad); len(found) != 3 {
 		t.Errorf("of a Secret, a wildcard and an update only %v is seen", found)
+	}
+}
+
+// TestOperatorDeletesWhatTheContractSays holds that the operator may delete the
+// kinds that the contract lets it remove, and no other.
+func TestOperatorDeletesWhatTheContractSays(t *testing.T) {
+	var operator rbacv1.ClusterRole
+	rendered(t, "default", "ClusterRole", "freehold-operator", &operator)
+	var may, says []string
+	for _, rule := range operator.Rules {
+		if slices.Contains(rule.Verbs, "delete") {
+			may = append(may, rule.Resources...)
+		}
+	}
+	for _, removal := range ownership.Freehold().Removals {
+		says = append(says, strings.ToLower(removal.Object.Kind)+"s")
+	}
+	slices.Sort(may)
+	slices.Sort(says)
+	if !slices.Equal(may, says) {
+		t.Errorf("the operator's role lets it delete %v, the contract says %v", may, says)
 	}
 }
 
