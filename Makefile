@@ -76,7 +76,7 @@ build: ## Build the operator and the runner into bin/
 	hack/build.sh operator runner
 
 .PHONY: images
-images: build ## Make the images of operator, runner and the demo's server, without a container engine
+images: ## Make the images of operator, runner and the demo's server, without a container engine
 	hack/images.sh
 
 .PHONY: controlplane

@@ -4,8 +4,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-go build -trimpath -o bin/tools/cluster ./hack/cluster
+go build -trimpath -buildvcs=false -o bin/tools/cluster ./hack/cluster
 if [ "${1:-}" = up ]; then
+	# Said before the minutes of building, not after.
+	if [ "$(uname -s)" = Linux ] && [ "$(id -u)" != 0 ] && ! command -v kind >/dev/null; then
+		echo "cluster.sh: needs root: run sudo make cluster or sudo make demo" >&2
+		exit 1
+	fi
 	hack/controlplane/build.sh cluster
 	hack/images/build.sh cluster
 fi

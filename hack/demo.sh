@@ -6,12 +6,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/demo-lib.sh
 
+command -v curl >/dev/null || { echo "demo: curl is missing: install it" >&2; exit 1; }
+
 title "A real Kubernetes on this machine"
 echo "builds what is missing (minutes, the first time), and installs containerd, runc,"
 echo "the CNI plugins and nftables from the distribution if they are not there"
 hack/cluster.sh up
 hack/images/build.sh clients >/dev/null
-go build -trimpath -o bin/tools/picture ./hack/picture
+go build -trimpath -buildvcs=false -o bin/tools/picture ./hack/picture
 cluster load bin/images/{operator,runner,everything-server}.tar
 
 title "Freehold, installed as users install it"
@@ -80,6 +82,8 @@ mcp get mcp everything -o json --show-managed-fields | bin/tools/picture survive
 echo "kept  spec.replicas: 2"
 
 title "An authorization controller owns spec.authzConfig of a second server"
+# One of an earlier demo carries authzConfig already, and would never be ready.
+mcp delete mcp guarded --ignore-not-found
 sed 's/name: everything/name: guarded/' config/samples/everything.yaml |
 	mcp apply --server-side --field-manager=git -f -
 await_ready guarded

@@ -32,13 +32,13 @@ pack() {
 images_of_cluster() {
 	local built
 	built=$("$root/hack/controlplane/build.sh" coredns | tail -1)
-	compile "$here" ./pause "$work/rootfs/pause"
+	GOOS=linux compile "$here" ./pause "$work/rootfs/pause"
 	pack pause:dev "$work/rootfs/pause"
 	pack coredns:dev "$built/coredns"
 }
 
 image_of_everything() {
-	compile "$here/everything" github.com/modelcontextprotocol/go-sdk/conformance/everything-server \
+	GOOS=linux compile "$here/everything" github.com/modelcontextprotocol/go-sdk/conformance/everything-server \
 		"$work/rootfs/everything-server"
 	pack "everything-server:${VERSION:-dev}" "$work/rootfs/everything-server"
 }
