@@ -6,6 +6,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/demo-lib.sh
 
+# The sample, with the image that was built here.
+sample() { sed "s|\(image: .*\):dev$|\1:${VERSION:-dev}|" config/samples/everything.yaml; }
+
 command -v curl >/dev/null || { echo "demo: curl is missing: install it" >&2; exit 1; }
 
 title "A real Kubernetes on this machine"
@@ -23,8 +26,8 @@ title "One YAML"
 k create namespace demo --dry-run=client -o yaml | k apply --server-side -f - >/dev/null
 k label namespace demo pod-security.kubernetes.io/enforce=restricted --overwrite >/dev/null
 started=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-cat config/samples/everything.yaml
-mcp apply --server-side --field-manager=git -f config/samples/everything.yaml
+sample
+sample | mcp apply --server-side --field-manager=git -f -
 await_ready everything
 
 title "Its tools, listed and called through the proxy's Service"
@@ -55,7 +58,7 @@ mcp scale mcp everything --replicas=2
 await_replicas everything 2
 
 title "Meanwhile Git changes an argument and restarts the server"
-sed 's/":8080"]/":8080", "-stateless=true"]/' config/samples/everything.yaml |
+sample | sed 's/":8080"]/":8080", "-stateless=true"]/' |
 	mcp apply --server-side --field-manager=git -f -
 await_ready everything
 mcp apply --server-side --field-manager=operations -f - <<YAML
@@ -84,7 +87,7 @@ echo "kept  spec.replicas: 2"
 title "An authorization controller owns spec.authzConfig of a second server"
 # One of an earlier demo carries authzConfig already, and would never be ready.
 mcp delete mcp guarded --ignore-not-found
-sed 's/name: everything/name: guarded/' config/samples/everything.yaml |
+sample | sed 's/name: everything/name: guarded/' |
 	mcp apply --server-side --field-manager=git -f -
 await_ready guarded
 mcp apply --server-side --field-manager=authz-controller -f - <<'YAML'
