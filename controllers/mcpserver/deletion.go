@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,7 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	case awaitProxies:
 		// A timer, because the end of patience is no event.
 		left := max(time.Second, deleted.Add(proxyPatience).Sub(r.now()))
-		result, err := settle(r.reportDeleting(ctx, server))
+		result, err := settle(r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
 		result.RequeueAfter = left
 		return result, err
 	case removeBackend:
@@ -79,9 +80,38 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 		}
 		return settle(r.applier.As(ownership.MCPServerChildren).Remove(ctx, w.backend))
 	default:
-		return settle(r.applier.As(ownership.MCPServerFinalizer).Release(ctx, server))
+		return r.letGo(ctx, server)
 	}
 }
+
+// finalizerPath is our finalizer in the terms of field ownership.
+var finalizerPath = ownership.MustPath(`metadata.finalizers[="` + ownership.Finalizer + `"]`)
+
+// letGo gives up the finalizer. Where somebody else holds it too, as a tool
+// does that restored the object with a create, giving it up does not remove
+// it: that is said, because nothing more will happen by itself.
+func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctrl.Result, error) {
+	holders, err := ownership.Owners(server.ManagedFields, finalizerPath)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var others []string
+	for _, h := range holders {
+		if h.Manager == string(ownership.MCPServerFinalizer) && h.Operation == metav1.ManagedFieldsOperationApply {
+			return settle(r.applier.As(ownership.MCPServerFinalizer).Release(ctx, server))
+		}
+		others = append(others, h.Manager)
+	}
+	if others == nil {
+		others = []string{"nobody that the API server knows of"}
+	}
+	return settle(r.reportDeleting(ctx, server, v1alpha1.ConditionStalled, fmt.Sprintf(
+		"proxy and backend are gone, but Freehold cannot remove the finalizer %s, which is held by %s: remove it from metadata.finalizers",
+		ownership.Finalizer, strings.Join(others, ", "))))
+}
+
+// callsEnd is what is said of a server while its calls end.
+const callsEnd = "waiting for the proxy pods to end their calls, then for the backend"
 
 // stopProxies scales the proxy that stands to zero, at the version that was
 // read: its content is restated as it is, so it must not have moved.
@@ -95,15 +125,16 @@ func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer
 	if _, err := r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion); err != nil {
 		return settle(err)
 	}
-	return settle(r.reportDeleting(ctx, server))
+	return settle(r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
 }
 
-// reportDeleting says once that the server is on its way out.
-func (r *Reconciler) reportDeleting(ctx context.Context, server *v1alpha1.MCPServer) error {
-	f := conditions.False(v1alpha1.ReasonDeleting, "waiting for the proxy pods to end their calls, then for the backend")
+// reportDeleting says once how far the server is on its way out, under the
+// condition that fits: Reconciling, or Stalled if a person must act.
+func (r *Reconciler) reportDeleting(ctx context.Context, server *v1alpha1.MCPServer, movement, message string) error {
+	f := conditions.False(v1alpha1.ReasonDeleting, message)
 	found := map[string]conditions.Finding{
-		v1alpha1.ConditionReady:       f,
-		v1alpha1.ConditionReconciling: {Status: metav1.ConditionTrue, Reason: f.Reason, Message: f.Message},
+		v1alpha1.ConditionReady: f,
+		movement:                conditions.True(f.Reason, f.Message),
 	}
 	said, err := r.applier.As(ownership.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {

@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -73,6 +74,24 @@ var _ = Describe("What others own of an MCPServer", func() {
 			return nil
 		})
 		s.Apply("billing", fmt.Sprintf(nothingStays, live.UID))
+		s.AwaitGone(live)
+	})
+
+	It("says who else holds our finalizer, since it cannot let go for them", func() {
+		s := onStage()
+		operate(s)
+		s.Apply(git, server("echo", ""))
+		s.Apply("velero", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [freehold.dev/mcpserver]}\n")
+		live := notReady(s, "echo", v1alpha1.ReasonStarting)
+		s.Delete(live)
+		s.Await(live, "the condition names velero", func() error {
+			c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionStalled)
+			if c == nil || !strings.Contains(c.Message, "is held by velero: remove it from metadata.finalizers") {
+				return fmt.Errorf("Stalled is %v", c)
+			}
+			return nil
+		})
+		s.Apply("velero", fmt.Sprintf(nothingStays, live.UID))
 		s.AwaitGone(live)
 	})
 
