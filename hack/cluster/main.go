@@ -1,9 +1,9 @@
 // Cluster brings up a whole Kubernetes on this machine and takes it away again.
 //
-// Where a container engine runs and kind is installed, it is a kind cluster (kind.go). On any
-// other Linux it is made of the binaries of hack/controlplane and of Debian's containerd, in
-// namespaces of its own: network, processes and mounts belong to one first process, so that
-// ending that process ends and unmounts everything, whatever state it was in.
+// For root on Linux it is made of the binaries of hack/controlplane and of Debian's containerd,
+// in namespaces of its own: network, processes and mounts belong to one first process, so that
+// ending that process ends and unmounts everything, whatever state it was in. For anybody else
+// it is a kind cluster (kind.go), where a container engine runs and kind is installed.
 //
 //	main.go, settings.go   the commands, and what the environment sets
 //	state.go               the folder that a cluster lives in: whose it is, one command at a time
@@ -26,6 +26,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 )
 
@@ -119,14 +120,18 @@ func run(args []string) error {
 	return errors.New(usage)
 }
 
-// choose takes the kind of cluster that the folder holds, and for a new one kind where it works.
+// choose takes the kind of cluster that the folder holds. A new one is our own where it can be,
+// because there commands reach Services too, which the demo needs; else kind where it works.
 func choose(s settings, fresh bool) (cluster, error) {
 	made, err := s.madeBy()
 	if err != nil {
 		return nil, err
 	}
-	if made == byKind || (made == byNobody && fresh && kindWorks()) {
+	if made == byKind || (made == byNobody && fresh && !ownWorks() && kindWorks()) {
 		return kindCluster{s}, nil
 	}
 	return own(s)
 }
+
+// ownWorks reports whether this process may make a cluster of our own here.
+func ownWorks() bool { return runtime.GOOS == "linux" && os.Geteuid() == 0 }
