@@ -44,7 +44,7 @@ tidy: ## Tidy every go.mod
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Lint the code
-	$(TOOLS)/golangci-lint run
+	$(TOOLS)/golangci-lint run --allow-parallel-runners
 
 .PHONY: golden
 golden: $(TOOLS)/helm ## Write the golden files; look at the diff before you commit it
