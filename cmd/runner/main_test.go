@@ -245,6 +245,7 @@ func TestWithoutAMarkItOnlyServes(t *testing.T) {
 			if status, body := p.call(); status != http.StatusOK || body != "hello" {
 				t.Errorf("a call got %d %q", status, body)
 			}
+			p.await("it says why", func() bool { return strings.Contains(p.said(), notApplying) })
 			var whys []string
 			for line := range strings.Lines(p.said()) {
 				var entry struct{ Msg, Why string }
