@@ -55,7 +55,7 @@ var _ = Describe("The operator's budget", func() {
 
 	It("is nothing for 100 servers that wait, and nothing for a restart with 100 that are ready", func() {
 		const many = 100
-		s := onStage()
+		s := onStage().Patient(4 * time.Minute)
 		op := operate(s)
 		runProxies(s)
 		image := "registry.example.com/" + s.Namespace + ":1"

@@ -38,11 +38,11 @@ type desk struct {
 func newDesk(s *kit.Stage, image string, wire func(*rest.Config)) *desk {
 	GinkgoHelper()
 	d := &desk{stage: s, requests: &kit.Requests{}}
-	config := d.requests.Wrap(plane.AsServiceAccount(systemNamespace, ownership.IdentityOperator))
+	config := d.requests.Wrap(s.AsServiceAccount(systemNamespace, ownership.IdentityOperator))
 	if wire != nil {
 		wire(config)
 	}
-	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: plane.Client.RESTMapper()})
+	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	d.reader = &reader{Reader: direct}
 	d.reconciler = mcpserver.New(d.reader, direct, controllers.NewApplier(direct, direct),

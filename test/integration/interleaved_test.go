@@ -82,7 +82,7 @@ func runnerSays(n int64) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfig
 // writeStatus writes 100 statements, each on the object as it was read before.
 func writeStatus(s *kit.Stage, requests *kit.Requests, says func(int64) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
 	defer GinkgoRecover()
-	direct, err := client.New(requests.Wrap(plane.Config), client.Options{Scheme: s.Scheme, Mapper: plane.Client.RESTMapper()})
+	direct, err := client.New(requests.Wrap(s.Config), client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	applier := controllers.NewApplier(direct, direct)
 	for n := int64(1); n <= 100; n++ {

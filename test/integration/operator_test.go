@@ -60,7 +60,7 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	options.SkipNameValidation = true
 	cache, err := controllers.CacheOptions(append(more, o.stage.Namespace))
 	Expect(err).NotTo(HaveOccurred())
-	config := o.requests.Wrap(plane.AsServiceAccount(systemNamespace, ownership.IdentityOperator))
+	config := o.requests.Wrap(o.stage.AsServiceAccount(systemNamespace, ownership.IdentityOperator))
 	config.UserAgent = "freehold-operator"
 	if o.wire != nil {
 		o.wire(config)
@@ -97,7 +97,7 @@ func (o *operator) writes(since kit.Mark) kit.Log { return o.requests.Since(sinc
 
 // install does what the chart does for the operator: its identity, its role
 // and the policies.
-func install(ctx context.Context) {
+func install(ctx context.Context, plane *kit.Plane) {
 	GinkgoHelper()
 	root, err := kit.Root()
 	Expect(err).NotTo(HaveOccurred())
@@ -117,12 +117,12 @@ func install(ctx context.Context) {
 		Expect(plane.Client.Create(ctx, object)).To(Succeed())
 	}
 	Expect(plane.ApplyDir(ctx, filepath.Join(root, "config", "policy"))).To(Succeed())
-	awaitPolicy(ctx)
+	awaitPolicy(ctx, plane)
 }
 
 // awaitPolicy waits until the API server holds to the policies, which it starts
 // to do some time after it took them, and says nowhere.
-func awaitPolicy(ctx context.Context) {
+func awaitPolicy(ctx context.Context, plane *kit.Plane) {
 	GinkgoHelper()
 	numbered := func(generation string) error {
 		object := &unstructured.Unstructured{}

@@ -67,7 +67,7 @@ func runProxies(s *kit.Stage, more ...string) *runners {
 		&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{workload.LabelComponent: workload.ComponentProxy})},
 		&appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
 	}
-	r.cache, err = cache.New(plane.Config, options)
+	r.cache, err = cache.New(s.Config, options)
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	r.watch(ctx, &corev1.Pod{}, r.podMoved)
@@ -197,19 +197,19 @@ func (r *runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 			file.Namespace, file.Name = pod.Namespace, v.ConfigMap.Name
 		}
 	}
-	if err := plane.Client.Get(context.Background(), client.ObjectKeyFromObject(file), file); err != nil {
+	if err := r.stage.Client.Get(context.Background(), client.ObjectKeyFromObject(file), file); err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
 	}
 	config, err := runconfig.Decode([]byte(file.Data[runconfig.FileName]))
 	if err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
 	}
-	identity := r.requests.Wrap(plane.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
+	identity := r.requests.Wrap(r.stage.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
 	identity.UserAgent = "freehold-runner"
 	if r.wire != nil {
 		r.wire(identity)
 	}
-	direct, err := client.New(identity, client.Options{Scheme: r.stage.Scheme, Mapper: plane.Client.RESTMapper()})
+	direct, err := client.New(identity, client.Options{Scheme: r.stage.Scheme, Mapper: r.stage.Client.RESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)
 	}

@@ -34,7 +34,7 @@ var _ = BeforeSuite(func() {
 	var err error
 	plane, err = kit.Start(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	install(ctx)
+	install(ctx, plane)
 })
 
 // onStage gives the present story a namespace.

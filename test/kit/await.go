@@ -59,7 +59,7 @@ func (s *Stage) AwaitGone(object client.Object) {
 // time one of the objects changes, until the question is answered by nil.
 func (s *Stage) AwaitAll(list client.ObjectList, question string, until func() error, opts ...client.ListOption) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Ctx, Patience)
+	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()
 	opts = append([]client.ListOption{client.InNamespace(s.Namespace)}, opts...)
 	for {
@@ -90,7 +90,7 @@ func (s *Stage) awaitChange(ctx context.Context, list client.ObjectList, opts []
 	select {
 	case <-watcher.ResultChan():
 	case <-ctx.Done():
-		return fmt.Errorf("not within %s", Patience)
+		return fmt.Errorf("not within %s", s.Patience)
 	}
 	// What comes in one burst is looked at once.
 	burst := time.NewTimer(20 * time.Millisecond)
@@ -108,10 +108,10 @@ func (s *Stage) awaitChange(ctx context.Context, list client.ObjectList, opts []
 }
 
 // follow calls each with every state of the object, nil for its absence, until
-// each is true. It returns an error after Patience, or if the API server
+// each is true. It returns an error after the stage's Patience, or if the API server
 // cannot be watched.
 func (s *Stage) follow(object client.Object, each func(*unstructured.Unstructured) bool) error {
-	ctx, cancel := context.WithTimeout(s.Ctx, Patience)
+	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()
 	for ctx.Err() == nil {
 		done, err := s.followOnce(ctx, object, each)
@@ -122,7 +122,7 @@ func (s *Stage) follow(object client.Object, each func(*unstructured.Unstructure
 			return err
 		}
 	}
-	return fmt.Errorf("not within %s", Patience)
+	return fmt.Errorf("not within %s", s.Patience)
 }
 
 func (s *Stage) followOnce(ctx context.Context, object client.Object, each func(*unstructured.Unstructured) bool) (bool, error) {

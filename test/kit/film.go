@@ -101,7 +101,7 @@ func (f *Film) Frames() []Frame {
 	for i := range f.list.Items {
 		now[f.list.Items[i].GetUID()] = f.list.Items[i].GetResourceVersion()
 	}
-	expired := time.After(Patience)
+	expired := time.After(f.stage.Patience)
 	for {
 		f.mu.Lock()
 		frames := slices.Clone(f.frames)
@@ -112,7 +112,7 @@ func (f *Film) Frames() []Frame {
 		select {
 		case <-f.added:
 		case <-expired:
-			f.stage.Fatalf("filming %s: its present state was not reported within %s", f.title, Patience)
+			f.stage.Fatalf("filming %s: its present state was not reported within %s", f.title, f.stage.Patience)
 		}
 	}
 }

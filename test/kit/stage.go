@@ -23,7 +23,7 @@ import (
 
 // Patience is how long a wait lasts before the test fails. Everything waited
 // for happens within a second on an idle machine.
-var Patience = 60 * time.Second
+const Patience = 60 * time.Second
 
 // Stage is one test's namespace, and what can be done in it. Its methods fail
 // the test instead of returning errors, except those whose name ends in Err.
@@ -32,6 +32,8 @@ type Stage struct {
 	*Plane
 	Ctx       context.Context
 	Namespace string
+	// Patience is that of this stage's waits.
+	Patience time.Duration
 }
 
 var stages atomic.Int64
@@ -42,7 +44,7 @@ var stages atomic.Int64
 // The namespace goes when the plane stops.
 func NewStage(t testing.TB, p *Plane) *Stage {
 	t.Helper()
-	s := &Stage{TB: t, Plane: p, Ctx: t.Context()}
+	s := &Stage{TB: t, Plane: p, Ctx: t.Context(), Patience: Patience}
 	s.Namespace = s.NewNamespace()
 	return s
 }
@@ -57,7 +59,7 @@ func (s *Stage) NewNamespace() string {
 		"pod-security.kubernetes.io/enforce": "restricted",
 	}, Annotations: map[string]string{"freehold.dev/test": s.Name()}}}
 	s.Must(s.Client.Create(s.Ctx, namespace), "creating namespace "+name)
-	ctx, cancel := context.WithTimeout(s.Ctx, Patience)
+	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()
 	s.Must(s.awaitServiceAccount(ctx, name), "waiting for the default ServiceAccount of "+name)
 	return name
@@ -67,6 +69,13 @@ func (s *Stage) NewNamespace() string {
 func (s *Stage) On(namespace string) *Stage {
 	other := *s
 	other.Namespace = namespace
+	return &other
+}
+
+// Patient returns the same stage with longer waits, for what is many.
+func (s *Stage) Patient(patience time.Duration) *Stage {
+	other := *s
+	other.Patience = patience
 	return &other
 }
 
