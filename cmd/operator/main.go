@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -85,7 +86,11 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 	}
 	if s.leaderElect {
-		direct, err := client.New(config, client.Options{Scheme: scheme})
+		forLease := rest.CopyConfig(config)
+		// Half of what a renewal may take: one request that hangs must not cost
+		// the lead.
+		forLease.Timeout = 5 * time.Second
+		direct, err := client.New(forLease, client.Options{Scheme: scheme})
 		if err != nil {
 			return nil, fmt.Errorf("connecting for leader election: %w", err)
 		}

@@ -19,7 +19,7 @@ import (
 // again because a pod that is ready need not be reachable through its Service
 // on this node yet.
 const (
-	askAttempts = 4
+	askAttempts = 9
 	askTimeout  = 15 * time.Second
 	askPause    = time.Second
 	// maxItems is how many tools, prompts or resources are counted.

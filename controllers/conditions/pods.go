@@ -19,7 +19,7 @@ const lastWords = 512
 func PodTrouble(pod *corev1.Pod) *Finding {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return found(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+c.Message)
+			return found(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+withoutCounts(c.Message))
 		}
 	}
 	for i := range pod.Status.InitContainerStatuses {
@@ -135,4 +135,17 @@ func Refusal(message string) Finding {
 func found(reason, message string) *Finding {
 	f := False(reason, message)
 	return &f
+}
+
+var counts = regexp.MustCompile(`\b\d+(/\d+)? `)
+
+// withoutCounts is the scheduler's message without its numbers of nodes, each
+// of which changes when a node joins or leaves, and without what it says of
+// preemption.
+func withoutCounts(message string) string {
+	message, _, _ = strings.Cut(message, " preemption:")
+	if _, reasons, ok := strings.Cut(message, " nodes are available: "); ok {
+		message = reasons
+	}
+	return counts.ReplaceAllString(message, "")
 }

@@ -71,7 +71,7 @@ func TestAPodThatWaits(t *testing.T) {
 		"a pod that waits for one": {scheduled(corev1.ConditionFalse, "SchedulingGated", "later"), "", ""},
 		"a pod that no node takes": {
 			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
-			"Unschedulable", "no node takes the pod: 0/3 nodes are available: 3 Insufficient cpu.",
+			"Unschedulable", "no node takes the pod: Insufficient cpu.",
 		},
 
 		"an image that is not there":    {one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull},

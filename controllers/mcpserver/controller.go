@@ -116,13 +116,13 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 		}
 		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+	refused := errors.Join(errs...)
+	// A proxy of the wanted content has all that its pods need, and can still
+	// be suspended or repaired. Another must not begin.
+	if refused != nil && markOf(w.proxy) != want.mark {
+		return refused
 	}
-	if err := r.applyProxy(ctx, server, w.proxy, want); err != nil {
-		return err
-	}
-	if err := r.applyScale(ctx, server, w); err != nil {
+	if err := errors.Join(refused, r.keepRight(ctx, server, w, want)); err != nil {
 		return err
 	}
 	for _, config := range w.outdated(want.mark) {
@@ -131,6 +131,14 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 		}
 	}
 	return nil
+}
+
+// keepRight applies the proxy and the backend's scale.
+func (r *Reconciler) keepRight(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
+	if err := r.applyProxy(ctx, server, w.proxy, want); err != nil {
+		return err
+	}
+	return r.applyScale(ctx, server, w)
 }
 
 // applyProxy applies the Deployment through the gate, so that a leader that

@@ -22,6 +22,9 @@ import (
 // grace period, and as long again for a slow node. Then it goes on without.
 const proxyPatience = 90 * time.Second
 
+// stopRetry is how often a refused stop of the proxies is tried again.
+const stopRetry = 15 * time.Second
+
 // step is the next thing to do on the way out.
 type step int
 
@@ -34,12 +37,14 @@ const (
 
 // next is the whole order of deletion. Calls in flight end first: proxies go
 // to zero, then no proxy pod may be left (bounded), then the backend goes, then
-// the finalizer. Foreground deletion takes the children without asking us.
+// the finalizer. Who refuses the first two steps only delays the others.
+// Foreground deletion takes the children without asking us.
 func next(w world, deleted, now time.Time) step {
+	patient := now.Before(deleted.Add(proxyPatience))
 	switch {
-	case w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
+	case patient && w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
 		return stopProxies
-	case proxyPods(w) > 0 && now.Before(deleted.Add(proxyPatience)):
+	case proxyPods(w) > 0 && patient:
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
 		return removeBackend
@@ -122,7 +127,13 @@ func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer
 		w.proxy = nil
 		return r.delete(ctx, server, w)
 	}
-	if _, err := r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion); err != nil {
+	_, err = r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion)
+	if err != nil && !moved(err) {
+		r.event(server, corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
+		// A timer, because the end of patience is no event.
+		return ctrl.Result{RequeueAfter: stopRetry}, nil
+	}
+	if err != nil {
 		return settle(err)
 	}
 	return settle(r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))

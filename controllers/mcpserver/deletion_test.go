@@ -22,7 +22,7 @@ func TestTheOrderOfDeletion(t *testing.T) {
 	}{
 		"first the proxies are stopped":            {nil, 0, stopProxies},
 		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.proxy.Spec.Replicas = nil }}, 0, stopProxies},
-		"also after a long time":                   {nil, time.Hour, stopProxies},
+		"but not for ever":                         {nil, time.Hour, removeBackend},
 		"then the proxy pods end":                  {[]edit{stopped}, 0, awaitProxies},
 		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.pods[0].DeletionTimestamp = &going }}, 0, awaitProxies},
 		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, awaitProxies},

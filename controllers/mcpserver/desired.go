@@ -80,7 +80,11 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, live *appsv1.Deployment) {
 	if live == nil {
 		return
 	}
-	proxy, err := workload.ScaledProxy(live, string(ownership.MCPServerChildren), workload.ProxyReplicas(server))
+	replicas := workload.ProxyReplicas(server)
+	if len(want.content.NotEnforced) > 0 {
+		replicas = 0 // what stands may serve what the spec no longer lets it
+	}
+	proxy, err := workload.ScaledProxy(live, string(ownership.MCPServerChildren), replicas)
 	if err == nil {
 		want.proxy = proxy
 	}

@@ -70,18 +70,18 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		world  world
 		want   int64
 	}{
-		"the first":                                  {nil, world{}, 1},
-		"the same content keeps it":                  {&same, world{proxy: proxyOf(same), backend: backendOf(same)}, 4},
-		"other content raises it":                    {&other, world{proxy: proxyOf(other)}, 5},
-		"a lost status, found at the proxy":          {nil, world{proxy: proxyOf(same)}, 4},
-		"a lost status, found at the backend":        {nil, world{backend: backendOf(same)}, 4},
-		"a lost status, found at a run config":       {nil, world{configs: []corev1.ConfigMap{config(same)}}, 4},
-		"a lost status, and other content":           {nil, world{backend: backendOf(other)}, 5},
-		"a child is ahead, with other content":       {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 10},
-		"a child is ahead, with the same":            {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 9},
-		"a child behind changes nothing":             {&same, world{proxy: proxyOf(older), configs: []corev1.ConfigMap{config(older)}}, 4},
-		"of two contents with one number ours stays": {&other, world{proxy: proxyOf(same)}, 4},
-		"a run config without a mark is no mark":     {&same, world{configs: []corev1.ConfigMap{{}}}, 4},
+		"the first":                                 {nil, world{}, 1},
+		"the same content keeps it":                 {&same, world{proxy: proxyOf(same), backend: backendOf(same)}, 4},
+		"other content raises it":                   {&other, world{proxy: proxyOf(other)}, 5},
+		"a lost status, found at the proxy":         {nil, world{proxy: proxyOf(same)}, 4},
+		"a lost status, found at the backend":       {nil, world{backend: backendOf(same)}, 4},
+		"a lost status, found at a run config":      {nil, world{configs: []corev1.ConfigMap{config(same)}}, 4},
+		"a lost status, and other content":          {nil, world{backend: backendOf(other)}, 5},
+		"a child is ahead, with other content":      {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 10},
+		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 9},
+		"a child behind changes nothing":            {&same, world{proxy: proxyOf(older), configs: []corev1.ConfigMap{config(older)}}, 4},
+		"two contents with one number end above it": {&other, world{proxy: proxyOf(same)}, 5},
+		"a run config without a mark is no mark":    {&same, world{configs: []corev1.ConfigMap{{}}}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()

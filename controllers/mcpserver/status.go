@@ -89,11 +89,11 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	if applied != nil {
 		return refused(applied)
 	}
-	if f := accepted(want); f.Status != metav1.ConditionTrue {
-		return f
-	}
 	if f := notServed(server, want); f != nil {
 		return *f
+	}
+	if f := accepted(want); f.Status != metav1.ConditionTrue {
+		return f
 	}
 	was := lastReason(server) == v1alpha1.ReasonReady
 	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, was) ||

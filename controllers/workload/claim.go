@@ -4,17 +4,19 @@ package workload
 // that the server's status and children carry: the highest of them if it was
 // claimed for the same content, else the number above it. So the number is
 // never lower than any child's, also when the status was lost, and equal
-// content keeps its number.
+// content keeps its number. Where two contents stand under the highest number,
+// somebody touched a mark, and only a higher number ends that.
 func Next(known []Mark, hash string) Mark {
-	highest := Mark{}
+	highest, disputed := Mark{}, false
 	for _, mark := range known {
-		// Of two contents with one number neither can be trusted to be ours,
-		// unless one of them is what we want.
-		if mark.Generation > highest.Generation || mark.Generation == highest.Generation && mark.Hash == hash {
-			highest = mark
+		switch {
+		case mark.Generation > highest.Generation:
+			highest, disputed = mark, false
+		case mark.Generation == highest.Generation && mark.Hash != highest.Hash:
+			disputed = true
 		}
 	}
-	if highest.Valid() && highest.Hash == hash {
+	if highest.Valid() && highest.Hash == hash && !disputed {
 		return highest
 	}
 	return Mark{Generation: highest.Generation + 1, Hash: hash}

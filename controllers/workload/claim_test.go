@@ -14,7 +14,7 @@ func TestANumberIsClaimedAboveAllThatAreKnown(t *testing.T) {
 		"status lost, child has other":       {[]Mark{{}, {5, "old"}}, Mark{6, "new"}},
 		"a child is ahead of the status":     {[]Mark{{3, "new"}, {5, "old"}}, Mark{6, "new"}},
 		"a child is behind the status":       {[]Mark{{5, "new"}, {3, "old"}}, Mark{5, "new"}},
-		"two contents under one number":      {[]Mark{{5, "old"}, {5, "new"}}, Mark{5, "new"}},
+		"two contents under one number":      {[]Mark{{5, "old"}, {5, "new"}}, Mark{6, "new"}},
 		"two other contents, one number":     {[]Mark{{5, "old"}, {5, "older"}}, Mark{6, "new"}},
 		"an old number had the same content": {[]Mark{{4, "old"}, {3, "new"}}, Mark{5, "new"}},
 	} {

@@ -34,6 +34,10 @@ func Proxy(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*
 	if err := refused(problems); err != nil {
 		return nil, err
 	}
+	unavailable := intstr.FromInt32(0)
+	if len(run.NotEnforced) > 0 {
+		unavailable = intstr.FromString("100%")
+	}
 	id, mark := run.Server, markOf(run)
 	return appsv1ac.Deployment(ProxyName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentProxy)).
@@ -44,11 +48,13 @@ func Proxy(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*
 			WithRevisionHistoryLimit(oldRevisions).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentProxy))).
 			// One more, none less: a single proxy is replaced without a gap.
+			// But what serves without a protection that is now asked for stops
+			// before its successor starts.
 			WithStrategy(appsv1ac.DeploymentStrategy().
 				WithType(appsv1.RollingUpdateDeploymentStrategyType).
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxSurge(intstr.FromInt32(1)).
-					WithMaxUnavailable(intstr.FromInt32(0)))).
+					WithMaxUnavailable(unavailable))).
 			WithTemplate(template.WithAnnotations(mark.annotations()))), nil
 }
 

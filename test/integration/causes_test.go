@@ -44,7 +44,7 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 	Entry("an image that cannot be pulled", cause{fate: kit.ImagePullBackOff("not found"), reason: v1alpha1.ReasonImagePull, message: "cannot be pulled: check its name"}),
 	Entry("a crash loop, with the last words", cause{fate: kit.CrashLoop("starting\npanic: no database"), reason: v1alpha1.ReasonCrashLoop, message: "panic: no database"}),
 	Entry("an image that must run as root", cause{fate: kit.MustRunAsRoot(), reason: v1alpha1.ReasonMustRunAsRoot, message: "spec.podTemplate.spec.securityContext.runAsUser"}),
-	Entry("a pod that fits nowhere", cause{fate: kit.Unschedulable("0/3 nodes are available: 3 Insufficient memory."), reason: v1alpha1.ReasonUnschedulable, message: "3 Insufficient memory"}),
+	Entry("a pod that fits nowhere", cause{fate: kit.Unschedulable("0/3 nodes are available: 3 Insufficient memory."), reason: v1alpha1.ReasonUnschedulable, message: "pod: Insufficient memory"}),
 	Entry("a Secret that is missing in env", cause{
 		more:   `env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: token}}}]`,
 		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
