@@ -27,8 +27,12 @@ var _ = Describe("A server on a real cluster", func() {
 		server := s.ready(ctx)
 		Expect(statusWrites(s)).To(BeNumerically("<=", 8))
 		Expect(call(ctx, server.Status.URL)).To(Equal("answer"))
-		Expect(server.Status.Runtime.Tools).To(HaveValue(BeNumerically(">", 5)))
-		Expect(server.Status.Runtime.Server.Name).NotTo(BeEmpty())
+		// Asked for when the backend is ready, and answered in its own time.
+		Eventually(ctx, func(g Gomega) {
+			said := s.server(ctx).Status.Runtime
+			g.Expect(said.Tools).To(HaveValue(BeNumerically(">", 5)))
+			g.Expect(said.Server).NotTo(BeNil())
+		}).Should(Succeed())
 
 		Expect(cluster.Delete(ctx, server)).To(Succeed())
 		Eventually(ctx, func() error {
