@@ -129,8 +129,14 @@ var _ = Describe("A hand on our objects", func() {
 
 	It("that scales the backend behind the server's back is taken off", func() {
 		s.Scale(backendOf(s, "echo"), intruder, 4)
+		set := backendOf(s, "echo")
+		s.Await(set, "the scale is ours again", func() error {
+			if owners := s.OwnersOf(set, "spec.replicas"); !slices.Contains(owners, "mcpserver.freehold.dev/scale") {
+				return fmt.Errorf("spec.replicas is owned by %q", owners)
+			}
+			return nil
+		})
 		backendsReady(s, 1)
-		s.Owns(backendOf(s, "echo"), "mcpserver.freehold.dev/scale", "spec.replicas")
 	})
 })
 
