@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -20,10 +21,11 @@ import (
 // by the pods that stood when it was written.
 var _ = Describe("No state of an MCPServer is called done", func() {
 	var s *kit.Stage
+	var op *operator
 	var server, all *kit.Film
 	BeforeEach(func() {
 		s = onStage()
-		operate(s)
+		op = operate(s)
 		runProxies(s)
 		server, all = s.Film(serverOf(s, "echo")), s.FilmAll(&corev1.Pod{})
 	})
@@ -55,6 +57,15 @@ var _ = Describe("No state of an MCPServer is called done", func() {
 		s.AwaitAll(&pods, "a pod of the new content runs", func() error { return hasImage(pods.Items, slow) })
 		notReady(s, "echo", v1alpha1.ReasonUpdating)
 		plane.Kubelet.Image(slow, kit.Runs())
+		ready(s, "echo")
+	})
+
+	It("while an upgraded operator replaces the proxies, though the spec stays", func() {
+		s.Apply(git, kit.Server("echo", imageOne, ""))
+		ready(s, "echo")
+		op.stop()
+		op.start(controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:next"}})
+		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 	})
 
