@@ -82,6 +82,7 @@ var _ = Describe("A hand on our objects", func() {
 			}
 			return nil
 		})
+		quiet(op)
 		mark := op.requests.Mark()
 		s.Apply(git, server("echo", `args: [a]`+"\nproxy: {replicas: 2}"))
 		proxiesReady(s, 2)
