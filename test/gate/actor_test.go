@@ -55,6 +55,8 @@ type actor struct {
 	terminated bool
 	// learned says that it knows something of the backend.
 	learned bool
+	// held is the step before which the schedule leaves the process alone.
+	held int
 	// woken says that something happened since the last pass began.
 	woken bool
 }
@@ -168,10 +170,13 @@ func (a *actor) dead() bool  { return a.runner == nil }
 func (a *actor) busy() bool  { return a.pass != nil }
 
 // wakeful reports whether the process has something to do: a pass on its way,
-// or news. News may reach its cache now.
+// or news, and is not held. News may reach its cache now.
 func (a *actor) wakeful() bool {
-	if !a.alive() || a.pass != nil {
-		return a.alive()
+	switch {
+	case !a.alive() || a.play.now < a.held:
+		return false
+	case a.pass != nil:
+		return true
 	}
 	return a.cache.hears(2) || a.woken
 }

@@ -66,6 +66,9 @@ func (s *subresource) Apply(ctx context.Context, ac runtime.ApplyConfiguration, 
 // answer get lost now and then.
 func (c *connection) send(ctx context.Context, ac runtime.ApplyConfiguration, subresource string, do func(runtime.ApplyConfiguration) error) error {
 	play := c.actor.play
+	if *ac.(body).GetKind() == "StatefulSet" {
+		play.hold(c.actor)
+	}
 	if err := c.actor.turn(ctx); err != nil {
 		return err
 	}
