@@ -46,10 +46,12 @@ var _ = Describe("The operator's budget", func() {
 		runProxies(s)
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
+		quiet(op) // what is seen may not have been answered yet
 		mark := op.requests.Mark()
 		s.Scale(serverOf(s, "echo"), autoscaler, 3)
 		backendsReady(s, 3)
 		atRest(s, "echo")
+		quiet(op)
 		Expect(len(op.writes(mark))).To(BeNumerically("<=", 3), op.writes(mark).String())
 	})
 

@@ -131,6 +131,7 @@ var _ = Describe("The workload generation", func() {
 		runProxies(s)
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
+		quiet(op)
 		before, mark := s.Versions(), op.requests.Mark()
 		op.restart()
 		newDesk(s, runnerImage, nil).passes()

@@ -28,6 +28,7 @@ var _ = Describe("A server at rest", func() {
 		atRest(s, "echo")
 		labelAll(s)
 		op.restart() // so that the labels have been seen
+		quiet(op)
 		before, mark, runnerMark := s.Versions(), op.requests.Mark(), r.requests.Mark()
 		for range 10 {
 			desk := newDesk(s, runnerImage, nil)

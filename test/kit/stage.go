@@ -230,7 +230,7 @@ func convert(from *unstructured.Unstructured, to client.Object) error {
 	return nil
 }
 
-var ago = regexp.MustCompile(`\s+`)
+var spaces = regexp.MustCompile(`\s+`)
 
 // OneLine folds white space, for messages.
-func OneLine(text string) string { return strings.TrimSpace(ago.ReplaceAllString(text, " ")) }
+func OneLine(text string) string { return strings.TrimSpace(spaces.ReplaceAllString(text, " ")) }
