@@ -144,7 +144,9 @@ func highest(annotations ...map[string]string) workload.Mark {
 }
 
 // outdated are the run configs that no pod can mount any more: the proxy has
-// rolled out, and no pod of their mark is left.
+// rolled out, no pod of their mark is left, and their number is below. One with
+// a higher number is that of content we do not know: whoever took over from us
+// wrote it, and its pods are about to mount it.
 func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
 	if !current.Valid() || !w.proxyRolledOut(current, false) {
 		return nil
@@ -157,7 +159,8 @@ func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
 	}
 	var old []*corev1.ConfigMap
 	for i := range w.configs {
-		if mark, err := workload.MarkOf(w.configs[i].Annotations); err == nil && mark.Valid() && !mounted[mark] {
+		mark, err := workload.MarkOf(w.configs[i].Annotations)
+		if err == nil && mark.Valid() && mark.Generation < current.Generation && !mounted[mark] {
 			old = append(old, &w.configs[i])
 		}
 	}
