@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 )
 
 // call is a tool call as any HTTP client makes it. It says what came back:
@@ -73,8 +76,11 @@ type caller struct {
 	wrong   []string
 }
 
-// callAgain starts workers that call url, each call within ctx.
+// callAgain starts workers that call url, each call within ctx. It waits for a
+// first answer: kube-proxy may learn of a Service's pods after everyone else.
 func callAgain(ctx context.Context, url string, workers int) *caller {
+	GinkgoHelper()
+	Eventually(ctx, func() (string, error) { return call(ctx, url) }).Should(Equal("answer"))
 	running, stop := context.WithCancel(ctx)
 	c := &caller{stop: stop}
 	for range workers {
