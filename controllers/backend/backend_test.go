@@ -245,7 +245,8 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 		"of an earlier server": {metav1.ObjectMeta{OwnerReferences: owner("MCPServer", "echo", "u0")}, false, false},
 		"of another kind":      {metav1.ObjectMeta{OwnerReferences: owner("Deployment", "echo", "u0")}, true, false},
 		"on its way out":       {metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}, false, true},
-		"with half a mark":     {metav1.ObjectMeta{Annotations: map[string]string{workload.AnnotationGeneration: "3"}}, false, false},
+		"without a hash":       {metav1.ObjectMeta{Annotations: map[string]string{workload.AnnotationGeneration: "3"}}, true, false},
+		"without a generation": {metav1.ObjectMeta{Annotations: map[string]string{workload.AnnotationHash: "x"}}, false, false},
 		"with a strange one": {metav1.ObjectMeta{Annotations: map[string]string{
 			workload.AnnotationGeneration: "-3", workload.AnnotationHash: "x",
 		}}, false, false},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,7 +95,11 @@ func (r *Runner) stands(o object) (mark workload.Mark, exists bool, err error) {
 	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {
 		return workload.Mark{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet"}
 	}
-	if mark, err = workload.MarkOf(o.live.GetAnnotations()); err != nil {
+	annotations := []map[string]string{o.live.GetAnnotations()}
+	if s, ok := o.live.(*appsv1.StatefulSet); ok {
+		annotations = append(annotations, s.Spec.Template.Annotations)
+	}
+	if mark, err = workload.MarkOf(annotations...); err != nil {
 		return workload.Mark{}, true, &standingBack{fmt.Sprintf("the %s cannot be judged: %v", o.kind, err)}
 	}
 	return mark, true, nil

@@ -36,7 +36,7 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas || s.Status.ReadyReplicas == 0 {
 		return Start{}
 	}
-	if mark, err := workload.MarkOf(s.Annotations); err != nil || mark != r.mine() {
+	if mark, err := workload.MarkOf(s.Annotations, s.Spec.Template.Annotations); err != nil || mark != r.mine() {
 		return Start{}
 	}
 	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}

@@ -80,6 +80,9 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		"a child is ahead, with other content":      {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 10},
 		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 9},
 		"a child behind changes nothing":            {&same, world{proxy: proxyOf(older), configs: []corev1.ConfigMap{config(older)}}, 4},
+		"a Service of the backend is ahead":         {&same, world{calls: service(workload.Mark{Generation: 9, Hash: "other"})}, 10},
+		"a headless Service is ahead":               {&same, world{names: service(workload.Mark{Generation: 9, Hash: "other"})}, 10},
+		"a child's hash was removed":                {&same, world{calls: service(workload.Mark{Generation: 4})}, 5},
 		"two contents with one number end above it": {&other, world{proxy: proxyOf(same)}, 5},
 		"a run config without a mark is no mark":    {&same, world{configs: []corev1.ConfigMap{{}}}, 4},
 	} {

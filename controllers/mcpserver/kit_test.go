@@ -150,3 +150,7 @@ func condition(t string, status metav1.ConditionStatus, reason, message string) 
 		})
 	}
 }
+
+func service(mark workload.Mark) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", Annotations: marked(mark)}}
+}

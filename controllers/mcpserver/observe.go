@@ -26,6 +26,8 @@ type world struct {
 	service *corev1.Service
 	proxy   *appsv1.Deployment
 	backend *appsv1.StatefulSet
+	// calls and names are the backend's Services.
+	calls, names *corev1.Service
 	// ownBackend says that the backend belongs to this server, and not to an
 	// earlier one of its name.
 	ownBackend bool
@@ -55,6 +57,8 @@ func observe(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServ
 	w.service = found(get, workload.ProxyName(name), &corev1.Service{})
 	w.proxy = found(get, workload.ProxyName(name), &appsv1.Deployment{})
 	w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
+	w.calls = found(get, workload.BackendName(name), &corev1.Service{})
+	w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
 	if err != nil {
 		return world{}, err
 	}
@@ -105,7 +109,7 @@ func (w *world) config(name string) *corev1.ConfigMap {
 
 // marks are all marks that the server's status and children carry.
 func (w *world) marks(server *v1alpha1.MCPServer) []workload.Mark {
-	marks := []workload.Mark{markOf(w.proxy), backendMark(w.backend)}
+	marks := []workload.Mark{markOf(w.proxy), backendMark(w.backend), serviceMark(w.calls), serviceMark(w.names)}
 	if s := server.Status.Workload; s != nil {
 		marks = append(marks, workload.Mark{Generation: s.Generation, Hash: s.Hash})
 	}
@@ -118,29 +122,29 @@ func (w *world) marks(server *v1alpha1.MCPServer) []workload.Mark {
 }
 
 // markOf is the highest mark that a Deployment carries, on itself or on its
-// pods: what one of them lost, the other may still have.
+// pods. One that cannot be read is none: it is written over.
 func markOf(d *appsv1.Deployment) workload.Mark {
 	if d == nil {
 		return workload.Mark{}
 	}
-	return highest(d.Annotations, d.Spec.Template.Annotations)
+	mark, _ := workload.MarkOf(d.Annotations, d.Spec.Template.Annotations) //nolint:errcheck // as said above
+	return mark
 }
 
 func backendMark(s *appsv1.StatefulSet) workload.Mark {
 	if s == nil {
 		return workload.Mark{}
 	}
-	return highest(s.Annotations, s.Spec.Template.Annotations)
+	mark, _ := workload.MarkOf(s.Annotations, s.Spec.Template.Annotations) //nolint:errcheck // as in markOf
+	return mark
 }
 
-func highest(annotations ...map[string]string) workload.Mark {
-	top := workload.Mark{}
-	for _, a := range annotations {
-		if mark, err := workload.MarkOf(a); err == nil && mark.Generation > top.Generation {
-			top = mark
-		}
+func serviceMark(s *corev1.Service) workload.Mark {
+	if s == nil {
+		return workload.Mark{}
 	}
-	return top
+	mark, _ := workload.MarkOf(s.Annotations) //nolint:errcheck // as in markOf
+	return mark
 }
 
 // outdated are the run configs that no pod can mount any more: the proxy has

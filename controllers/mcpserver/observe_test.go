@@ -157,33 +157,3 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		})
 	}
 }
-
-// What an object lost of its mark, its pods may still have.
-func TestTheMarkOfAnObjectIsItsHighest(t *testing.T) {
-	for name, tc := range map[string]struct {
-		object, pods map[string]string
-		want         workload.Mark
-	}{
-		"both":               {marked(current), marked(current), current},
-		"the object's lost":  {nil, marked(current), current},
-		"the pods' lost":     {marked(current), nil, current},
-		"none":               {nil, nil, workload.Mark{}},
-		"the pods' older":    {marked(current), marked(older), current},
-		"the object's older": {marked(older), marked(current), current},
-		"one is broken":      {map[string]string{workload.AnnotationGeneration: "9"}, marked(older), older},
-	} {
-		d := proxyOf(workload.Mark{})
-		d.Annotations, d.Spec.Template.Annotations = tc.object, tc.pods
-		s := backendOf(workload.Mark{})
-		s.Annotations, s.Spec.Template.Annotations = tc.object, tc.pods
-		if got := markOf(d); got != tc.want {
-			t.Errorf("%s: the Deployment's mark is %v", name, got)
-		}
-		if got := backendMark(s); got != tc.want {
-			t.Errorf("%s: the StatefulSet's mark is %v", name, got)
-		}
-	}
-	if markOf(nil) != (workload.Mark{}) || backendMark(nil) != (workload.Mark{}) {
-		t.Error("no object has a mark")
-	}
-}

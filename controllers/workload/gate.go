@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,37 +17,62 @@ type Mark struct {
 // Valid says whether a mark can have been claimed.
 func (m Mark) Valid() bool { return m.Generation >= 1 && m.Hash != "" }
 
-// MarkOf reads the mark from an object's annotations. Without both annotations
-// it is the zero Mark. One of the two alone, or a generation that is not a
-// decimal number of 1 or more, is an error: whoever gets it must not write, for
-// the object may carry newer content.
-func MarkOf(annotations map[string]string) (Mark, error) {
+// MarkOf reads the mark from the annotations of an object and of its pod
+// template, the highest if they differ: what one of them lost, the other may
+// still have. Without annotations it is the zero Mark; without a hash it is the
+// mark of no content, which only a higher number replaces. A hash alone, or a
+// generation that is not a decimal number of 1 or more, is an error: whoever
+// gets it must not write, for the object may carry newer content. The mark is
+// then what could be read of the others.
+func MarkOf(annotations ...map[string]string) (Mark, error) {
+	var top Mark
+	var wrong error
+	for _, a := range annotations {
+		mark, err := readMark(a)
+		wrong = cmp.Or(wrong, err)
+		if mark.Generation > top.Generation || mark.Generation == top.Generation && top.Hash == "" {
+			top = mark
+		}
+	}
+	return top, wrong
+}
+
+func readMark(annotations map[string]string) (Mark, error) {
 	generation, hasGeneration := annotations[AnnotationGeneration]
-	hash, hasHash := annotations[AnnotationHash]
-	if !hasGeneration && !hasHash {
+	hash := annotations[AnnotationHash]
+	switch {
+	case !hasGeneration && hash == "":
 		return Mark{}, nil
-	}
-	if !hasHash || hash == "" {
-		return Mark{}, errors.New("annotation " + AnnotationHash + ": missing")
-	}
-	if !hasGeneration {
+	case !hasGeneration:
 		return Mark{}, errors.New("annotation " + AnnotationGeneration + ": missing")
 	}
-	return ParseMark(generation, hash)
+	number, err := parseGeneration(generation)
+	if err != nil {
+		return Mark{}, err
+	}
+	return Mark{Generation: number, Hash: hash}, nil
 }
 
 // ParseMark reads a mark from its two texts, as annotations and environment
 // variables carry them. An empty hash and a generation that is not a decimal
 // number of 1 or more, without sign or leading zeros, are errors.
 func ParseMark(generation, hash string) (Mark, error) {
-	number, err := strconv.ParseInt(generation, 10, 64)
-	if err != nil || number < 1 || strconv.FormatInt(number, 10) != generation {
-		return Mark{}, fmt.Errorf("workload generation %q: not a number of 1 or more", generation)
+	number, err := parseGeneration(generation)
+	if err != nil {
+		return Mark{}, err
 	}
 	if hash == "" {
 		return Mark{}, errors.New("workload hash: empty")
 	}
 	return Mark{Generation: number, Hash: hash}, nil
+}
+
+func parseGeneration(text string) (int64, error) {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 1 || strconv.FormatInt(number, 10) != text {
+		return 0, fmt.Errorf("workload generation %q: not a number of 1 or more", text)
+	}
+	return number, nil
 }
 
 // Verdict is what may be written.

@@ -50,8 +50,8 @@ func TestMarkOf(t *testing.T) {
 		"others only":     {map[string]string{"a": "b"}, Mark{}, ""},
 		"a mark":          {Mark{7, "aa"}.annotations(), Mark{7, "aa"}, ""},
 		"largest":         {Mark{1<<63 - 1, "aa"}.annotations(), Mark{1<<63 - 1, "aa"}, ""},
-		"no hash":         {map[string]string{AnnotationGeneration: "7"}, Mark{}, AnnotationHash},
-		"empty hash":      {map[string]string{AnnotationGeneration: "7", AnnotationHash: ""}, Mark{}, AnnotationHash},
+		"no hash":         {map[string]string{AnnotationGeneration: "7"}, Mark{7, ""}, ""},
+		"empty hash":      {map[string]string{AnnotationGeneration: "7", AnnotationHash: ""}, Mark{7, ""}, ""},
 		"no generation":   {map[string]string{AnnotationHash: "aa"}, Mark{}, AnnotationGeneration},
 		"empty":           {map[string]string{AnnotationGeneration: "", AnnotationHash: "aa"}, Mark{}, `""`},
 		"zero":            {Mark{0, "aa"}.annotations(), Mark{}, `"0"`},
@@ -70,6 +70,31 @@ func TestMarkOf(t *testing.T) {
 			}
 			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("error %v, want one with %q", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestTheMarkOfAnObjectIsItsHighest(t *testing.T) {
+	unreadable := map[string]string{AnnotationGeneration: "x", AnnotationHash: "cc"}
+	for name, tc := range map[string]struct {
+		own, template map[string]string
+		want          Mark
+		wrong         bool
+	}{
+		"both the same":            {Mark{7, "aa"}.annotations(), Mark{7, "aa"}.annotations(), Mark{7, "aa"}, false},
+		"the object lost its own":  {nil, Mark{7, "aa"}.annotations(), Mark{7, "aa"}, false},
+		"the template lost its":    {Mark{7, "aa"}.annotations(), nil, Mark{7, "aa"}, false},
+		"the object lost its hash": {Mark{7, ""}.annotations(), Mark{7, "aa"}.annotations(), Mark{7, "aa"}, false},
+		"the template is ahead":    {Mark{6, "aa"}.annotations(), Mark{7, "bb"}.annotations(), Mark{7, "bb"}, false},
+		"the object is ahead":      {Mark{8, ""}.annotations(), Mark{7, "bb"}.annotations(), Mark{8, ""}, false},
+		"one cannot be read":       {unreadable, Mark{7, "aa"}.annotations(), Mark{7, "aa"}, true},
+		"the other cannot be read": {Mark{7, "aa"}.annotations(), unreadable, Mark{7, "aa"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := MarkOf(tc.own, tc.template)
+			if got != tc.want || (err != nil) != tc.wrong {
+				t.Errorf("MarkOf = %v, %v, want %v", got, err, tc.want)
 			}
 		})
 	}

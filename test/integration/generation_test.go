@@ -111,6 +111,40 @@ var _ = Describe("The workload generation", func() {
 		ready(s, "echo")
 	})
 
+	DescribeTable("comes back with its hash where somebody removed that", func(object client.Object) {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		object.SetNamespace(s.Namespace)
+		s.Patch(object, intruder, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, workload.AnnotationHash))
+		s.Await(object, "its hash is back", func() error {
+			if _, ok := object.GetAnnotations()[workload.AnnotationHash]; !ok {
+				return fmt.Errorf("there is none")
+			}
+			return nil
+		})
+		ready(s, "echo")
+	},
+		Entry("of the proxy's Deployment", &appsv1.Deployment{ObjectMeta: called("echo-proxy")}),
+		Entry("of the backend's StatefulSet", &appsv1.StatefulSet{ObjectMeta: called("echo-backend")}),
+		Entry("of the backend's Service", &corev1.Service{ObjectMeta: called("echo-backend")}),
+		Entry("of its headless Service", &corev1.Service{ObjectMeta: called("echo-backend-headless")}),
+	)
+
+	It("is raised above what a foreign hand wrote on a Service of the backend", func() {
+		s := onStage()
+		operate(s)
+		runProxies(s)
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		s.Force(intruder, fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-backend","annotations":{%q:"41",%q:"abc"}}}`,
+			workload.AnnotationGeneration, workload.AnnotationHash))
+		rolledOut(s, "echo", 42)
+		ready(s, "echo")
+	})
+
 	It("does not go back on a child: a rollout is not undone under an old number", func() {
 		s := onStage()
 		operate(s)
