@@ -7,9 +7,11 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -29,6 +32,10 @@ import (
 // foreignRetry is how often a server looks again whether a name that it needs
 // is free. A timer, because objects that are not ours are not watched.
 const foreignRetry = time.Minute
+
+// refusedRetry is how often a write that the API server refused is tried again.
+// A timer, because the end of somebody's admission policy is no event here.
+const refusedRetry = 10 * time.Minute
 
 // ownManagers are the managers that write the server itself.
 var ownManagers = []ownership.Manager{
@@ -70,16 +77,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	held, err := r.applier.As(ownership.MCPServerFinalizer).Put(ctx, server, finalizer(server))
 	if err != nil || held.Result != apply.Unchanged {
-		return settle(err) // the write wakes the next pass
+		return settle(ctx, err) // the write wakes the next pass
 	}
 	want := desired(server, w, r.options)
 	claimed, err := r.claim(ctx, server, w, want)
 	if err != nil || !claimed {
-		return settle(err)
+		return settle(ctx, err)
 	}
 	applied := r.applyChildren(ctx, server, w, want)
 	reported := r.report(ctx, server, w, want, applied)
-	return settle(errors.Join(applied, reported))
+	return settle(ctx, errors.Join(applied, reported))
 }
 
 // claim makes sure that the wanted content has its number before anything
@@ -185,12 +192,13 @@ func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer,
 
 // settle turns the end of a pass into what the queue understands. Where the
 // object moved or went under the pass, its event is on the way and wakes the
-// next one; a wrong intent is not retried, because the same spec gives it
-// again; all else is. Of several things that went wrong each counts by itself:
-// a write that timed out is retried also beside one that never can succeed.
-func settle(err error) (ctrl.Result, error) {
+// next one; what was refused is tried again after a while, for the same spec
+// gives the same intent; what the contract does not grant is never sent; all
+// else is retried. Of several things that went wrong each counts by itself: a
+// write that timed out is retried also beside one that was refused.
+func settle(ctx context.Context, err error) (ctrl.Result, error) {
 	var result ctrl.Result
-	var retried, final []error
+	var retried, refused, final []error
 	for _, e := range parts(err) {
 		var bad *apply.BadIntent
 		var outside *apply.NotGranted
@@ -198,7 +206,10 @@ func settle(err error) (ctrl.Result, error) {
 		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
 		case errors.Is(e, apply.ErrForeign):
 			result.RequeueAfter = foreignRetry
-		case errors.As(e, &bad), errors.As(e, &outside):
+		case errors.As(e, &bad):
+			refused = append(refused, e)
+			result.RequeueAfter = cmp.Or(result.RequeueAfter, refusedRetry)
+		case errors.As(e, &outside):
 			final = append(final, e)
 		default:
 			retried = append(retried, e)
@@ -206,9 +217,12 @@ func settle(err error) (ctrl.Result, error) {
 	}
 	switch {
 	case len(retried) > 0:
-		return ctrl.Result{}, errors.Join(append(retried, final...)...)
-	case result.RequeueAfter == 0 && len(final) > 0:
+		return ctrl.Result{}, errors.Join(slices.Concat(retried, refused, final)...)
+	case len(final) > 0 && result.RequeueAfter == 0:
 		return ctrl.Result{}, reconcile.TerminalError(errors.Join(final...))
+	case len(refused)+len(final) > 0:
+		// The queue does not log what is not returned to it.
+		logf.FromContext(ctx).Error(errors.Join(append(refused, final...)...), "refused", "again", result.RequeueAfter.String())
 	}
 	return result, nil
 }

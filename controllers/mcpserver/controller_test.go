@@ -27,28 +27,30 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 		retried  bool
 		terminal bool
 	}{
-		"no error":                           {nil, 0, false, false},
-		"no errors":                          {errors.Join(nil, nil), 0, false, false},
-		"a version that moved":               {named(apply.ErrStale), 0, false, false},
-		"an object that went":                {named(apply.ErrGone), 0, false, false},
-		"another incarnation":                {named(apply.ErrReincarnated), 0, false, false},
-		"a namespace that goes":              {named(apply.ErrNamespaceTerminating), 0, false, false},
-		"a name that is taken":               {foreign, time.Minute, false, false},
-		"a wrong intent":                     {bad, 0, false, true},
-		"an intent outside the contract":     {outside, 0, false, true},
-		"a broken server":                    {broken, 0, true, false},
-		"an object that appeared":            {named(apply.ErrExists), 0, true, false},
-		"a stripping cache":                  {named(apply.ErrStripped), 0, true, false},
-		"a broken server and a wrong intent": {errors.Join(bad, broken), 0, true, false},
-		"a broken server and a taken name":   {errors.Join(foreign, broken), 0, true, false},
-		"a broken server and a moved object": {errors.Join(named(apply.ErrStale), broken), 0, true, false},
-		"a report that failed after all":     {errors.Join(bad, errors.Join(nil, broken)), 0, true, false},
-		"a child that failed beside another": {errors.Join(errors.Join(bad, broken), nil), 0, true, false},
-		"a wrong intent and a moved object":  {errors.Join(named(apply.ErrGone), bad), 0, false, true},
-		"a wrong intent and a taken name":    {errors.Join(bad, foreign), time.Minute, false, false},
+		"no error":                            {nil, 0, false, false},
+		"no errors":                           {errors.Join(nil, nil), 0, false, false},
+		"a version that moved":                {named(apply.ErrStale), 0, false, false},
+		"an object that went":                 {named(apply.ErrGone), 0, false, false},
+		"another incarnation":                 {named(apply.ErrReincarnated), 0, false, false},
+		"a namespace that goes":               {named(apply.ErrNamespaceTerminating), 0, false, false},
+		"a name that is taken":                {foreign, time.Minute, false, false},
+		"a refused intent":                    {bad, 10 * time.Minute, false, false},
+		"an intent outside the contract":      {outside, 0, false, true},
+		"a broken server":                     {broken, 0, true, false},
+		"an object that appeared":             {named(apply.ErrExists), 0, true, false},
+		"a stripping cache":                   {named(apply.ErrStripped), 0, true, false},
+		"a broken server and a refused one":   {errors.Join(bad, broken), 0, true, false},
+		"a broken server and a taken name":    {errors.Join(foreign, broken), 0, true, false},
+		"a broken server and a moved object":  {errors.Join(named(apply.ErrStale), broken), 0, true, false},
+		"a report that failed after all":      {errors.Join(bad, errors.Join(nil, broken)), 0, true, false},
+		"a child that failed beside another":  {errors.Join(errors.Join(bad, broken), nil), 0, true, false},
+		"a refused intent and a moved object": {errors.Join(named(apply.ErrGone), bad), 10 * time.Minute, false, false},
+		"a refused intent and a taken name":   {errors.Join(bad, foreign), time.Minute, false, false},
+		"a taken name and a refused intent":   {errors.Join(foreign, bad), time.Minute, false, false},
+		"a refused intent and one outside":    {errors.Join(outside, bad), 10 * time.Minute, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := settle(tc.err)
+			result, err := settle(t.Context(), tc.err)
 			if result != (ctrl.Result{RequeueAfter: tc.after}) {
 				t.Errorf("the result is %+v", result)
 			}

@@ -75,7 +75,7 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	case awaitProxies:
 		// A timer, because the end of patience is no event.
 		left := max(time.Second, deleted.Add(proxyPatience).Sub(r.now()))
-		result, err := settle(r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
+		result, err := settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
 		result.RequeueAfter = left
 		return result, err
 	case removeBackend:
@@ -83,7 +83,7 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
 		}
-		return settle(r.applier.As(ownership.MCPServerChildren).Remove(ctx, w.backend))
+		return settle(ctx, r.applier.As(ownership.MCPServerChildren).Remove(ctx, w.backend))
 	default:
 		return r.letGo(ctx, server)
 	}
@@ -103,14 +103,14 @@ func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctr
 	var others []string
 	for _, h := range holders {
 		if h.Manager == string(ownership.MCPServerFinalizer) && h.Operation == metav1.ManagedFieldsOperationApply {
-			return settle(r.applier.As(ownership.MCPServerFinalizer).Release(ctx, server))
+			return settle(ctx, r.applier.As(ownership.MCPServerFinalizer).Release(ctx, server))
 		}
 		others = append(others, h.Manager)
 	}
 	if others == nil {
 		others = []string{"nobody that the API server knows of"}
 	}
-	return settle(r.reportDeleting(ctx, server, v1alpha1.ConditionStalled, fmt.Sprintf(
+	return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionStalled, fmt.Sprintf(
 		"proxy and backend are gone, but Freehold cannot remove the finalizer %s, which is held by %s: remove it from metadata.finalizers",
 		ownership.Finalizer, strings.Join(others, ", "))))
 }
@@ -134,9 +134,9 @@ func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer
 		return ctrl.Result{RequeueAfter: stopRetry}, nil
 	}
 	if err != nil {
-		return settle(err)
+		return settle(ctx, err)
 	}
-	return settle(r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
+	return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
 }
 
 // reportDeleting says once how far the server is on its way out, under the
