@@ -235,8 +235,9 @@ func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditio
 
 // scalarStatus reports address and scale. They are first stated once the
 // backend has a ready pod, and while pods come up or go down one by one they
-// wait until all have: each step would be a write. What falls is reported at
-// once. A backend that an earlier server of the name left is not reported.
+// wait until all have, since each step would be a write; not for one that is
+// in trouble, which may never come. What falls is reported at once. A backend
+// that an earlier server of the name left is not reported.
 func scalarStatus(server *v1alpha1.MCPServer, w world, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
 	s := server.Status
 	if !w.ownBackend || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
@@ -244,7 +245,7 @@ func scalarStatus(server *v1alpha1.MCPServer, w world, ready conditions.Finding)
 	}
 	replicas, up, want := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if well && s.Replicas != nil && s.ReadyReplicas != nil && (up > want || up < want && up >= *s.ReadyReplicas) {
+	if well && trouble(w, backendMark(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > want || up < want && up >= *s.ReadyReplicas) {
 		replicas, up = *s.Replicas, *s.ReadyReplicas
 	}
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().

@@ -26,6 +26,11 @@ var (
 	cannotPull  = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`)
 )
 
+// joined adds a pod to the world.
+func joined(p corev1.Pod) edit {
+	return func(s *scene) { s.world.pods = append(s.world.pods, p) }
+}
+
 func unpullable(name, component string, mark workload.Mark) corev1.Pod {
 	return waiting(pod(name, component, mark), "ImagePullBackOff", "Back-off")
 }
@@ -296,6 +301,8 @@ func TestAcceptedNamesEveryProblem(t *testing.T) {
 	}
 }
 
+func wants(n int32) edit { return func(s *scene) { s.server.Spec.Replicas = new(n) } }
+
 func TestScalarStatus(t *testing.T) {
 	reported := func(replicas, ready int32) edit {
 		return func(s *scene) {
@@ -308,7 +315,6 @@ func TestScalarStatus(t *testing.T) {
 			s.world.backend.Status.Replicas, s.world.backend.Status.ReadyReplicas = replicas, ready
 		}
 	}
-	wants := func(n int32) edit { return func(s *scene) { s.server.Spec.Replicas = new(n) } }
 	is, moves := conditions.True("Ready", ""), conditions.False("Updating", "")
 	down, halted := conditions.False("Unavailable", ""), conditions.False("Suspended", "")
 	for name, tc := range map[string]struct {
@@ -323,6 +329,8 @@ func TestScalarStatus(t *testing.T) {
 		"with an earlier server's backend":    {up(func(s *scene) { s.world.ownBackend = false }), moves, ""},
 		"first, of several":                   {up(first, wants(3), backend(3, 1)), is, "3/1"},
 		"while they come up":                  {up(wants(3), backend(3, 2), reported(1, 1)), is, "1/1"},
+		"while one of them cannot":            {up(wants(3), backend(3, 2), reported(1, 1), joined(unpullable("backend-2", workload.ComponentBackend, current))), is, "3/2"},
+		"while an old pod of them cannot":     {up(wants(3), backend(3, 2), reported(1, 1), joined(unpullable("backend-2", workload.ComponentBackend, older))), is, "1/1"},
 		"once all are up":                     {up(wants(3), backend(3, 3), reported(1, 1)), is, "3/3"},
 		"while they go down one by one":       {up(wants(1), backend(3, 2), reported(3, 3)), is, "3/3"},
 		"once they have gone":                 {up(wants(1), backend(1, 1), reported(3, 3)), is, "1/1"},
