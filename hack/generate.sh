@@ -36,9 +36,8 @@ if ! diff -rq bin/_applyconfig applyconfig >/dev/null 2>&1; then
 	rm -rf applyconfig && mv bin/_applyconfig applyconfig
 fi
 
-echo "generate: docs/ownership.md"
-go run ./hack/docs >bin/ownership.md
-mkdir -p docs && cp bin/ownership.md docs/ownership.md
+echo "generate: docs/ownership.md and the table in docs/architecture.md"
+go run ./hack/docs
 
 echo "generate: the chart's copies of config/crd and config/policy"
 rm -rf config/chart/files

@@ -44,7 +44,7 @@ unchanged() {
 }
 
 step "generated files" "they have been generated anew, as make generate does: look at the diff and commit it" \
-	unchanged hack/generate.sh 'apis/**/zz_generated*' applyconfig config/crd config/chart/files docs/ownership.md
+	unchanged hack/generate.sh 'apis/**/zz_generated*' applyconfig config/crd config/chart/files docs/ownership.md docs/architecture.md
 step "modules" "run make tidy" hack/modules.sh go mod tidy -diff
 step "format" "run make fmt" $tools/golangci-lint fmt --diff
 # shellcheck disable=SC2086 # one word a pattern

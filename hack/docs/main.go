@@ -1,10 +1,74 @@
-// Command docs prints docs/ownership.md. Run by `make generate`.
+// Command docs writes what is generated from the contract: docs/ownership.md,
+// and in docs/architecture.md the table under "Who writes what". Run by
+// `make generate` from the root of the repository.
 package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-func main() { fmt.Print(ownership.Freehold().Markdown()) }
+const (
+	ownershipPage    = "docs/ownership.md"
+	architecturePage = "docs/architecture.md"
+)
+
+// The lines around the generated table.
+const (
+	tableBegin = "<!-- generated from apis/ownership -->\n```\n"
+	tableEnd   = "```\n<!-- end of what is generated -->\n"
+)
+
+func main() {
+	if err := run(ownership.Freehold()); err != nil {
+		fmt.Fprintln(os.Stderr, "docs:", err)
+		os.Exit(1)
+	}
+}
+
+func run(contract ownership.Contract) error {
+	page, err := os.ReadFile(architecturePage)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(page), tableBegin)
+	_, after, ends := strings.Cut(rest, tableEnd)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no place for the table of who writes what: put back the lines %q and %q", architecturePage, tableBegin, tableEnd)
+	}
+	if err := write(architecturePage, before+tableBegin+table(contract)+tableEnd+after); err != nil {
+		return err
+	}
+	return write(ownershipPage, contract.Markdown())
+}
+
+func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // a page for everybody
+
+// table has a line for each grant, without its fields.
+func table(contract ownership.Contract) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "object\tmanager\tsends\twhat for")
+	for _, g := range contract.Grants {
+		sends := "an apply"
+		switch {
+		case g.Versioned && g.Create:
+			sends = "a birth, or at a version"
+		case g.Versioned:
+			sends = "at a version"
+		case g.Create:
+			sends = "a birth, or an apply"
+		}
+		what := g.Why
+		if len(g.Names) > 0 {
+			what += " (" + strings.Join(g.Names, ", ") + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", g.Object, g.Manager, sends, what)
+	}
+	_ = w.Flush()
+	return b.String()
+}

@@ -1,0 +1,81 @@
+package arch
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// block is the first fenced text below a heading.
+func block(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "\n## "+heading+"\n")
+	_, rest, opens := strings.Cut(rest, "\n```\n")
+	text, _, closes := strings.Cut(rest, "\n```\n")
+	if !found || !opens || !closes {
+		t.Fatalf("there is no picture below %q", heading)
+	}
+	return text
+}
+
+// Who looks for a folder finds what it is for.
+func TestEveryFolderIsDrawn(t *testing.T) {
+	drawn := map[string]bool{}
+	for line := range strings.Lines(block(t, read(t, "docs/architecture.md"), "Folders")) {
+		name, _, _ := strings.Cut(line, " ")
+		drawn[name] = true
+		if info, err := os.Stat(filepath.Join(root(t), name)); err != nil || !info.IsDir() {
+			t.Errorf("docs/architecture.md draws a folder %q, which does not exist", name)
+		}
+	}
+	for _, name := range files(t) {
+		steps := strings.Split(path.Dir(name), "/")
+		folder := strings.Join(steps[:min(2, len(steps))], "/")
+		if strings.HasSuffix(name, ".go") && steps[0] != "applyconfig" && !drawn[folder] {
+			t.Errorf("docs/architecture.md draws no folder %s: add a line for it", folder)
+			drawn[folder] = true // said once
+		}
+	}
+}
+
+// A pass is drawn as its code reads.
+func TestThePassIsDrawnAsItIs(t *testing.T) {
+	picture, pass := block(t, read(t, "docs/architecture.md"), "A pass"), read(t, "controllers/mcpserver/controller.go")
+	for _, step := range []struct{ verb, call string }{
+		{"observe", "observe(ctx"},
+		{"desired", "desired(server"},
+		{"claim", "r.claim(ctx"},
+		{"apply", "r.applyChildren(ctx"},
+		{"status", "r.report(ctx"},
+	} {
+		var drawn, called bool
+		_, picture, drawn = strings.Cut(picture, step.verb)
+		_, pass, called = strings.Cut(pass, step.call)
+		if !drawn || !called {
+			t.Errorf("%s: drawn %t, and called as %s %t, after the verb before it", step.verb, drawn, step.call, called)
+		}
+	}
+}
+
+// The README draws managers by their short names.
+func TestTheManagersThatAreDrawnAreTheContracts(t *testing.T) {
+	drawn := map[string]bool{}
+	for _, name := range regexp.MustCompile(`([a-z]+)…/([a-z]+)`).FindAllStringSubmatch(block(t, read(t, "README.md"), "Who writes what"), -1) {
+		drawn[name[1]+".freehold.dev/"+name[2]] = true
+	}
+	for _, g := range ownership.Freehold().Grants {
+		if !drawn[string(g.Manager)] && g.Manager != ownership.OperatorLease {
+			t.Errorf("the README's picture leaves out %s", g.Manager)
+		}
+	}
+	for name := range drawn {
+		if len(ownership.Freehold().Of(ownership.Manager(name))) == 0 {
+			t.Errorf("the README's picture has %s, which the contract does not know", name)
+		}
+	}
+}
