@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -86,16 +88,17 @@ func accepted(want wanted) conditions.Finding {
 
 // ready answers whether calls reach the content of the spec, and nothing older.
 func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
-	if applied != nil {
+	was := lastReason(server) == v1alpha1.ReasonReady
+	halted := notServed(server, want)
+	switch {
+	case applied != nil && (!was || halted != nil || !passing(applied)):
 		return refused(applied)
-	}
-	if f := notServed(server, want); f != nil {
-		return *f
+	case halted != nil:
+		return *halted
 	}
 	if f := accepted(want); f.Status != metav1.ConditionTrue {
 		return f
 	}
-	was := lastReason(server) == v1alpha1.ReasonReady
 	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, was) ||
 		server.Status.Runtime == nil || server.Status.Runtime.Generation < want.mark.Generation {
 		return moving(server, w, want)
@@ -113,6 +116,27 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
 	}
 	return conditions.True(v1alpha1.ReasonReady, "")
+}
+
+// passing reports whether nothing was refused: the API server had no answer, or
+// was too busy for one. What was ready before is no less ready for that, and
+// the write is tried again.
+func passing(err error) bool {
+	for _, e := range parts(err) {
+		var bad *apply.BadIntent
+		var outside *apply.NotGranted
+		var status apierrors.APIStatus
+		switch {
+		case errors.As(e, &bad), errors.As(e, &outside), errors.Is(e, apply.ErrForeign), errors.Is(e, apply.ErrStripped):
+			return false
+		case errors.As(e, &status):
+			code := status.Status().Code
+			if code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // refused words a write that the API server refused.

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -157,18 +159,33 @@ func TestReadySaysWhyNot(t *testing.T) {
 	}.check(t)
 }
 
-// What the API server refused comes first: it is why nothing moves.
+// What the API server refused comes first: it is why nothing moves. That it was
+// not there for a moment makes nothing less ready.
 func TestReadySaysWhatWasRefused(t *testing.T) {
-	suspended := up(func(s *scene) { s.server.Spec.Suspend = true })
+	put := func(err error) error { return fmt.Errorf("applying Role ns/echo-runner: %w", err) }
+	role := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
+	forbidden := put(apierrors.NewForbidden(role, "echo-runner", errors.New("no")))
+	broken := put(apierrors.NewInternalError(errors.New("etcd")))
+	suspended, moving := up(func(s *scene) { s.server.Spec.Suspend = true }), up(said("Updating"))
+	failed := func(err error) conditions.Finding { return conditions.False("ApplyFailed", err.Error()) }
 	for name, tc := range map[string]struct {
-		err  error
-		want conditions.Finding
+		scene scene
+		err   error
+		want  conditions.Finding
 	}{
-		"a refusal": {errors.New("applying Role ns/echo-runner: no"), conditions.False("ApplyFailed", "applying Role ns/echo-runner: no")},
-		"a foreign object": {fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
+		"a refusal":                        {up(), forbidden, failed(forbidden)},
+		"a refusal beside a fault":         {up(), errors.Join(broken, forbidden), failed(errors.Join(broken, forbidden))},
+		"a refusal of the intent":          {up(), put(&apply.BadIntent{Err: errors.New("422")}), failed(put(errors.New("422")))},
+		"a refusal while suspended":        {suspended, forbidden, failed(forbidden)},
+		"a fault":                          {up(), broken, conditions.True("Ready", "")},
+		"no connection":                    {up(), put(errors.New("refused")), conditions.True("Ready", "")},
+		"too many requests":                {up(), put(apierrors.NewTooManyRequestsError("later")), conditions.True("Ready", "")},
+		"a fault while content moves":      {moving, broken, failed(broken)},
+		"a fault while it is to be halted": {suspended, broken, failed(broken)},
+		"a foreign object": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
 			"applying Service ns/echo-proxy: an object of this name exists that is not ours: delete or rename that object, or give this server another name")},
 	} {
-		if diff := cmp.Diff(tc.want, ready(suspended.server, suspended.world, suspended.want, tc.err)); diff != "" {
+		if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -244,7 +261,7 @@ func TestFindings(t *testing.T) {
 	}{
 		"ready":     {up(), nil, "Accepted=True Ready=True"},
 		"moving":    {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
-		"failed":    {up(), errors.New("no"), "Accepted=True Ready=False Reconciling=True"},
+		"failed":    {up(), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
 		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }), nil, "Accepted=True Ready=False Stalled=True"},
 		"refused": {
 			up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
