@@ -23,6 +23,9 @@ import (
 func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
 	servers := mcpserver.New(mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder("freehold-mcpserver"), options.Workload)
+	if options.Now != nil {
+		servers.Now = options.Now
+	}
 	if err := servers.Register(ctx, mgr, options.controller()); err != nil {
 		return fmt.Errorf("registering the MCPServer controller: %w", err)
 	}

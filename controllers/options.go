@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,6 +24,8 @@ type Options struct {
 	Workload workload.Options
 	// Concurrency is how many servers are reconciled at once; 8 if zero.
 	Concurrency int
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
 	// SkipNameValidation lets a process run the controllers twice, as tests do.
 	SkipNameValidation bool
 }

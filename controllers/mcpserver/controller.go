@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -37,6 +38,10 @@ const foreignRetry = time.Minute
 // A timer, because the end of somebody's admission policy is no event here.
 const refusedRetry = 10 * time.Minute
 
+// remembered is how many servers a process remembers something of. Forgetting
+// one costs patience, never a wrong write.
+const remembered = 1 << 14
+
 // ownManagers are the managers that write the server itself.
 var ownManagers = []ownership.Manager{
 	ownership.MCPServerFinalizer, ownership.MCPServerWorkload, ownership.MCPServerConditions, ownership.MCPServerStatus,
@@ -49,12 +54,18 @@ type Reconciler struct {
 	applier *apply.Applier
 	events  events.EventRecorder
 	options workload.Options
-	now     func() time.Time
+	// Now is the clock. It need not agree with anybody else's.
+	Now func() time.Time
+	// going is since when, by that clock, a server is seen to be deleted, by uid.
+	going *lru.Cache
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
 func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
-	return &Reconciler{reader: reader, live: live, applier: applier, events: recorder, options: options, now: time.Now}
+	return &Reconciler{
+		reader: reader, live: live, applier: applier, events: recorder, options: options, Now: time.Now,
+		going: lru.New(remembered),
+	}
 }
 
 // Reconcile is one pass over one server.

@@ -19,7 +19,10 @@ import (
 )
 
 // proxyPatience is how long a deleted server waits for its proxy pods: their
-// grace period, and as long again for a slow node. Then it goes on without.
+// grace period, and as long again for a slow node. Then it goes on without. It
+// is counted by the process that waits, from when it first saw the deletion:
+// deletionTimestamp is by the API server's clock, and where that is behind ours,
+// patience would end before it began. A new leader begins anew.
 const proxyPatience = 90 * time.Second
 
 // stopRetry is how often a refused stop of the proxies is tried again.
@@ -39,8 +42,8 @@ const (
 // to zero, then no proxy pod may be left (bounded), then the backend goes, then
 // the finalizer. Who refuses the first two steps only delays the others.
 // Foreground deletion takes the children without asking us.
-func next(w world, deleted, now time.Time) step {
-	patient := now.Before(deleted.Add(proxyPatience))
+func next(w world, since, now time.Time) step {
+	patient := now.Before(since.Add(proxyPatience))
 	switch {
 	case patient && w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
 		return stopProxies
@@ -66,15 +69,16 @@ func proxyPods(w world) int {
 // delete is one pass over a server that is being deleted.
 func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
 	if !slices.Contains(server.Finalizers, ownership.Finalizer) {
+		r.going.Remove(server.UID)
 		return ctrl.Result{}, nil
 	}
-	deleted := server.DeletionTimestamp.Time
-	switch next(w, deleted, r.now()) {
+	since, now := r.goingSince(server), r.Now()
+	switch next(w, since, now) {
 	case stopProxies:
 		return r.stopProxies(ctx, server, w)
 	case awaitProxies:
 		// A timer, because the end of patience is no event.
-		left := max(time.Second, deleted.Add(proxyPatience).Sub(r.now()))
+		left := max(time.Second, since.Add(proxyPatience).Sub(now))
 		result, err := settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
 		result.RequeueAfter = left
 		return result, err
@@ -87,6 +91,18 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	default:
 		return r.letGo(ctx, server)
 	}
+}
+
+// goingSince is when this process first saw that the server is being deleted.
+func (r *Reconciler) goingSince(server *v1alpha1.MCPServer) time.Time {
+	if since, ok := r.going.Get(server.UID); ok {
+		if t, ok := since.(time.Time); ok {
+			return t
+		}
+	}
+	now := r.Now()
+	r.going.Add(server.UID, now)
+	return now
 }
 
 // finalizerPath is our finalizer in the terms of field ownership.

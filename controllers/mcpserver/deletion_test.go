@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -45,5 +46,23 @@ func TestTheOrderOfDeletion(t *testing.T) {
 				t.Errorf("the step is %d, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// The API server's clock and ours may differ by an hour, either way.
+func TestPatienceIsByOurOwnClock(t *testing.T) {
+	for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} {
+		now := noon.Add(skew)
+		r := &Reconciler{Now: func() time.Time { return now }, going: lru.New(1)}
+		server, w := echo(), up(func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }).world
+		server.DeletionTimestamp = new(metav1.NewTime(noon))
+		for after, want := range map[time.Duration]step{0: awaitProxies, proxyPatience - 1: awaitProxies, proxyPatience: removeBackend} {
+			r.goingSince(server)
+			now = noon.Add(skew + after)
+			if got := next(w, r.goingSince(server), now); got != want {
+				t.Errorf("with a clock that is off by %s, after %s: the step is %d, want %d", skew, after, got, want)
+			}
+			now = noon.Add(skew)
+		}
 	}
 }

@@ -251,7 +251,7 @@ func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditio
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent,
 	} {
 		if f, ok := found[t]; ok {
-			status.WithConditions(conditions.Stamp(server.Status.Conditions, t, f, server.Generation, r.now()))
+			status.WithConditions(conditions.Stamp(server.Status.Conditions, t, f, server.Generation, r.Now()))
 		}
 	}
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)
