@@ -39,7 +39,7 @@ const foreignRetry = time.Minute
 const refusedRetry = 10 * time.Minute
 
 // remembered is how many servers a process remembers something of. Forgetting
-// one costs patience, never a wrong write.
+// one costs patience or a claim, never a wrong write.
 const remembered = 1 << 14
 
 // ownManagers are the managers that write the server itself.
@@ -56,15 +56,16 @@ type Reconciler struct {
 	options workload.Options
 	// Now is the clock. It need not agree with anybody else's.
 	Now func() time.Time
-	// going is since when, by that clock, a server is seen to be deleted, by uid.
-	going *lru.Cache
+	// going is since when, by that clock, a server is seen to be deleted, and
+	// tenures are what this process claimed, both by uid.
+	going, tenures *lru.Cache
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
 func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
 	return &Reconciler{
 		reader: reader, live: live, applier: applier, events: recorder, options: options, Now: time.Now,
-		going: lru.New(remembered),
+		going: lru.New(remembered), tenures: lru.New(remembered),
 	}
 }
 
@@ -103,13 +104,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // claim makes sure that the wanted content has its number before anything
 // carries it. It reports false if the pass must end here.
 func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) (bool, error) {
-	if !want.renderable() || want.claimed(server) {
+	if !want.renderable() {
 		return true, nil
+	}
+	if want.claimed(server) {
+		r.hold(server, want.mark)
+		return true, nil
+	}
+	if r.yields(server, want.mark) {
+		return false, errRival
 	}
 	// Ready goes down before new content goes out.
 	if isReady(server) {
 		return false, r.report(ctx, server, w, want, nil)
 	}
+	// Before the write, for its answer may be lost.
+	r.hold(server, want.mark)
 	_, err := r.applier.As(ownership.MCPServerWorkload).Put(ctx, server, workloadStatus(server, want.mark), apply.AtVersion)
 	// The object moved, so the watch brings it again.
 	if errors.Is(err, apply.ErrStale) {
@@ -217,6 +227,8 @@ func settle(ctx context.Context, err error) (ctrl.Result, error) {
 		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
 		case errors.Is(e, apply.ErrForeign):
 			result.RequeueAfter = foreignRetry
+		case errors.Is(e, errRival):
+			result.RequeueAfter = rivalPatience
 		case errors.As(e, &bad):
 			refused = append(refused, e)
 			result.RequeueAfter = cmp.Or(result.RequeueAfter, refusedRetry)

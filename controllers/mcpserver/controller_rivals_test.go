@@ -1,0 +1,93 @@
+package mcpserver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// The server says current. Whoever held content of it yields only if another
+// operator took it from him.
+func TestWhoYieldsToAnotherOperator(t *testing.T) {
+	mine := workload.Mark{Generation: 2, Hash: "mine"}
+	claimed := func(by string, operation metav1.ManagedFieldsOperationType) edit {
+		return func(s *scene) {
+			s.server.ManagedFields = append(s.server.ManagedFields, metav1.ManagedFieldsEntry{
+				Manager: by, Operation: operation, Subresource: "status",
+				FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:workload":{"f:hash":{}}}}`),
+			})
+		}
+	}
+	operator := claimed(string(ownership.MCPServerWorkload), metav1.ManagedFieldsOperationApply)
+	for name, tc := range map[string]struct {
+		held  workload.Mark
+		edits []edit
+		want  bool
+	}{
+		"taken by another operator":    {mine, []edit{operator}, true},
+		"held nothing, so just began":  {workload.Mark{}, []edit{operator}, false},
+		"held other content":           {workload.Mark{Generation: 2, Hash: "before"}, []edit{operator}, false},
+		"a number below what was held": {workload.Mark{Generation: 4, Hash: "mine"}, []edit{operator}, false},
+		"the number that was held":     {workload.Mark{Generation: 3, Hash: "mine"}, []edit{operator}, false},
+		"the status was lost":          {mine, []edit{operator, func(s *scene) { s.server.Status.Workload = nil }}, false},
+		"edited by a person":           {mine, []edit{claimed("kubectl-edit", metav1.ManagedFieldsOperationUpdate)}, false},
+		"edited in our name":           {mine, []edit{claimed(string(ownership.MCPServerWorkload), metav1.ManagedFieldsOperationUpdate)}, false},
+		"held by two":                  {mine, []edit{operator, claimed("x", metav1.ManagedFieldsOperationApply)}, false},
+		"held by nobody":               {mine, nil, false},
+	} {
+		if got := superseded(tc.held, up(tc.edits...).server, workload.Mark{Generation: 4, Hash: "mine"}); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
+	now := noon
+	recorder := events.NewFakeRecorder(10)
+	r := &Reconciler{events: recorder, Now: func() time.Time { return now }, tenures: lru.New(1)}
+	mine, server := workload.Mark{Generation: 2, Hash: "mine"}, taken()
+	r.hold(server, mine)
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {rivalPatience - 1, true}, {1, false}} {
+		now = now.Add(step.after)
+		if got := r.yields(server, workload.Mark{Generation: 4, Hash: "mine"}); got != step.want {
+			t.Errorf("at %s: yields %t, want %t", now.Sub(noon), got, step.want)
+		}
+	}
+	r.hold(server, workload.Mark{Generation: 4, Hash: "mine"})
+	server.Status.Workload.Generation = 5
+	if !r.yields(server, workload.Mark{Generation: 6, Hash: "mine"}) {
+		t.Error("who lost it again does not yield again")
+	}
+	close(recorder.Events)
+	said := 0
+	for e := range recorder.Events {
+		said++
+		if !strings.HasPrefix(e, "Warning OtherOperator another operator claimed") {
+			t.Errorf("said %q", e)
+		}
+	}
+	if said != 2 {
+		t.Errorf("said %d times, want once each time", said)
+	}
+}
+
+// taken is a server whose content another operator claimed.
+func taken() *v1alpha1.MCPServer {
+	return up(func(s *scene) {
+		s.server.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: string(ownership.MCPServerWorkload), Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:workload":{"f:hash":{}}}}`),
+		}}
+	}).server
+}
