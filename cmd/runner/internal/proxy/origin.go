@@ -35,11 +35,17 @@ func newOrigins(allowed, hosts []string) *origins {
 	return o
 }
 
-var errRebound = errors.New("the request is same-origin under a host name that is not this server's")
+var (
+	errOrigins = errors.New("the request has more than one")
+	errRebound = errors.New("the request is same-origin under a host name that is not this server's")
+)
 
 // check returns why a request is refused. Requests without Origin and
 // Sec-Fetch-Site do not come from a page in a browser, and pass.
 func (o *origins) check(r *http.Request) error {
+	if len(r.Header["Origin"]) > 1 {
+		return errOrigins // the backend might believe another one than we
+	}
 	origin := r.Header.Get("Origin")
 	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
 		return nil
