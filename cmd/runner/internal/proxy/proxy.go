@@ -89,6 +89,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.answer(w)
 		return
 	}
+	w.Header()["Content-Type"] = nil // an answer without one is not given one
 	flight, ctx := p.traffic.begin(r, limited(w, r))
 	defer p.traffic.end(flight)
 	p.reverse.ServeHTTP(w, r.WithContext(ctx))

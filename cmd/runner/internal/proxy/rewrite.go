@@ -3,6 +3,8 @@ package proxy
 import (
 	"net/http"
 	"net/http/httputil"
+	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -25,17 +27,16 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	// A client's token is for this server's audience and not to be passed on
 	// (MCP specification, security best practices, token passthrough).
 	r.Out.Header.Del("Authorization")
-	for _, name := range identityHeaders {
-		r.Out.Header.Del(name)
-	}
 	// No protocol upgrades: MCP has none, and a hijacked connection could not
 	// be drained.
 	r.Out.Header.Del("Upgrade")
 	r.Out.Header.Del("Connection")
+	// ReverseProxy passes no trailers of requests on, only their announcement.
+	r.Out.Trailer = nil
 
 	for name := range r.Out.Header {
-		if strings.HasPrefix(name, "X-Forwarded-") || hasAnyPrefix(name, identityPrefixes) {
-			r.Out.Header.Del(name)
+		if p.spoofed(name) {
+			delete(r.Out.Header, name)
 		}
 	}
 	if p.config.TrustForwardedHeaders {
@@ -49,13 +50,46 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// forward takes over what the load balancer in front said about its client.
+// spoofed reports whether a header of this name says what a client may not say.
+func (p *Proxy) spoofed(name string) bool {
+	meant := name
+	if strings.Contains(name, "_") {
+		// CGI and what follows it (WSGI, Rack, PHP) take X_Remote_User for
+		// X-Remote-User.
+		meant = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	}
+	if strings.HasPrefix(meant, forwardedPrefix) {
+		return !p.config.TrustForwardedHeaders || meant != name
+	}
+	return slices.Contains(identityHeaders, meant) || hasAnyPrefix(meant, identityPrefixes)
+}
+
+const forwardedPrefix = "X-Forwarded-"
+
+// removed are the forwarding headers that ReverseProxy takes away.
+var removed = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// forward takes over what the load balancer in front said about its client, but
+// for what was meant for its connection to us only.
 func forward(r *httputil.ProxyRequest) {
-	for name, values := range r.In.Header {
-		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
+	for _, name := range removed {
+		if values := r.In.Header[name]; len(values) > 0 && !ofThisHop(r.In.Header, name) {
 			r.Out.Header[name] = values
 		}
 	}
+}
+
+// ofThisHop reports whether a Connection header names another one
+// (https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1).
+func ofThisHop(header http.Header, name string) bool {
+	for _, names := range header["Connection"] {
+		for each := range strings.SplitSeq(names, ",") {
+			if strings.EqualFold(textproto.TrimString(each), name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func restore(header http.Header, name string, values []string) {

@@ -1,0 +1,381 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// FuzzHeaders sends what a client may send, byte for byte, through a real
+// server, the proxy and a real transport to a backend that answers what it
+// may, and compares what went in with what came out on either side.
+//
+// lines and answer are header lines of the request and of the response.
+func FuzzHeaders(f *testing.F) {
+	for _, seed := range headerSeeds {
+		f.Add(seed.lines, seed.body, seed.answer, seed.trust)
+	}
+	plain, trusting := newTwoEnds(f, false), newTwoEnds(f, true)
+	f.Fuzz(func(t *testing.T, lines, body, answer string, trust bool) {
+		ends := plain
+		if trust {
+			ends = trusting
+		}
+		raw := "POST /mcp HTTP/1.1\r\n" + lines + "\r\n\r\n" + body
+		in, ok := reference(raw)
+		if !ok {
+			t.Skip("more is announced than sent")
+		}
+		ends.mu.Lock()
+		defer ends.mu.Unlock()
+		got := ends.exchange(t, raw, "HTTP/1.1 200 OK\r\n"+answer+"\r\n\r\n{}")
+		if len(got.requests) > 1 {
+			t.Fatalf("one request became %d:\n%q", len(got.requests), got.requests)
+		}
+		if len(got.requests) == 1 {
+			if in == nil {
+				t.Fatalf("what is no request was passed on:\n%q", got.requests[0])
+			}
+			judgeRequest(t, in, got.requests[0], trust)
+			judgeResponse(t, answer, got.response)
+		}
+	})
+}
+
+// headerSeeds are requests that somebody sends, for good or bad.
+var headerSeeds = []struct {
+	lines, body, answer string
+	trust               bool
+}{
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nMcp-Session-Id: s1\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: =?base64?w6k=?=", "{}", "Content-Type: application/json\r\nMcp-Session-Id: s1\r\nContent-Length: 2", false},
+	{"Host: echo-proxy\r\nTransfer-Encoding: chunked\r\nTrailer: X-Forwarded-User", "2\r\n{}\r\n0\r\nX-Forwarded-User: admin\r\n\r\n", "Content-Type: text/event-stream", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET /mcp HTTP/1.1\r\n\r\n", "", false},
+	{"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close, X-Forwarded-User\r\nX-Forwarded-User: admin\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nForwarded: for=1.2.3.4", "{}", "Connection: Mcp-Session-Id\r\nMcp-Session-Id: hop", true},
+	{"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close,x-forwarded-for , Forwarded\r\nX_Forwarded_User: admin\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nX-Forwarded-User: admin", "{}", "", true},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nX_Forwarded_User: admin\r\nREMOTE_USER: admin\r\nImpersonate_User: admin\r\nAuthorization: Bearer x\r\nX-Auth-Request-Email: a", "{}", "Keep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\nTE: trailers, deflate\r\nProxy-Connection: keep-alive", "{}", "Trailer: X-After\r\nTransfer-Encoding: chunked", false},
+	{"Host: echo-proxy:8000\r\nContent-Length: 2\r\nOrigin: http://echo-proxy:8000\r\nSec-Fetch-Site: same-origin", "{}", "Set-Cookie: a=b\r\nSet-Cookie: c=d", false},
+	{"Host: evil.example.net\r\nContent-Length: 2\r\nOrigin: http://evil.example.net\r\nSec-Fetch-Site: same-origin", "{}", "", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com\r\nOrigin: https://evil.example.net", "{}", "", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin:\r\nOrigin: https://evil.example.net", "{}", "Content-Length: 2\r\nContent-Length: 3", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nExpect: 100-continue\r\nUser-Agent:\r\nAccept-Encoding: gzip\r\nX-Folded: a\r\n b", "{}", "Content-Encoding: gzip\r\nX-Accel-Buffering: yes", false},
+}
+
+// reference is how the standard library reads a request: nil if it is none. ok
+// is false if the server would wait for more.
+func reference(raw string) (r *http.Request, ok bool) {
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+	if err != nil {
+		return nil, !cutShort(err)
+	}
+	_, err = io.Copy(io.Discard, r.Body)
+	return r, !cutShort(err)
+}
+
+// cutShort reports whether a message has no end; the library has an error of
+// its own for each part that is missing.
+func cutShort(err error) bool { return err != nil && strings.Contains(err.Error(), "EOF") }
+
+// hop are the headers of one connection
+// (https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1).
+var hop = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// ofOneHop are the names that a message may not leave its connection with.
+func ofOneHop(header http.Header) map[string]bool {
+	names := map[string]bool{}
+	for _, name := range hop {
+		names[name] = true
+	}
+	for _, line := range header["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			names[textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))] = true
+		}
+	}
+	return names
+}
+
+// judgeRequest compares what the client said with the bytes that the backend got.
+func judgeRequest(t *testing.T, in *http.Request, raw string, trust bool) {
+	t.Helper()
+	host, header := split(t, raw)
+	if host != in.Host {
+		t.Errorf("Host %q became %q", in.Host, host)
+	}
+	if !mayPass(in) {
+		t.Errorf("passed with Host %q, Origin %q and Sec-Fetch-Site %q", in.Host, in.Header["Origin"], in.Header["Sec-Fetch-Site"])
+	}
+	dropped := ofOneHop(in.Header)
+	said := http.Header{} // what a backend may read of the client's
+	for name, values := range in.Header {
+		if !dropped[name] && !speaksForUs(name, trust) {
+			said[name] = values
+		}
+	}
+	forwarded := "192.0.2.1"
+	if prior := said["X-Forwarded-For"]; len(prior) > 0 {
+		forwarded = strings.Join(prior, ", ") + ", " + forwarded
+	}
+	said["X-Forwarded-For"] = []string{forwarded}
+	for name, value := range map[string]string{"X-Forwarded-Host": in.Host, "X-Forwarded-Proto": "http"} {
+		if len(said[name]) == 0 {
+			said[name] = []string{value}
+		}
+	}
+	// The transport says these for its own connection.
+	for _, name := range []string{"Content-Length", "Transfer-Encoding"} {
+		delete(header, name)
+		delete(said, name)
+	}
+	if te := header["Te"]; len(te) == 1 && te[0] == "trailers" { // we do read them
+		delete(header, "Te")
+	}
+	if agent := said.Get("User-Agent"); agent != "" {
+		said["User-Agent"] = []string{agent}
+	} else {
+		delete(said, "User-Agent")
+	}
+	same(t, "request", said, header)
+}
+
+// mayPass is the rule of origins, in other words: no page of a browser but
+// those that are listed, and those that came from us.
+func mayPass(r *http.Request) bool {
+	origins, site := r.Header["Origin"], r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case len(origins) > 1:
+		return false
+	case len(origins) == 0 || origins[0] == "":
+		return site == "" || isOurs(r.Host) && (site == "same-origin" || site == "none")
+	case origins[0] == "https://app.example.com":
+		return true
+	}
+	origin, err := url.Parse(origins[0])
+	return isOurs(r.Host) && (site == "same-origin" || site == "none" || site == "" && err == nil && origin.Host == r.Host)
+}
+
+func isOurs(hostport string) bool {
+	host := (&url.URL{Host: hostport}).Hostname()
+	return strings.EqualFold(host, "echo-proxy") || strings.EqualFold(host, "localhost") ||
+		strings.HasSuffix(strings.ToLower(host), ".localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil
+}
+
+// speaksForUs reports whether only the proxy may say this to a backend, in any
+// spelling that a backend may take for it: CGI and what follows it (WSGI, Rack,
+// PHP) read X_Remote_User and X-Remote-User as the same.
+func speaksForUs(name string, trust bool) bool {
+	meant := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	if strings.HasPrefix(meant, "x-forwarded-") || meant == "forwarded" {
+		return !trust || strings.Contains(name, "_")
+	}
+	return slices.Contains([]string{"authorization", "x-real-ip", "remote-user", "x-remote-user", "x-remote-group", "x-webauth-user"}, meant) ||
+		strings.HasPrefix(meant, "x-remote-extra-") || strings.HasPrefix(meant, "x-auth-request-") || strings.HasPrefix(meant, "impersonate-")
+}
+
+// judgeResponse compares what the backend said with the bytes that the client got.
+func judgeResponse(t *testing.T, answer, raw string) {
+	t.Helper()
+	if !strings.HasPrefix(raw, "HTTP/1.1 200 OK\r\n") {
+		return // an answer of the proxy's own
+	}
+	_, header := split(t, raw)
+	out, err := http.ReadResponse(bufio.NewReader(strings.NewReader("HTTP/1.1 200 OK\r\n"+answer+"\r\n\r\n{}")), nil)
+	if err != nil {
+		t.Fatalf("passed on although %v:\n%q", err, raw)
+	}
+	dropped := ofOneHop(out.Header)
+	said := http.Header{}
+	for name, values := range out.Header {
+		// The client in front of the backend takes a name with a space; nobody else should.
+		if !dropped[name] && !strings.Contains(name, " ") {
+			said[name] = values
+		}
+	}
+	if eventStream(out) {
+		said["X-Accel-Buffering"] = []string{"no"}
+	}
+	if connection := header["Connection"]; slices.Equal(connection, []string{"close"}) {
+		delete(header, "Connection") // our own, to this client
+	}
+	// The server says these for its own connection, and since when it is now.
+	own := []string{"Content-Length", "Transfer-Encoding", "Trailer"}
+	if len(said["Date"]) == 0 {
+		own = append(own, "Date")
+	}
+	for _, name := range own {
+		delete(header, name)
+		delete(said, name)
+	}
+	same(t, "response", said, header)
+}
+
+func same(t *testing.T, what string, said, header http.Header) {
+	t.Helper()
+	for name, values := range said {
+		if !slices.Equal(values, header[name]) {
+			t.Errorf("%s: %s should be %q, is %q", what, name, values, header[name])
+		}
+	}
+	for name, values := range header {
+		if _, ok := said[name]; !ok {
+			t.Errorf("%s: %s is %q and should not be there", what, name, values)
+		}
+	}
+}
+
+// split reads the lines of a message's head as anybody's parser might, and
+// fails where two parsers could read them differently.
+func split(t *testing.T, raw string) (host string, header http.Header) {
+	t.Helper()
+	header = http.Header{}
+	lines := strings.Split(strings.TrimSuffix(raw, "\r\n\r\n"), "\r\n")
+	for _, line := range lines[1:] {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || name == "" || strings.ContainsAny(name, " \t") || strings.ContainsAny(line, "\r\n\x00") {
+			t.Fatalf("a line %q in the head %q", line, raw)
+		}
+		if name == "Host" && len(header) == 0 {
+			host = strings.TrimPrefix(value, " ")
+			continue
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		header[name] = append(header[name], textproto.TrimString(value))
+	}
+	return host, header
+}
+
+// twoEnds is a proxy with a client's end and a backend's end, both in memory.
+type twoEnds struct {
+	mu      sync.Mutex
+	clients chan net.Conn
+	closed  chan struct{}
+
+	one sync.Mutex // below: one exchange
+	got exchange
+	say string
+	bad any
+}
+
+// exchange is what was seen of one call: heads as bytes.
+type exchange struct {
+	requests []string
+	response string
+}
+
+func newTwoEnds(f *testing.F, trust bool) *twoEnds {
+	f.Helper()
+	e := &twoEnds{clients: make(chan net.Conn), closed: make(chan struct{})}
+	p := New(Config{
+		Path: "/mcp", Backend: &url.URL{Scheme: "http", Host: "backend:80"}, Log: slog.New(slog.DiscardHandler),
+		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
+	})
+	transport := newTransport()
+	transport.DialContext = e.dial
+	transport.ExpectContinueTimeout = time.Millisecond
+	p.reverse.Transport = transport
+	server := p.Server()
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if bad := recover(); bad != nil {
+				if bad != http.ErrAbortHandler { //nolint:errorlint // the value itself is what is thrown
+					e.one.Lock()
+					e.bad = bad
+					e.one.Unlock()
+				}
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		p.ServeHTTP(w, r)
+	})
+	go func() { _ = server.Serve(e) }()
+	f.Cleanup(func() { _ = server.Close() })
+	return e
+}
+
+// Accept, Close and Addr make it the listener of the server.
+func (e *twoEnds) Accept() (net.Conn, error) {
+	select {
+	case conn := <-e.clients:
+		return client{conn}, nil
+	case <-e.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (e *twoEnds) Close() error {
+	close(e.closed)
+	return nil
+}
+
+func (e *twoEnds) Addr() net.Addr { return &net.TCPAddr{} }
+
+// client is a connection with an address like one of TCP.
+type client struct{ net.Conn }
+
+func (client) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+
+// dial is a backend: it notes a request and answers it.
+func (e *twoEnds) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	go func() {
+		defer far.Close()
+		reader := bufio.NewReader(far)
+		head := readHead(reader)
+		e.one.Lock()
+		e.got.requests = append(e.got.requests, head)
+		say := e.say
+		e.one.Unlock()
+		go func() { _, _ = io.Copy(io.Discard, reader) }() // the body
+		_, _ = io.WriteString(far, say)
+	}()
+	return near, nil
+}
+
+// exchange makes one call.
+func (e *twoEnds) exchange(t *testing.T, raw, answer string) exchange {
+	t.Helper()
+	e.one.Lock()
+	e.got, e.say, e.bad = exchange{}, answer, nil
+	e.one.Unlock()
+	near, far := net.Pipe()
+	defer near.Close()
+	_ = near.SetDeadline(time.Now().Add(20 * time.Second))
+	e.clients <- far
+	go func() { _, _ = io.WriteString(near, raw) }()
+	response := readHead(bufio.NewReader(near))
+	e.one.Lock()
+	defer e.one.Unlock()
+	if e.bad != nil {
+		t.Fatalf("panic: %v", e.bad)
+	}
+	if response == "" {
+		t.Fatal("no answer at all")
+	}
+	got := e.got
+	got.response = response
+	return got
+}
+
+// readHead reads up to the first empty line.
+func readHead(r *bufio.Reader) string {
+	var head strings.Builder
+	for {
+		line, err := r.ReadString('\n')
+		head.WriteString(line)
+		if err != nil || line == "\r\n" {
+			return head.String()
+		}
+	}
+}
