@@ -21,11 +21,12 @@ const (
 	remembered = 64 << 10
 )
 
-// callBody is a request body with a limit of size and of time that remembers
-// its beginning.
+// callBody is a request body with a limit of size and of time. It remembers
+// itself unless it is too long.
 type callBody struct {
 	io.ReadCloser
 	deadline func(time.Time) error
+	length   int64 // as the client announced it, -1 if it did not
 
 	mu    sync.Mutex // the transport reads while the response is read
 	seen  []byte
@@ -41,6 +42,7 @@ func limited(w http.ResponseWriter, r *http.Request) *callBody {
 	b := &callBody{
 		ReadCloser: http.MaxBytesReader(w, r.Body, MaxBody),
 		deadline:   http.NewResponseController(w).SetReadDeadline,
+		length:     r.ContentLength,
 	}
 	b.setDeadline(time.Now().Add(bodyTime))
 	r.Body = b
@@ -59,13 +61,25 @@ func (b *callBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.seen = append(b.seen, p[:min(n, remembered-len(b.seen))]...)
+	b.remember(p[:n])
 	if errors.Is(err, io.EOF) {
-		b.whole = len(b.seen) < remembered
+		b.whole = b.length < remembered && len(b.seen) < remembered
 		b.setDeadline(time.Time{})
 	}
 	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
 	return n, err
+}
+
+// remember keeps what was read, in one piece of the right size if that is known
+// beforehand.
+func (b *callBody) remember(p []byte) {
+	switch {
+	case b.length >= remembered || len(p) == 0:
+		return
+	case b.seen == nil:
+		b.seen = make([]byte, 0, max(int(b.length), len(p)))
+	}
+	b.seen = append(b.seen, p[:min(len(p), remembered-len(b.seen))]...)
 }
 
 // overdue reports whether the client did not send the body in time.
