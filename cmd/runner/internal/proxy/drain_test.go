@@ -54,9 +54,8 @@ func TestCallsOfADrainAreAnswered(t *testing.T) {
 	go func() { answers <- text(t, b.call(http.MethodPost, "/mcp", "slow")) }()
 	wait(t, "the slow call to arrive", started)
 
-	done := b.drain(Budget{Propagation: 200 * time.Millisecond, Calls: patience, Last: time.Second})
+	done := b.drain(Budget{Propagation: time.Second, Calls: patience, Last: time.Second})
 	b.during()
-	time.Sleep(100 * time.Millisecond) // half of the propagation
 	late := b.call(http.MethodPost, "/mcp", "late")
 	if got := text(t, late); got != "answer" || !late.Close {
 		t.Errorf("a call during propagation: got %q, and connection kept: %v", got, !late.Close)
