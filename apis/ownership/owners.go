@@ -7,23 +7,32 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Applied returns the fields that manager owns by apply in a subresource of a
-// live object, empty if it owns none. It returns an error if the entry cannot
-// be read.
+// Entry returns what a live object says of the fields that manager owns by
+// apply in a subresource, nil if it owns none.
 //
 // Update entries of the same name are another owner and do not count:
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers.
+func Entry(entries []metav1.ManagedFieldsEntry, manager Manager, subresource string) *metav1.FieldsV1 {
+	for i := range entries {
+		e := &entries[i]
+		if e.Manager == string(manager) && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == subresource {
+			return e.FieldsV1
+		}
+	}
+	return nil
+}
+
+// Applied returns the fields of Entry, empty if there is none. It returns an
+// error if they cannot be read.
 func Applied(entries []metav1.ManagedFieldsEntry, manager Manager, subresource string) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
-	for _, entry := range entries {
-		if entry.Manager != string(manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != subresource {
-			continue
-		}
-		// The raw reader, because Raw is gone under the build tag fieldsv1string.
-		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("reading the fields of manager %s: %w", manager, err)
-		}
+	entry := Entry(entries, manager, subresource)
+	if entry == nil {
 		return set, nil
+	}
+	// The raw reader, because Raw is gone under the build tag fieldsv1string.
+	if err := set.FromJSON(entry.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("reading the fields of manager %s: %w", manager, err)
 	}
 	return set, nil
 }

@@ -4,8 +4,9 @@
 //
 // intent.go freezes an apply configuration to bytes, preconditions.go says
 // what a write may be made conditional on, writer.go sends it, unchanged.go
-// finds that nothing has to be sent, memory.go remembers what was sent, and
-// errors.go names what can go wrong. remove.go deletes, lease.go is leader
+// finds that nothing has to be sent, values.go compares for it, memory.go
+// remembers what was sent, and errors.go names what can go wrong. read.go asks
+// the server where a cache cannot know, remove.go deletes, lease.go is leader
 // election, convert.go knows the schemas.
 //
 // The rules are those of

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,9 +22,13 @@ type intent struct {
 	gvk     schema.GroupVersionKind
 	key     types.NamespacedName
 	content map[string]any
-	fields  *fieldpath.Set
-	value   *typed.TypedValue
-	hash    [sha256.Size]byte
+	// stated is content without what names the object.
+	stated map[string]any
+	fields *fieldpath.Set
+	// owned is fields as the API server writes them into managedFields.
+	owned string
+	value *typed.TypedValue
+	hash  [sha256.Size]byte
 }
 
 // stripped are the fields that the API server never counts as owned.
@@ -64,6 +69,14 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration) (intent, error) {
 		return intent{}, &BadIntent{Err: fmt.Errorf("listing the intent's fields: %w", err)}
 	}
 	in.fields = in.fields.Difference(stripped)
+	owned, err := in.fields.ToJSON()
+	if err != nil {
+		return intent{}, &BadIntent{Err: fmt.Errorf("encoding the intent's fields: %w", err)}
+	}
+	in.owned = string(owned)
+	in.stated = maps.Clone(content)
+	delete(in.stated, "apiVersion")
+	delete(in.stated, "kind")
 	// encoding/json sorts the keys of maps: same content, same bytes.
 	data, err := json.Marshal(content)
 	if err != nil {

@@ -33,12 +33,12 @@ var testConverter = sync.OnceValue(func() *Converter {
 })
 
 // yamlIntent is an apply configuration written as YAML.
-func yamlIntent(t *testing.T, text string) runtime.ApplyConfiguration {
+func yamlIntent(t testing.TB, text string) runtime.ApplyConfiguration {
 	t.Helper()
 	return client.ApplyConfigurationFromUnstructured(object(t, text))
 }
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
+func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -72,7 +72,7 @@ func integers(v any) any {
 	return v
 }
 
-func frozenIntent(t *testing.T, text string) intent {
+func frozenIntent(t testing.TB, text string) intent {
 	t.Helper()
 	in, err := testConverter().freeze(yamlIntent(t, text))
 	if err != nil {
@@ -83,24 +83,24 @@ func frozenIntent(t *testing.T, text string) intent {
 
 // apiServer keeps one object as an API server does, without storage.
 type apiServer struct {
-	*testing.T
+	testing.TB
 	fields managedfieldstest.TestFieldManager
 }
 
-func newAPIServer(t *testing.T, gvk schema.GroupVersionKind) *apiServer {
+func newAPIServer(t testing.TB, gvk schema.GroupVersionKind) *apiServer {
 	t.Helper()
 	c := testConverter()
 	converter := c.builtin
 	if own, ok := c.groups[gvk.Group]; ok {
 		converter = own
 	}
-	return &apiServer{T: t, fields: managedfieldstest.NewTestFieldManager(converter, gvk)}
+	return &apiServer{TB: t, fields: managedfieldstest.NewTestFieldManager(converter, gvk)}
 }
 
 // apply applies YAML by force.
 func (s *apiServer) apply(manager, text string) {
 	s.Helper()
-	if err := s.fields.Apply(object(s.T, text), manager, true); err != nil {
+	if err := s.fields.Apply(object(s.TB, text), manager, true); err != nil {
 		s.Fatalf("applying as %s: %v", manager, err)
 	}
 }

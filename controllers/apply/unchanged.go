@@ -18,26 +18,44 @@ import (
 // the server rewrites values, it is found from what the server made of the
 // same intent before.
 func (w *Writer) unchanged(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
-	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, subresource)
+	owns, err := w.owns(live, in, subresource)
 	if err != nil {
 		return false, err
 	}
-	if in.fields.Empty() {
-		return owned.Empty(), nil
+	if owns && in.holds(live) {
+		return true, nil
 	}
-	if owned.Empty() {
+	if in.fields.Empty() {
 		return false, nil
+	}
+	return w.learned(live, in, subresource, k)
+}
+
+// owns reports whether the manager owns exactly the intent's fields in live.
+func (w *Writer) owns(live client.Object, in intent, subresource string) (bool, error) {
+	// The API server writes a set of fields as we do, so that equal text is the
+	// common case; other text can still be the same set.
+	entry := ownership.Entry(live.GetManagedFields(), w.manager, subresource)
+	if entry.GetRawString() == in.owned {
+		return true, nil
+	}
+	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, subresource)
+	return err == nil && owned.Equals(in.fields), err
+}
+
+// learned reports whether live is as the server made it of this intent before.
+func (w *Writer) learned(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
+	last, ok := w.applier.memory.get(k)
+	if !ok || last.uid != live.GetUID() || last.intent != in.hash {
+		return false, nil
+	}
+	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, subresource)
+	if err != nil || owned.Empty() {
+		return false, err
 	}
 	value, err := w.applier.converter.live(in.gvk, live)
 	if err != nil {
 		return false, err
-	}
-	if owned.Equals(in.fields) && agrees(value, in.value) {
-		return true, nil
-	}
-	last, ok := w.applier.memory.get(k)
-	if !ok || last.uid != live.GetUID() || last.intent != in.hash {
-		return false, nil
 	}
 	seen, err := fingerprint(value, owned)
 	if err != nil {
@@ -49,16 +67,6 @@ func (w *Writer) unchanged(live client.Object, in intent, subresource string, k 
 		return true, nil
 	}
 	return last.settled == seen, nil
-}
-
-// agrees reports whether merging want into live changes nothing.
-func agrees(live, want *typed.TypedValue) bool {
-	merged, err := live.Merge(want)
-	if err != nil {
-		return false
-	}
-	comparison, err := live.Compare(merged)
-	return err == nil && comparison.IsSame()
 }
 
 // fingerprint is a hash of the fields that a manager owns and their values.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -78,6 +79,18 @@ func TestUnchangedIsJudgedFromTheLiveObject(t *testing.T) {
 	}
 }
 
+// Variables are expanded in their order, and containers started in theirs.
+func TestAnotherOrderIsAChange(t *testing.T) {
+	const intent = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c, env: [%s]}]}}}}`
+	const first, second = `{name: A, value: "1"}`, `{name: B, value: $(A)}`
+	server := newAPIServer(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+	server.apply(string(mine), fmt.Sprintf(intent, first+","+second))
+	live := server.live(&appsv1.Deployment{})
+	if judge(t, writerOf(mine), live, fmt.Sprintf(intent, second+","+first)) || !judge(t, writerOf(mine), live, fmt.Sprintf(intent, first+","+second)) {
+		t.Error("another order is called unchanged, or the same a change")
+	}
+}
+
 // Ownership without the value: the entry of managedFields is ours, and yet
 // somebody whose writes are not tracked changed what it stands for.
 func TestAValueThatIsNotOursIsNoOwnership(t *testing.T) {
@@ -119,6 +132,11 @@ func TestAnUpdateEntryIsNotOurs(t *testing.T) {
 		if judge(t, writerOf(mine), edited, deployed) {
 			t.Errorf("%s is taken for ours", name)
 		}
+	}
+	other := live.DeepCopyObject().(*appsv1.Deployment)
+	other.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1("{ " + other.ManagedFields[0].FieldsV1.GetRawString()[1:])
+	if !judge(t, writerOf(mine), other, deployed) {
+		t.Error("the same fields in other bytes are called others")
 	}
 	broken := live.DeepCopyObject().(*appsv1.Deployment)
 	broken.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:`)

@@ -1,0 +1,253 @@
+package apply
+
+import (
+	"encoding/base64"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// holds reports whether live has all that the intent states, with the intent's
+// values and with the items of its lists in the intent's order: whether merging
+// the intent into it would change nothing.
+//
+// It walks the intent, not the object, and reads Go types as they are: merging
+// and comparing whole objects costs forty times as much. Tests hold it to what
+// a merge says. A value that the API server has rewritten is another value
+// here.
+func (in intent) holds(live runtime.Object) bool {
+	root := reflect.ValueOf(live)
+	if u, ok := live.(*unstructured.Unstructured); ok {
+		root = reflect.ValueOf(u.Object)
+	}
+	return comparer{in.value.Schema()}.covers(in.value.TypeRef(), in.stated, plain(root))
+}
+
+// comparer compares what an intent states with the values of a live object. A
+// live value is plain, and the zero Value where there is none.
+type comparer struct{ schema *schema.Schema }
+
+// covers reports whether merging want into live would change nothing.
+func (c comparer) covers(ref schema.TypeRef, want any, live reflect.Value) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		of, ok := c.schema.Resolve(ref)
+		if ok && of.Map != nil && of.Map.ElementRelationship != schema.Atomic {
+			return c.coversFields(of.Map, want, live)
+		}
+	case []any:
+		of, ok := c.schema.Resolve(ref)
+		if ok && of.List != nil && of.List.ElementRelationship == schema.Associative {
+			return c.coversItems(of.List, want, live)
+		}
+	}
+	return equal(want, live)
+}
+
+func (c comparer) coversFields(of *schema.Map, want map[string]any, live reflect.Value) bool {
+	if !isObject(live) {
+		return false
+	}
+	for name, stated := range want {
+		if !c.covers(typeOf(of, name, stated), stated, fieldOf(live, name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeOf is the type of a field. A scalar needs none.
+func typeOf(of *schema.Map, name string, stated any) schema.TypeRef {
+	switch stated.(type) {
+	case map[string]any, []any:
+		if field, ok := of.FindField(name); ok {
+			return field.Type
+		}
+	}
+	return of.ElementType
+}
+
+// coversItems finds the wanted items in their order. An item of theirs may
+// stand anywhere; one of ours that is out of order, or there twice, would be
+// put right by a merge.
+func (c comparer) coversItems(of *schema.List, want []any, live reflect.Value) bool {
+	if live.Kind() != reflect.Slice {
+		return false
+	}
+	next := 0
+	for i := range live.Len() {
+		item := plain(live.Index(i))
+		switch {
+		case next < len(want) && c.same(of, want[next], item):
+			if !c.covers(of.ElementType, want[next], item) {
+				return false
+			}
+			next++
+		case slices.ContainsFunc(want, func(w any) bool { return c.same(of, w, item) }):
+			return false
+		}
+	}
+	return next == len(want)
+}
+
+// same reports whether an item of an intent and one of a live list are one:
+// equal in a set, of equal keys in a list that has keys.
+func (c comparer) same(of *schema.List, want any, item reflect.Value) bool {
+	if len(of.Keys) == 0 {
+		return equal(want, item)
+	}
+	fields, ok := want.(map[string]any)
+	if !ok || !isObject(item) {
+		return false
+	}
+	for _, key := range of.Keys {
+		stated, ok := fields[key]
+		if !ok {
+			stated = c.keyDefault(of, key)
+		}
+		field := fieldOf(item, key)
+		if !field.IsValid() {
+			field = plain(reflect.ValueOf(c.keyDefault(of, key)))
+		}
+		if !equal(stated, field) {
+			return false
+		}
+	}
+	return true
+}
+
+// keyDefault is the value of a key that an item leaves out, nil if it has none.
+func (c comparer) keyDefault(of *schema.List, key string) any {
+	if item, ok := c.schema.Resolve(of.ElementType); ok && item.Map != nil {
+		if field, ok := item.Map.FindField(key); ok {
+			return field.Default
+		}
+	}
+	return nil
+}
+
+// equal reports whether live is want, and nothing more.
+func equal(want any, live reflect.Value) bool {
+	switch want := want.(type) {
+	case nil:
+		return !live.IsValid()
+	case string:
+		return live.Kind() == reflect.String && live.String() == want || isBytes(live) && base64.StdEncoding.EncodeToString(live.Bytes()) == want
+	case bool:
+		return live.Kind() == reflect.Bool && live.Bool() == want
+	case int64:
+		return live.CanInt() && live.Int() == want || live.CanFloat() && live.Float() == float64(want) ||
+			live.CanUint() && want >= 0 && live.Uint() == uint64(want)
+	case float64:
+		return live.CanFloat() && live.Float() == want || live.CanInt() && float64(live.Int()) == want
+	case map[string]any:
+		if !isObject(live) || lengthOf(live) != len(want) {
+			return false
+		}
+		for name, stated := range want {
+			if !equal(stated, fieldOf(live, name)) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		if live.Kind() != reflect.Slice || live.Len() != len(want) {
+			return false
+		}
+		for i, stated := range want {
+			if !equal(stated, plain(live.Index(i))) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// plain follows pointers, and turns what writes its own JSON into what it
+// writes. The zero Value stands for null.
+func plain(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Invalid:
+		return v
+	case reflect.Map, reflect.Slice:
+		if v.IsNil() {
+			return reflect.Value{}
+		}
+	case reflect.Struct:
+		// The one of these types that is everywhere and has no cheap way out.
+		if v.Type() == intOrString && v.CanAddr() {
+			return plainPort(v.Addr().Interface().(*intstr.IntOrString))
+		}
+	default:
+	}
+	if own := value.TypeReflectEntryOf(v.Type()); own.CanConvertToUnstructured() {
+		written, err := own.ToUnstructured(v)
+		if err != nil {
+			return reflect.Value{}
+		}
+		return reflect.ValueOf(written)
+	}
+	return v
+}
+
+var intOrString = reflect.TypeFor[intstr.IntOrString]()
+
+func plainPort(port *intstr.IntOrString) reflect.Value {
+	if port.Type == intstr.String {
+		return reflect.ValueOf(&port.StrVal).Elem()
+	}
+	return reflect.ValueOf(&port.IntVal).Elem()
+}
+
+func isBytes(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
+}
+
+// isObject reports whether v is a struct or a map, which are one in JSON.
+func isObject(v reflect.Value) bool { return v.Kind() == reflect.Struct || v.Kind() == reflect.Map }
+
+// fieldOf is a field of an object by its name in JSON, plain, and the zero Value
+// if JSON would not have it.
+func fieldOf(object reflect.Value, name string) reflect.Value {
+	if object.Kind() == reflect.Map {
+		if texts, ok := object.Interface().(map[string]string); ok {
+			if text, ok := texts[name]; ok {
+				return reflect.ValueOf(text)
+			}
+			return reflect.Value{}
+		}
+		return plain(object.MapIndex(reflect.ValueOf(name).Convert(object.Type().Key())))
+	}
+	field, ok := value.TypeReflectEntryOf(object.Type()).Fields()[name]
+	if !ok {
+		return reflect.Value{}
+	}
+	v := field.GetFrom(object)
+	if field.CanOmit(v) {
+		return reflect.Value{}
+	}
+	return plain(v)
+}
+
+// lengthOf counts the fields of an object that JSON would have.
+func lengthOf(object reflect.Value) int {
+	if object.Kind() == reflect.Map {
+		return object.Len()
+	}
+	n := 0
+	for _, field := range value.TypeReflectEntryOf(object.Type()).OrderedFields() {
+		if !field.CanOmit(field.GetFrom(object)) {
+			n++
+		}
+	}
+	return n
+}
