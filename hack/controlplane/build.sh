@@ -3,7 +3,7 @@
 #
 #   build.sh NAME...     a set (envtest, cluster) or single binaries
 #
-#   K8S_VERSION   v1.36.3 (default), v1.35.4, v1.34.4: any release whose modules are published
+#   K8S_VERSION   v1.36.3 by default, or any other release whose modules are published
 #   K8S_BIN       where the binaries go, bin/k8s/$K8S_VERSION of this repository by default
 #
 # A binary whose module, flags and Go version are those of the last build is left alone, so
@@ -19,8 +19,8 @@ version=${K8S_VERSION:-$default}
 out=${K8S_BIN:-$root/bin/k8s/$version}
 
 # kube-apiserver first: everything that tests against an API server waits for it.
-envtest=(kube-apiserver etcd kube-controller-manager kubectl)
-cluster=("${envtest[@]}" kube-scheduler kubelet kube-proxy coredns)
+envtest=(kube-apiserver etcd kube-controller-manager)
+cluster=("${envtest[@]}" kubectl kube-scheduler kubelet kube-proxy coredns)
 
 fail() { echo "build.sh: $*" >&2; exit 1; }
 
