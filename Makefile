@@ -51,19 +51,28 @@ golden: $(TOOLS)/helm ## Write the golden files; look at the diff before you com
 	$(GO_TEST),helm $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: verify
-verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm ## Check everything that can be read: generated files, format, lint, architecture, chart
+verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm ## Check everything that can be read: generated files, format, lint, architecture, licences, chart
 	hack/verify.sh
+
+.PHONY: licenses
+licenses: ## List the licences of what is linked in docs/licenses.md; fails for one that is not permissive
+	go -C hack/images run ./licenses -page docs/licenses.md
 
 ##@ Tests
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go
 	$(GO_TEST) -timeout 5m -count=1 $$(hack/packages.sh unit)
+	go -C hack/images test -timeout 5m -count=1 ./...
 
 .PHONY: test
 test: controlplane ## Run every test that needs no root: also against a real API server
-	$(GO_TEST) -timeout 5m -count=1 $$(hack/packages.sh unit)
+	@$(MAKE) test-unit
 	$(GO_TEST) -timeout 40m -count=1 -p 1 $$(hack/packages.sh plane)
+
+.PHONY: vuln
+vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh
+	hack/vuln.sh
 
 .PHONY: e2e
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
@@ -78,6 +87,14 @@ build: ## Build the operator and the runner into bin/
 .PHONY: images
 images: ## Make the images of operator, runner and the demo's server, without a container engine
 	hack/images.sh
+
+.PHONY: images-all
+images-all: ## Make the images of operator and runner for every platform, as OCI layouts with their SBOMs
+	hack/images.sh all
+
+.PHONY: verify-images
+verify-images: ## Check that two builds of the images from different places give the same bytes
+	hack/verify-images.sh
 
 .PHONY: controlplane
 controlplane: ## Build kube-apiserver, etcd and kube-controller-manager; minutes the first time
@@ -116,3 +133,6 @@ $(TOOLS)/golangci-lint: hack/tools/lint/go.mod
 $(TOOLS)/helm: hack/tools/helm/go.mod
 	@echo "building helm, which takes minutes the first time"
 	go build -C hack/tools/helm -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool
+
+$(TOOLS)/govulncheck: hack/tools/vuln/go.mod
+	go build -C hack/tools/vuln -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool

@@ -14,7 +14,6 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$root/bin/images
-arch=$(go env GOARCH)
 
 fail() { echo "build.sh: $*" >&2; exit 1; }
 
@@ -25,7 +24,7 @@ compile() {
 
 # pack NAME:TAG BINARY makes the image of a binary.
 pack() {
-	go -C "$here" run . -name "freehold.dev/$1" -binary "$2" -arch "$arch" -out "$work/${1%%:*}.tar"
+	go -C "$here" run . -name "freehold.dev/$1" -binary "$2" -archive "$work/${1%%:*}.tar"
 	echo "$work/${1%%:*}.tar is freehold.dev/$1"
 }
 
