@@ -78,6 +78,10 @@ vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
 	hack/e2e.sh
 
+.PHONY: bench
+bench: build controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
+	hack/bench.sh $(BENCH)
+
 ##@ Building
 
 .PHONY: build

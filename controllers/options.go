@@ -22,7 +22,8 @@ import (
 type Options struct {
 	// Workload goes into every server's pods.
 	Workload workload.Options
-	// Concurrency is how many servers are reconciled at once; 8 if zero.
+	// Concurrency is how many servers are reconciled at once; DefaultConcurrency
+	// if zero.
 	Concurrency int
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
@@ -30,14 +31,18 @@ type Options struct {
 	SkipNameValidation bool
 }
 
-// defaultConcurrency suits a pass that is short and mostly waits for the API
-// server.
-const defaultConcurrency = 8
+// How hard an operator works unless told otherwise: servers reconciled at once,
+// requests a second to the API server, and requests at once.
+const (
+	DefaultConcurrency = 8
+	DefaultQPS         = 100
+	DefaultBurst       = 200
+)
 
 func (o Options) controller() controller.Options {
 	concurrency := o.Concurrency
 	if concurrency == 0 {
-		concurrency = defaultConcurrency
+		concurrency = DefaultConcurrency
 	}
 	return controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: &o.SkipNameValidation}
 }

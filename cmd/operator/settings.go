@@ -44,14 +44,14 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.SetOutput(usage)
 	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
 	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "", "pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
-	flags.IntVar(&s.controllers.Concurrency, "concurrency", 0, "how many servers are reconciled at once; 8 if 0")
+	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many servers are reconciled at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
 	flags.StringVar(&s.probeAddress, "probe-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
-	flags.Float64Var(&s.qps, "qps", 100, "requests a second to the API server, in the long run")
-	flags.IntVar(&s.burst, "burst", 200, "requests to the API server at once")
+	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run")
+	flags.IntVar(&s.burst, "burst", controllers.DefaultBurst, "requests to the API server at once")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err

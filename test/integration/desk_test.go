@@ -38,7 +38,7 @@ type desk struct {
 func newDesk(s *kit.Stage, image string, wire func(*rest.Config)) *desk {
 	GinkgoHelper()
 	d := &desk{stage: s, requests: &kit.Requests{}}
-	config := d.requests.Wrap(s.AsServiceAccount(systemNamespace, ownership.IdentityOperator))
+	config := d.requests.Wrap(s.AsServiceAccount(kit.SystemNamespace, ownership.IdentityOperator))
 	if wire != nil {
 		wire(config)
 	}

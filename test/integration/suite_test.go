@@ -34,7 +34,7 @@ var _ = BeforeSuite(func() {
 	var err error
 	plane, err = kit.Start(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	install(ctx, plane)
+	Expect(plane.Install(ctx)).To(Succeed())
 })
 
 // onStage gives the present story a namespace.

@@ -19,7 +19,7 @@ var _ = Describe("Deleting the CRD while servers are there", func() {
 		own, err := kit.Start(ctx)
 		DeferCleanup(func() error { cancel(); return own.Stop() })
 		Expect(err).NotTo(HaveOccurred())
-		install(ctx, own)
+		Expect(own.Install(ctx)).To(Succeed())
 		s := kit.NewStage(GinkgoTB(), own)
 		operate(s)
 		runProxies(s)

@@ -4,7 +4,8 @@
 // field ownership, garbage collection, ReplicaSets, StatefulSets and namespace
 // deletion are those of Kubernetes.
 //
-// plane.go and manager.go start and stop the processes; kubelet.go, fate.go
+// plane.go and manager.go start and stop the processes, options.go says how;
+// install.go does what the chart does for an operator; kubelet.go, fate.go
 // and missing.go are the pods; requests.go counts what a client sends;
 // stage.go is one test's namespace and what can be done in it, await.go waits
 // by watch, film.go records every state of one object, owners.go and

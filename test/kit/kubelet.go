@@ -24,7 +24,6 @@ const (
 	nodeName    = "kit-node"
 	nodeAddress = "192.0.2.1"
 	kubeletName = "kubelet"
-	workers     = 4
 )
 
 // Kubelet pretends to be the scheduler and the kubelet of one endless node. It
@@ -46,7 +45,7 @@ type Kubelet struct {
 
 type hold struct{ matches func(*corev1.Pod) bool }
 
-func startKubelet(ctx context.Context, config *rest.Config) (*Kubelet, error) {
+func startKubelet(ctx context.Context, config *rest.Config, workers int) (*Kubelet, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), kubeletName)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

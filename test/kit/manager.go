@@ -33,7 +33,7 @@ type controllerManager struct {
 	ended   chan struct{}
 }
 
-func startControllerManager(assets, certs string, kubeconfig, ca []byte) (*controllerManager, error) {
+func startControllerManager(assets, certs string, qps int, kubeconfig, ca []byte) (*controllerManager, error) {
 	dir, err := os.MkdirTemp("", "freehold-kit-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for kube-controller-manager: %w", err)
@@ -51,9 +51,7 @@ func startControllerManager(assets, certs string, kubeconfig, ca []byte) (*contr
 		"--leader-elect=false",
 		// Nothing needs to ask it anything.
 		"--secure-port=0",
-		// At the default of 20 a second, collecting the children of 100 servers
-		// takes a quarter of a minute.
-		"--kube-api-qps=2000", "--kube-api-burst=4000",
+		fmt.Sprintf("--kube-api-qps=%d", qps), fmt.Sprintf("--kube-api-burst=%d", 2*qps),
 		"--concurrent-gc-syncs=4",
 	)
 	m.command.Stdout, m.command.Stderr = m.log, m.log

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,7 +60,11 @@ func Scheme() *runtime.Scheme {
 //
 // The binaries are taken from the directory in KUBEBUILDER_ASSETS, or from
 // bin/k8s/<version> of the repository; the error says how to build them.
-func Start(ctx context.Context) (*Plane, error) {
+func Start(ctx context.Context, options ...Option) (*Plane, error) {
+	s := defaults()
+	for _, change := range options {
+		change(&s)
+	}
 	root, err := Root()
 	if err != nil {
 		return nil, err
@@ -84,7 +89,7 @@ func Start(ctx context.Context) (*Plane, error) {
 	// an owner's deletion needs the right to.
 	flags.Disable("disable-admission-plugins")
 	flags.Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	flags.Set("enable-priority-and-fairness", "false")
+	flags.Set("enable-priority-and-fairness", strconv.FormatBool(s.fairness))
 	if p.Config, err = p.environment.Start(); err != nil {
 		return p, fmt.Errorf("starting kube-apiserver and etcd from %s: %w", assets, err)
 	}
@@ -92,19 +97,19 @@ func Start(ctx context.Context) (*Plane, error) {
 	if p.Client, err = client.NewWithWatch(p.Config, client.Options{Scheme: p.Scheme}); err != nil {
 		return p, fmt.Errorf("building a client: %w", err)
 	}
-	if err := p.startControllers(ctx, assets); err != nil {
+	if err := p.startControllers(ctx, assets, s); err != nil {
 		return p, err
 	}
 	return p, nil
 }
 
-func (p *Plane) startControllers(ctx context.Context, assets string) error {
+func (p *Plane) startControllers(ctx context.Context, assets string, s settings) error {
 	certs := p.environment.ControlPlane.GetAPIServer().CertDir
 	var err error
-	if p.manager, err = startControllerManager(assets, certs, p.environment.KubeConfig, p.Config.CAData); err != nil {
+	if p.manager, err = startControllerManager(assets, certs, s.controllerQPS, p.environment.KubeConfig, p.Config.CAData); err != nil {
 		return err
 	}
-	if p.Kubelet, err = startKubelet(ctx, p.Config); err != nil {
+	if p.Kubelet, err = startKubelet(ctx, p.Config, s.kubeletWorkers); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, processTimeout)

@@ -138,7 +138,7 @@ type recorder struct {
 }
 
 func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	sent := sentBy(req)
+	sent := RequestOf(req)
 	response, err := r.next.RoundTrip(req)
 	if response != nil {
 		sent.Code = response.StatusCode
@@ -149,7 +149,9 @@ func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func sentBy(req *http.Request) Request {
+// RequestOf says what an HTTP request asks of the API server. It has no answer
+// yet.
+func RequestOf(req *http.Request) Request {
 	sent := Request{Verb: strings.ToLower(req.Method), Resource: req.URL.Path, Agent: req.UserAgent()}
 	info, err := requestInfo.NewRequestInfo(req)
 	if err != nil || !info.IsResourceRequest {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// converge measures how n new servers become ready under a player, on a control
+// plane of their own.
+func (b *bench) converge(ctx context.Context, name string, n int) error {
+	return b.on(ctx, name, func(ctx context.Context, w *world, p *player) error { return b.bringUp(ctx, w, p, name, n) })
+}
+
+func (b *bench) bringUp(ctx context.Context, w *world, p *player, name string, n int) error {
+	idle, err := memoryOf(p)
+	if err != nil {
+		return err
+	}
+	step, err := w.measure(ctx, p, Step{Scenario: "converge", Player: name, Servers: n},
+		func() error { return w.create(ctx, n) }, question{n, "servers are ready", settled(1)})
+	if err != nil {
+		return err
+	}
+	full, err := memoryOf(p)
+	if err != nil {
+		return err
+	}
+	step.Values = map[string]float64{"idleHeap": idle.heap, "heap": full.heap, "idleResident": idle.resident, "resident": full.resident}
+	b.record(step)
+	return nil
+}
+
+func (w *world) create(ctx context.Context, n int) error {
+	return w.apply(ctx, n, func(name string) string { return kit.Server(name, image(1), "") })
+}
+
+// memory of a player, in bytes.
+type memory struct{ heap, resident float64 }
+
+func memoryOf(p *player) (memory, error) {
+	a, err := p.ask(askHeap)
+	if err != nil {
+		return memory{}, err
+	}
+	all, _, err := resident(p.command.Process.Pid)
+	return memory{heap: float64(a.Heap), resident: float64(all)}, err
+}

@@ -1,0 +1,15 @@
+// Command bench measures what Freehold costs on a real control plane where only
+// pods are faked (test/kit), and holds the figures against their targets.
+//
+// A player is a process of its own, whose requests, bytes, processor time and
+// memory are its alone: Freehold's operator (operator.go), the floor under any
+// operator that applies the same objects (floor.go), and a reference that does
+// the same job by full updates and merge patches (reference*.go). player.go is
+// the player's side of the pipe to this program, child.go the other; meter.go
+// counts what a player sends.
+//
+// world.go is a control plane with one player, runners.go the runner's half of
+// each server, board.go waits for many servers at once. A scenario is a file:
+// converge.go, foreign.go, life.go, memory.go. report.go and targets.go say how
+// it went, machine.go where.
+package main

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// floor is what any operator that applies these objects must at least send: for
+// each server the applies that Freehold sends, in their order, and nothing that
+// looks, compares, checks or remembers. It knows that a server is new and that a
+// backend is ready, because it is told once; it never asks. A test holds its
+// writes to be Freehold's.
+type floor struct {
+	client client.Client
+	turns  chan func(context.Context) error
+
+	mu       sync.Mutex
+	servers  map[types.NamespacedName]*v1alpha1.MCPServer
+	finished map[types.NamespacedName]bool
+}
+
+// statement is one intent, and who states it.
+type statement struct {
+	manager ownership.Manager
+	intent  runtime.ApplyConfiguration
+}
+
+func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()) error {
+	scheme, err := controllers.NewScheme()
+	if err != nil {
+		return err
+	}
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	ours, err := labels.Parse(workload.LabelServer)
+	if err != nil {
+		return err
+	}
+	informers, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: direct.RESTMapper(), ByObject: map[client.Object]cache.ByObject{
+		&v1alpha1.MCPServer{}: {}, &appsv1.StatefulSet{}: {Label: ours},
+	}})
+	if err != nil {
+		return fmt.Errorf("building informers: %w", err)
+	}
+	f := &floor{
+		client: direct, turns: make(chan func(context.Context) error, 1<<16),
+		servers: map[types.NamespacedName]*v1alpha1.MCPServer{}, finished: map[types.NamespacedName]bool{},
+	}
+	if err := f.listen(ctx, informers); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	for range s.Workers {
+		go f.work(ctx, failed)
+	}
+	go func() { failed <- informers.Start(ctx) }()
+	if informers.WaitForCacheSync(ctx) {
+		ready()
+	}
+	return <-failed
+}
+
+func (f *floor) listen(ctx context.Context, informers cache.Cache) error {
+	for kind, handle := range map[client.Object]func(any){&v1alpha1.MCPServer{}: f.appeared, &appsv1.StatefulSet{}: f.moved} {
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+		on := toolscache.ResourceEventHandlerFuncs{AddFunc: handle}
+		if _, ok := kind.(*appsv1.StatefulSet); ok {
+			on.UpdateFunc = func(_, o any) { handle(o) }
+		}
+		if _, err := informer.AddEventHandler(on); err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *floor) work(ctx context.Context, failed chan<- error) {
+	for {
+		select {
+		case turn := <-f.turns:
+			if err := turn(ctx); err != nil && ctx.Err() == nil {
+				failed <- err
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// appeared gives a new server all that stands before its backend does.
+func (f *floor) appeared(o any) {
+	server, ok := o.(*v1alpha1.MCPServer)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	f.servers[client.ObjectKeyFromObject(server)] = server
+	f.mu.Unlock()
+	f.turns <- func(ctx context.Context) error {
+		applies, err := beforeBackend(server)
+		if err != nil {
+			return err
+		}
+		return f.send(ctx, applies)
+	}
+}
+
+// moved reports a server whose backend became ready.
+func (f *floor) moved(o any) {
+	set, ok := o.(*appsv1.StatefulSet)
+	if !ok || set.Status.ReadyReplicas == 0 {
+		return
+	}
+	key := types.NamespacedName{Namespace: set.Namespace, Name: set.Labels[workload.LabelServer]}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	server := f.servers[key]
+	if server == nil || f.finished[key] {
+		return
+	}
+	f.finished[key] = true
+	f.turns <- func(ctx context.Context) error { return f.send(ctx, afterBackend(server)) }
+}
+
+func (f *floor) send(ctx context.Context, applies []statement) error {
+	for _, a := range applies {
+		var err error
+		if status, ok := a.intent.(*v1alpha1ac.MCPServerApplyConfiguration); ok && status.Status != nil {
+			err = f.client.Status().Apply(ctx, a.intent, client.FieldOwner(a.manager), client.ForceOwnership)
+		} else {
+			err = f.client.Apply(ctx, a.intent, client.FieldOwner(a.manager), client.ForceOwnership)
+		}
+		if err != nil {
+			return fmt.Errorf("applying as %s: %w", a.manager, err)
+		}
+	}
+	return nil
+}
+
+func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
+	content, err := contentOf(server)
+	if err != nil {
+		return nil, err
+	}
+	config, err := workload.RunConfigMap(content)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := workload.Proxy(server, content, workload.Options{RunnerImage: runnerImage})
+	if err != nil {
+		return nil, err
+	}
+	claim := v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash)
+	return []statement{
+		{ownership.MCPServerFinalizer, intentOf(server).WithFinalizers(ownership.Finalizer)},
+		{ownership.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
+		{ownership.MCPServerChildren, workload.ServiceAccount(server)},
+		{ownership.MCPServerChildren, workload.Role(server)},
+		{ownership.MCPServerChildren, workload.RoleBinding(server)},
+		{ownership.MCPServerChildren, workload.ProxyService(server)},
+		{ownership.MCPServerChildren, config},
+		{ownership.MCPServerChildren, proxy},
+		{ownership.MCPServerConditions, found(server, map[string]conditions.Finding{
+			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
+			v1alpha1.ConditionReconciling: conditions.True(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
+			v1alpha1.ConditionAccepted:    conditions.True(v1alpha1.ReasonAccepted, ""),
+		})},
+	}, nil
+}
+
+func afterBackend(server *v1alpha1.MCPServer) []statement {
+	return []statement{
+		{ownership.MCPServerScale, appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
+			WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*server.Spec.Replicas))},
+		{ownership.MCPServerConditions, found(server, map[string]conditions.Finding{
+			v1alpha1.ConditionReady:    conditions.True(v1alpha1.ReasonReady, ""),
+			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
+		})},
+		{ownership.MCPServerStatus, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
+			WithURL(workload.URL(server)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
+			WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))},
+	}
+}
+
+// contentOf is a server's first content under its first number.
+func contentOf(server *v1alpha1.MCPServer) (runconfig.RunConfig, error) {
+	content, problems := workload.Content(server, workload.Options{RunnerImage: runnerImage})
+	if len(problems) > 0 {
+		return content, fmt.Errorf("rendering %s: %s", server.Name, problems[0])
+	}
+	hash, err := content.ContentHash()
+	content.Workload = runconfig.Workload{Generation: 1, Hash: hash}
+	return content, err
+}
+
+func intentOf(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace)
+}
+
+func found(server *v1alpha1.MCPServer, all map[string]conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
+	status := v1alpha1ac.MCPServerStatus().WithObservedGeneration(server.Generation)
+	for _, t := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionAccepted} {
+		if f, ok := all[t]; ok {
+			status.WithConditions(conditions.Stamp(nil, t, f, server.Generation, time.Now()))
+		}
+	}
+	return intentOf(server).WithStatus(status)
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freehold-dev/freehold/controllers"
+)
+
+// freehold is the player that everything is measured for.
+const freehold = "freehold"
+
+// bench is one run of this program.
+type bench struct {
+	settings settings
+	operator string
+	report   Report
+}
+
+func main() {
+	playIfAsked()
+	log.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// plan is what the flags ask for.
+type plan struct {
+	scenarios, players       []string
+	converge, life, memories []int
+	foreign, rate, rounds    int
+	patience                 time.Duration
+	out                      string
+}
+
+func run(ctx context.Context, args []string) error {
+	b := &bench{}
+	p, err := b.parse(args)
+	if err != nil {
+		return err
+	}
+	b.report = Report{Time: time.Now().UTC(), Machine: machine(), Versions: versions(os.Getenv("KUBEBUILDER_ASSETS")), Settings: b.settings}
+	failed := b.play(ctx, p)
+	b.report.judge()
+	fmt.Println(b.report.String())
+	return errors.Join(failed, b.report.write(p.out))
+}
+
+func (b *bench) parse(args []string) (plan, error) {
+	p := plan{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	scenarios := flags.String("scenarios", "converge,foreign,life,memory", "which to measure")
+	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge and foreign")
+	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
+	life := flags.String("life", "100,601", "how many servers are changed and deleted")
+	memories := flags.String("memory", "600", "how many servers memory is measured with")
+	flags.IntVar(&p.foreign, "foreign", 100, "how many servers two others write to")
+	flags.IntVar(&p.rate, "rate", 60, "writes a second of each of those two")
+	flags.IntVar(&p.rounds, "rounds", 1, "how often converge is measured; the table shows medians")
+	flags.DurationVar(&p.patience, "patience", 10*time.Minute, "how long one scenario may take")
+	flags.StringVar(&p.out, "out", filepath.Join("bin", "bench"), "directory of the JSON")
+	flags.StringVar(&b.operator, "operator", filepath.Join("bin", "operator"), "the operator's binary, whose memory is measured")
+	flags.IntVar(&b.settings.Workers, "workers", controllers.DefaultConcurrency, "servers worked on at once")
+	flags.Float64Var(&b.settings.QPS, "qps", controllers.DefaultQPS, "requests a second of a player; -1 for no limit")
+	flags.IntVar(&b.settings.Burst, "burst", controllers.DefaultBurst, "requests at once of a player")
+	flags.BoolVar(&b.settings.PriorityQueue, "priority-queue", true, "let what was listed at the start give way to what changes")
+	flags.StringVar(&b.settings.Profiles, "profiles", "", "directory for a profile of processor time and memory of each player")
+	if err := flags.Parse(args); err != nil {
+		return p, err
+	}
+	p.scenarios, p.players = strings.Split(*scenarios, ","), strings.Split(*players, ",")
+	var err error
+	for text, into := range map[*string]*[]int{converge: &p.converge, life: &p.life, memories: &p.memories} {
+		if *into, err = numbers(*text); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func numbers(text string) ([]int, error) {
+	var all []int
+	for _, word := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("reading a number of servers: %w", err)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// play plays the scenarios in turn. One that fails does not keep the others
+// from being measured.
+func (b *bench) play(ctx context.Context, p plan) error {
+	var errs []error
+	do := func(scenario string, measure func(context.Context) error) {
+		if !slices.Contains(p.scenarios, scenario) || ctx.Err() != nil {
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, p.patience)
+		defer cancel()
+		errs = append(errs, measure(limited))
+	}
+	// Players take turns, so that whatever else the machine does meets all.
+	for range p.rounds {
+		for _, n := range p.converge {
+			for _, name := range p.players {
+				do("converge", func(ctx context.Context) error { return b.converge(ctx, name, n) })
+			}
+		}
+	}
+	for _, name := range p.players {
+		if name != "floor" { // it looks at nothing, so nothing can be in its way
+			do("foreign", func(ctx context.Context) error { return b.foreign(ctx, name, p.foreign, p.rate) })
+		}
+	}
+	for _, n := range p.life {
+		do("life", func(ctx context.Context) error { return b.life(ctx, n) })
+	}
+	for _, n := range p.memories {
+		do("memory", func(ctx context.Context) error { return b.memory(ctx, n) })
+	}
+	return errors.Join(errs...)
+}
+
+// on measures on a world of its own with one player.
+func (b *bench) on(ctx context.Context, name string, measure func(context.Context, *world, *player) error) error {
+	return b.onWorld(ctx, func(ctx context.Context, w *world) error {
+		if name == "reference" {
+			if err := w.allow(ctx, rights()); err != nil {
+				return err
+			}
+		}
+		p, err := b.player(ctx, w, name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(measure(ctx, w, p), p.stop())
+	})
+}
+
+func (b *bench) onWorld(ctx context.Context, measure func(context.Context, *world) error) error {
+	dir, err := os.MkdirTemp("", "freehold-bench-")
+	if err != nil {
+		return fmt.Errorf("making a directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	w, err := newWorld(ctx, dir)
+	if err == nil {
+		err = measure(ctx, w)
+	}
+	return errors.Join(err, w.stop())
+}
+
+func (b *bench) player(ctx context.Context, w *world, name string) (*player, error) {
+	s := b.settings
+	s.Player, s.Kubeconfig = name, w.kubeconfig
+	return startPlayer(ctx, s)
+}
+
+func (b *bench) record(s Step) { b.report.Steps = append(b.report.Steps, s) }
+
+// say tells the person at the terminal how far it is.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s  "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
+}

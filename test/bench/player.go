@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// settings are what a player is started with.
+type settings struct {
+	// Player is freehold, floor or reference.
+	Player string `json:"player"`
+	// Kubeconfig is a file.
+	Kubeconfig string `json:"kubeconfig"`
+	// Workers is how many servers are worked on at once; QPS and Burst are the
+	// client's limits, none if QPS is negative. Zero means Freehold's default.
+	Workers int     `json:"workers,omitempty"`
+	QPS     float64 `json:"qps,omitempty"`
+	Burst   int     `json:"burst,omitempty"`
+	// PriorityQueue lets what was listed at the start give way to what changes.
+	PriorityQueue bool `json:"priorityQueue"`
+	// Profiles is a directory for profiles of processor time and memory, none if
+	// empty.
+	Profiles string `json:"profiles,omitempty"`
+}
+
+// playerVariable holds the settings, as JSON, in a process that is a player.
+const playerVariable = "FREEHOLD_BENCH_PLAYER"
+
+// runnerImage is what the proxies run in name.
+const runnerImage = "freehold.dev/runner:bench"
+
+// answer is what a player says to each line that it is sent, and once at the
+// start, when it is ready for servers.
+type answer struct {
+	Counts Counts `json:"counts"`
+	// Heap is what lives after a garbage collection, in bytes, if asked for.
+	Heap uint64 `json:"heap,omitempty"`
+}
+
+// The lines that a player understands.
+const (
+	askCounts = "counts"
+	askHeap   = "heap"
+)
+
+// play is the main function of a player. It ends when its input does.
+func play(text string, in io.Reader, out io.Writer) error {
+	s := settings{}
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return fmt.Errorf("reading the settings of a player: %w", err)
+	}
+	// What goes well is not logged: it would be counted as the player's work.
+	log.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading a kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = float32(s.QPS), s.Burst
+	config.UserAgent = "bench-" + s.Player
+	counter := newMeter()
+	counter.wrap(config)
+	if s.Profiles != "" {
+		finish, err := profile(s)
+		if err != nil {
+			return err
+		}
+		defer finish()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	ready := make(chan struct{})
+	go func() { ended <- roles[s.Player](ctx, config, s, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		return err
+	}
+	go func() {
+		ended <- converse(in, out, counter)
+	}()
+	return <-ended
+}
+
+// roles are what a player may be. Each calls ready once it waits for servers.
+var roles = map[string]func(ctx context.Context, config *rest.Config, s settings, ready func()) error{
+	"freehold":  runOperator,
+	"floor":     runFloor,
+	"reference": runReference,
+}
+
+func converse(in io.Reader, out io.Writer, counter *meter) error {
+	reply := json.NewEncoder(out)
+	if err := reply.Encode(answer{Counts: counter.read()}); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		a := answer{Counts: counter.read()}
+		if lines.Text() == askHeap {
+			a.Heap = liveHeap()
+		}
+		if err := reply.Encode(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// liveHeap is what is reachable, in bytes. The second collection takes what
+// finalizers and pools held on to.
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// profile begins a profile of processor time, and writes one of memory too when
+// it ends.
+func profile(s settings) (finish func(), err error) {
+	name := filepath.Join(s.Profiles, fmt.Sprintf("%s-%d", s.Player, os.Getpid()))
+	cpu, err := os.Create(name + ".cpu")
+	if err != nil {
+		return nil, fmt.Errorf("profiling: %w", err)
+	}
+	heap, err := os.Create(name + ".heap")
+	if err != nil {
+		return nil, fmt.Errorf("profiling: %w", err)
+	}
+	if err := pprof.StartCPUProfile(cpu); err != nil {
+		return nil, fmt.Errorf("profiling: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		liveHeap()
+		_ = errors.Join(pprof.WriteHeapProfile(heap), heap.Close(), cpu.Close()) // the player has done its work
+	}, nil
+}
+
+// playIfAsked turns this process into a player if its environment says so.
+func playIfAsked() {
+	text := os.Getenv(playerVariable)
+	if text == "" {
+		return
+	}
+	if err := play(text, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: player:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+const (
+	// namespace is where all servers of a world are.
+	namespace = "bench"
+	// user is who writes servers, and team the writer of what they do not know.
+	user = "argocd-controller"
+	// controllerQPS is what kube-controller-manager may send.
+	controllerQPS = 1000
+	// hands is how many pods, runners and writes are looked after at once, so
+	// that the rest of the world is not what is waited for.
+	hands = 16
+)
+
+// world is a control plane with nothing on it, the runner's half of every
+// server to come, and a board.
+type world struct {
+	*kit.Plane
+	board *board
+	// reader is what the runners see.
+	reader     client.Reader
+	kubeconfig string
+	processes  map[string]int
+	// from is the number of the first server; what clear removed is not named
+	// again, since its children go later.
+	from int
+	// calm is how long a player must send nothing to be at rest.
+	calm time.Duration
+	stop func() error
+}
+
+// newWorld starts a world. Whoever starts it calls stop, also after an error.
+func newWorld(ctx context.Context, dir string) (*world, error) {
+	w := &world{board: newBoard(), calm: 2 * time.Second, stop: func() error { return nil }}
+	var err error
+	w.Plane, err = kit.Start(ctx, kit.ControllerQPS(controllerQPS), kit.KubeletWorkers(hands), kit.PriorityAndFairness())
+	w.stop = w.Plane.Stop
+	if err != nil {
+		return w, err
+	}
+	if err := w.Install(ctx); err != nil {
+		return w, err
+	}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := w.Client.Create(ctx, object); err != nil {
+		return w, fmt.Errorf("creating the namespace: %w", err)
+	}
+	w.kubeconfig = filepath.Join(dir, "kubeconfig")
+	identity := w.AsServiceAccount(kit.SystemNamespace, ownership.IdentityOperator)
+	if err := clientcmd.WriteToFile(kubeconfigOf(identity), w.kubeconfig); err != nil {
+		return w, fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	if w.processes, err = children(); err != nil {
+		return w, err
+	}
+	return w, w.run(ctx)
+}
+
+// allow gives the players' identity more rights than the operator's.
+func (w *world) allow(ctx context.Context, role *rbacv1.ClusterRole) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ownership.IdentityOperator, Namespace: kit.SystemNamespace}},
+	}
+	if err := errors.Join(w.Client.Create(ctx, role), w.Client.Create(ctx, binding)); err != nil {
+		return fmt.Errorf("giving rights: %w", err)
+	}
+	return nil
+}
+
+// run starts the runners and the board.
+func (w *world) run(ctx context.Context) error {
+	config := rest.CopyConfig(w.Config)
+	config.UserAgent = "bench-runners"
+	live, err := client.New(config, client.Options{Scheme: w.Scheme})
+	if err != nil {
+		return fmt.Errorf("building the runners' client: %w", err)
+	}
+	ours, err := labels.Parse(workload.LabelServer)
+	if err != nil {
+		return err
+	}
+	informers, err := cache.New(config, cache.Options{Scheme: w.Scheme, ByObject: map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Label: ours}, &appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
+	}})
+	if err != nil {
+		return fmt.Errorf("building the runners' cache: %w", err)
+	}
+	w.reader = informers
+	runners := newRunners(informers, live)
+	for _, kind := range kinds() {
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+		_, err = informer.AddEventHandler(runners.handler())
+		if _, ok := kind.(*v1alpha1.MCPServer); ok && err == nil {
+			_, err = informer.AddEventHandler(w.board.handler())
+		}
+		if err != nil {
+			return fmt.Errorf("watching: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { _ = informers.Start(ctx) }) // it ends with ctx
+	for range hands {
+		done.Go(func() { runners.work(ctx) })
+	}
+	w.stop = func() error {
+		cancel()
+		runners.queue.ShutDown()
+		done.Wait()
+		return w.Plane.Stop()
+	}
+	if !informers.WaitForCacheSync(ctx) {
+		return errors.New("the runners' cache does not fill")
+	}
+	return nil
+}
+
+func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
+	const name = "bench"
+	file := clientcmdapi.NewConfig()
+	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[name] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+		Impersonate: config.Impersonate.UserName, ImpersonateGroups: config.Impersonate.Groups,
+	}
+	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	file.CurrentContext = name
+	return *file
+}
+
+// used is the processor time of every process of the world so far, in seconds.
+// This program's own, which runs pods and runners, is under "bench".
+func (w *world) used(p *player) (map[string]float64, error) {
+	all := map[string]float64{}
+	ids := map[string]int{"bench": os.Getpid(), "player": p.command.Process.Pid}
+	// Names in /proc have 15 characters.
+	for name, short := range map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", "kube-controller-manager": "kube-controller"} {
+		ids[name] = w.processes[short]
+	}
+	for name, pid := range ids {
+		seconds, err := processorTime(pid)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all[name] = seconds
+	}
+	return all, nil
+}
+
+// name is that of the i-th server.
+func (w *world) name(i int) string { return fmt.Sprintf("server-%04d", w.from+i) }
+
+// server is the i-th one, by name.
+func (w *world) server(i int) *v1alpha1.MCPServer {
+	return &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: w.name(i), Namespace: namespace}}
+}
+
+// clear removes n servers that nobody looks after any more.
+func (w *world) clear(ctx context.Context, n int) error {
+	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	err := each(ctx, n, func(i int) error {
+		return errors.Join(w.Client.Patch(ctx, w.server(i), free), w.Client.Delete(ctx, w.server(i)))
+	})
+	if err != nil {
+		return fmt.Errorf("removing servers: %w", err)
+	}
+	w.from += n
+	_, err = w.board.await(ctx, 0, "servers are left", gone)
+	return err
+}
+
+// image is that of a server's backend in a version.
+func image(version int) string { return fmt.Sprintf("registry.example.com/echo:%d", version) }
+
+// apply applies servers 0 to n-1 as their user does, hands at a time.
+func (w *world) apply(ctx context.Context, n int, text func(name string) string) error {
+	return each(ctx, n, func(i int) error {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text(w.name(i))), &object.Object); err != nil {
+			return fmt.Errorf("reading a server: %w", err)
+		}
+		object.SetNamespace(namespace)
+		return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user))
+	})
+}
+
+// each calls do for 0 to n-1, hands at a time, until one call fails.
+func each(ctx context.Context, n int, do func(int) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	workqueue.ParallelizeUntil(ctx, hands, n, func(i int) {
+		if err := do(i); err != nil {
+			stop(err)
+		}
+	})
+	return context.Cause(ctx)
+}

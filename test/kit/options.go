@@ -1,0 +1,27 @@
+package kit
+
+// Option changes how a control plane is started.
+type Option func(*settings)
+
+type settings struct {
+	controllerQPS  int
+	kubeletWorkers int
+	fairness       bool
+}
+
+func defaults() settings {
+	// At kube-controller-manager's default of 20 requests a second, collecting
+	// the children of 100 servers takes a quarter of a minute.
+	return settings{controllerQPS: 2000, kubeletWorkers: 4}
+}
+
+// ControllerQPS is how many requests a second kube-controller-manager may send;
+// twice as many at once.
+func ControllerQPS(qps int) Option { return func(s *settings) { s.controllerQPS = qps } }
+
+// KubeletWorkers is how many pods are looked after at once.
+func KubeletWorkers(n int) Option { return func(s *settings) { s.kubeletWorkers = n } }
+
+// PriorityAndFairness lets the API server queue requests as in a real cluster
+// (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/).
+func PriorityAndFairness() Option { return func(s *settings) { s.fairness = true } }
