@@ -18,7 +18,7 @@ var _ = Describe("The operator's budget", func() {
 	It("is 12 writes from a server's birth to Ready, 4 of them to its status", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		mark := op.requests.Mark()
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
@@ -30,7 +30,7 @@ var _ = Describe("The operator's budget", func() {
 	It("is nothing, not even a read, for passes without a change", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		quiet(op)
@@ -43,7 +43,7 @@ var _ = Describe("The operator's budget", func() {
 	It("is 3 writes for a change of replicas", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		quiet(op) // what is seen may not have been answered yet
@@ -59,7 +59,7 @@ var _ = Describe("The operator's budget", func() {
 		const many = 100
 		s := onStage().Patient(4 * time.Minute)
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		image := "registry.example.com/" + s.Namespace + ":1"
 		plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
 		for n := range many {

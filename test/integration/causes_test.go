@@ -29,7 +29,7 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 	image := "registry.example.com/" + s.Namespace + ":1"
 	plane.Kubelet.Image(image, c.fate)
 	operate(s)
-	runProxies(s)
+	s.RunProxies()
 	s.Apply(git, kit.Server("echo", image, c.more))
 	live := notReady(s, "echo", c.reason)
 	Expect(readyMessage(live)).To(ContainSubstring(c.message))
@@ -71,7 +71,7 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 var _ = DescribeTable("What is not served is said:", func(more, reason, message string) {
 	s := onStage()
 	operate(s)
-	runProxies(s)
+	s.RunProxies()
 	s.Apply(git, server("echo", more))
 	live := notReady(s, "echo", reason)
 	Expect(readyMessage(live)).To(ContainSubstring(message))
@@ -93,7 +93,7 @@ var _ = Describe("A podTemplate that cannot be rendered", func() {
 	It("keeps the last good content running, and says what is wrong", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		before := uids(s)
@@ -117,7 +117,7 @@ var _ = Describe("A proxy that cannot start", func() {
 		op := operate(s)
 		op.stop()
 		op.start(controllers.Options{Workload: workload.Options{RunnerImage: image}})
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		live := notReady(s, "echo", v1alpha1.ReasonImagePull)
 		Expect(readyMessage(live)).To(ContainSubstring(image))

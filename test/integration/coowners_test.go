@@ -27,7 +27,7 @@ const (
 var _ = Describe("What others own of an MCPServer", func() {
 	It("keeps a policy that was applied out-of-band, from the finalizer's birth to its release", func() {
 		s := onStage()
-		runProxies(s)
+		s.RunProxies()
 		film := s.Film(serverOf(s, "echo"))
 		s.Apply(git, server("echo", ""))
 		s.Apply(authorizer, withPolicy)
@@ -58,7 +58,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 	It("lets two owners of finalizers each remove their own", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		s.Apply("billing", withInvoice)
 		live := ready(s, "echo")
@@ -109,7 +109,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 	It("keeps another's condition, label and annotation through rollouts", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
 		s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")

@@ -23,7 +23,7 @@ var _ = Describe("The workload generation", func() {
 	It("goes on from the children's where a server was made anew beside them", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		deployment, set := s.Film(proxyOf(s, "echo")), s.Film(backendOf(s, "echo"))
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
@@ -90,7 +90,7 @@ var _ = Describe("The workload generation", func() {
 		s.Must(s.Client.Apply(s.Ctx, config, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
 
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		recovered := rolledOut(s, "echo", want)
 		Expect(recovered.Status.Workload.Hash).To(Equal(hash))
 		ready(s, "echo")
@@ -102,7 +102,7 @@ var _ = Describe("The workload generation", func() {
 	It("is raised above what a foreign hand wrote on a child", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Force(intruder, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy","annotations":{%q:"41",%q:"abc"}}}`,
@@ -114,7 +114,7 @@ var _ = Describe("The workload generation", func() {
 	DescribeTable("comes back with its hash where somebody removed that", func(object client.Object) {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		object.SetNamespace(s.Namespace)
@@ -136,7 +136,7 @@ var _ = Describe("The workload generation", func() {
 	It("is raised above what a foreign hand wrote on a Service of the backend", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		s.Force(intruder, fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-backend","annotations":{%q:"41",%q:"abc"}}}`,
@@ -148,7 +148,7 @@ var _ = Describe("The workload generation", func() {
 	It("does not go back on a child: a rollout is not undone under an old number", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
@@ -162,7 +162,7 @@ var _ = Describe("The workload generation", func() {
 	It("is the same after the operator was restarted, and by another operator with the same runner", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		quiet(op)
@@ -176,7 +176,7 @@ var _ = Describe("The workload generation", func() {
 	It("is raised by an operator that brings another runner, which rolls the proxies", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		op.stop()
@@ -193,7 +193,7 @@ var _ = Describe("Run configs", func() {
 	It("go when no pod can mount them any more, and not before", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		first := runConfigOf(s, "echo").Name

@@ -20,7 +20,7 @@ var _ = Describe("A server", func() {
 	It("is suspended, keeps everything but its pods, and resumes", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", "replicas: 2"))
 		ready(s, "echo")
 		s.Apply(git, server("echo", "replicas: 2\nsuspend: true"))
@@ -39,7 +39,7 @@ var _ = Describe("A server", func() {
 	It("takes new content while it is suspended, and runs it when it resumes", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Apply(git, kit.Server("echo", imageTwo, "suspend: true"))
@@ -55,7 +55,7 @@ var _ = Describe("A server", func() {
 	It("restarts proxy and backend when restartedAt changes, and nobody writes it back", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		before := uids(s)
@@ -73,7 +73,7 @@ var _ = Describe("A server", func() {
 		s := onStage()
 		other := s.On(s.NewNamespace())
 		operate(s, other.Namespace)
-		runProxies(s, other.Namespace)
+		s.RunProxies(other.Namespace)
 		s.Apply(git, server("echo", ""))
 		other.Apply(git, kit.Server("echo", imageTwo, "replicas: 2"))
 		here, there := ready(s, "echo"), atRest(other, "echo")
@@ -91,7 +91,7 @@ var _ = Describe("A deletion", func() {
 	It("ends calls first: proxies to zero, their pods gone, then the backend, then the finalizer", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", "proxy: {replicas: 2}"))
 		ready(s, "echo")
 		proxiesReady(s, 2)
@@ -123,7 +123,7 @@ var _ = Describe("A deletion", func() {
 	DescribeTable("ends", func(policy metav1.DeletionPropagation) {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy))
@@ -139,7 +139,7 @@ var _ = Describe("A deletion", func() {
 		image := "registry.example.com/" + s.Namespace + ":1"
 		plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, kit.Server("echo", image, ""))
 		notReady(s, "echo", v1alpha1.ReasonImagePull)
 		s.Delete(serverOf(s, "echo"))
@@ -150,7 +150,7 @@ var _ = Describe("A deletion", func() {
 	It("ends for a server that cannot be rendered", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Apply(git, server("echo", "podTemplate: {spec: {hostNetwork: true}}"))
@@ -163,7 +163,7 @@ var _ = Describe("A deletion", func() {
 	It("waits while there is no operator, and ends once there is", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		before := uids(s)
@@ -178,7 +178,7 @@ var _ = Describe("A deletion", func() {
 	It("of the whole namespace ends, and is calm", func() {
 		s := onStage()
 		op := operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		s.Apply(git, server("other", ""))
 		ready(s, "echo")

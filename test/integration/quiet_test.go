@@ -23,23 +23,23 @@ var _ = Describe("A server at rest", func() {
 	It("is passed ten times by ten processes, and by a restarted operator, without a write", func() {
 		s := onStage()
 		op := operate(s)
-		r := runProxies(s)
+		r := s.RunProxies()
 		s.Apply(git, server("echo", "replicas: 2"))
 		atRest(s, "echo")
 		labelAll(s)
 		op.restart() // so that the labels have been seen
 		quiet(op)
-		before, mark, runnerMark := s.Versions(), op.requests.Mark(), r.requests.Mark()
+		before, mark, runnerMark := s.Versions(), op.requests.Mark(), r.Requests.Mark()
 		for range 10 {
 			desk := newDesk(s, runnerImage, nil)
 			Expect(desk.pass()).To(Succeed())
 			Expect(desk.requests.Since(0).Writes()).To(BeEmpty(), desk.requests.Since(0).String())
 		}
 		op.restart()
-		r.again()
+		r.Again()
 		s.NothingMoved(before)
 		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
-		Expect(r.requests.Since(runnerMark).Writes()).To(BeEmpty(), r.requests.Since(runnerMark).String())
+		Expect(r.Requests.Since(runnerMark).Writes()).To(BeEmpty(), r.Requests.Since(runnerMark).String())
 	})
 
 	It("stays as it is when what stands is applied again and again, with a second applier on each object", func() {
@@ -49,8 +49,8 @@ var _ = Describe("A server at rest", func() {
 		op.stop()
 		op.wire = recorded.wire
 		op.restart()
-		r := runProxies(s)
-		r.wire = recorded.wire
+		r := s.RunProxies()
+		r.Wire = recorded.wire
 		s.Apply(git, server("echo", odd))
 		atRest(s, "echo")
 		labelAll(s)

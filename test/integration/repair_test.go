@@ -26,7 +26,7 @@ var _ = Describe("A hand on our objects", func() {
 	BeforeEach(func() {
 		s = onStage()
 		op = operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", `args: [a]`))
 		ready(s, "echo")
 	})
@@ -176,7 +176,7 @@ spec:
 var _ = DescribeTable("A foreign object of a name that we need is reported, not taken:", func(object, manager string) {
 	s := onStage()
 	operate(s)
-	runProxies(s)
+	s.RunProxies()
 	foreign := s.Apply("somebody", object)
 	before := foreign.GetManagedFields()
 	s.Apply(git, server("echo", ""))

@@ -22,7 +22,7 @@ var _ = Describe("A change that is not content", func() {
 	BeforeEach(func() {
 		s = onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 	})
@@ -102,7 +102,7 @@ var _ = Describe("A change of content", func() {
 	DescribeTable("raises the generation by one and replaces proxy and backend:", func(more string) {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		before := uids(s)
@@ -121,7 +121,7 @@ var _ = Describe("A change of content", func() {
 	It("counts content, not differences: back to the first content is a third generation", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		first := ready(s, "echo").Status.Workload.Hash
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
@@ -134,7 +134,7 @@ var _ = Describe("A change of content", func() {
 	It("is settled on the newest when two follow each other at once", func() {
 		s := onStage()
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		for n := range 5 {

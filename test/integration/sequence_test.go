@@ -26,7 +26,7 @@ var _ = Describe("No state of an MCPServer is called done", func() {
 	BeforeEach(func() {
 		s = onStage()
 		op = operate(s)
-		runProxies(s)
+		s.RunProxies()
 		server, all = s.Film(serverOf(s, "echo")), s.FilmAll(&corev1.Pod{})
 	})
 	AfterEach(func() {

@@ -22,7 +22,7 @@ var _ = Describe("Deleting the CRD while servers are there", func() {
 		Expect(own.Install(ctx)).To(Succeed())
 		s := kit.NewStage(GinkgoTB(), own)
 		operate(s)
-		runProxies(s)
+		s.RunProxies()
 		for _, name := range []string{"echo", "other"} {
 			s.Apply(git, server(name, ""))
 			ready(s, name)

@@ -1,13 +1,12 @@
-package integration
+package kit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,21 +19,30 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers"
+	freehold "github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/workload"
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// runners stand for the binary in the proxy pods that the kit pretends to run:
+// ErrDead is what every request of a process returns that a test killed. A
+// runner that meets it is replaced by a new one, as kubelet restarts a
+// container: with the same environment and file, and nothing remembered.
+var ErrDead = errors.New("the process is dead")
+
+// Runners stand for the binary in the proxy pods that the kit pretends to run:
 // the runner's real pass, for each proxy pod that is ready, with what that pod
 // was given and the rights of its ServiceAccount, until the pod is told to end.
-type runners struct {
-	stage    *kit.Stage
-	requests *kit.Requests
-	cache    cache.Cache
-	// wire may change what is sent.
-	wire  func(*rest.Config)
+type Runners struct {
+	// Requests records what they send.
+	Requests *Requests
+	// Wire, where it is set, may change the way of a new runner to the API
+	// server.
+	Wire func(*rest.Config)
+	// Now is the clock of new runners, time.Now if nil.
+	Now func() time.Time
+
+	stage *Stage
+	cache cache.Cache
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	mu      sync.Mutex
@@ -51,10 +59,11 @@ type run struct {
 	mu     sync.Mutex // passes of one runner do not overlap
 }
 
-// runProxies starts runners for the stage's namespace, and for more.
-func runProxies(s *kit.Stage, more ...string) *runners {
-	GinkgoHelper()
-	r := &runners{stage: s, requests: &kit.Requests{}, running: map[types.NamespacedName]*run{}}
+// RunProxies starts runners for the stage's namespace, and for more, until the
+// test ends.
+func (s *Stage) RunProxies(more ...string) *Runners {
+	s.Helper()
+	r := &Runners{stage: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{}}
 	r.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, 5*time.Second))
 	options := cache.Options{Scheme: s.Scheme, DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}}
@@ -62,13 +71,13 @@ func runProxies(s *kit.Stage, more ...string) *runners {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	ours, err := labels.Parse(workload.LabelServer)
-	Expect(err).NotTo(HaveOccurred())
+	s.Must(err, "selecting what is ours")
 	options.ByObject = map[client.Object]cache.ByObject{
 		&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{workload.LabelComponent: workload.ComponentProxy})},
 		&appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
 	}
 	r.cache, err = cache.New(s.Config, options)
-	Expect(err).NotTo(HaveOccurred())
+	s.Must(err, "building the runners' cache")
 	ctx, cancel := context.WithCancel(context.Background())
 	r.watch(ctx, &corev1.Pod{}, r.podMoved)
 	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &corev1.Service{}, &v1alpha1.MCPServer{}} {
@@ -79,15 +88,17 @@ func runProxies(s *kit.Stage, more ...string) *runners {
 	for range 4 {
 		done.Go(r.work)
 	}
-	DeferCleanup(func() { cancel(); r.queue.ShutDown(); done.Wait() })
-	Expect(r.cache.WaitForCacheSync(ctx)).To(BeTrue())
+	s.Cleanup(func() { cancel(); r.queue.ShutDown(); done.Wait() })
+	if !r.cache.WaitForCacheSync(ctx) {
+		s.Fatalf("the runners' cache does not fill")
+	}
 	return r
 }
 
-func (r *runners) watch(ctx context.Context, kind client.Object, moved func(client.Object)) {
-	GinkgoHelper()
+func (r *Runners) watch(ctx context.Context, kind client.Object, moved func(client.Object)) {
+	r.stage.Helper()
 	informer, err := r.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	Expect(err).NotTo(HaveOccurred())
+	r.stage.Must(err, "watching for the runners")
 	handle := func(o any) {
 		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 			o = gone.Obj
@@ -99,12 +110,12 @@ func (r *runners) watch(ctx context.Context, kind client.Object, moved func(clie
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) }, DeleteFunc: handle,
 	})
-	Expect(err).NotTo(HaveOccurred())
+	r.stage.Must(err, "watching for the runners")
 }
 
 // podMoved starts the runner of a pod that became ready, and ends that of one
 // that is told to end.
-func (r *runners) podMoved(object client.Object) {
+func (r *Runners) podMoved(object client.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := client.ObjectKeyFromObject(object)
@@ -120,7 +131,7 @@ func (r *runners) podMoved(object client.Object) {
 	}
 }
 
-func (r *runners) objectMoved(object client.Object) {
+func (r *Runners) objectMoved(object client.Object) {
 	server := object.GetLabels()[workload.LabelServer]
 	if _, ok := object.(*v1alpha1.MCPServer); ok {
 		server = object.GetName()
@@ -134,7 +145,7 @@ func (r *runners) objectMoved(object client.Object) {
 	}
 }
 
-func (r *runners) work() {
+func (r *Runners) work() {
 	for {
 		key, shutdown := r.queue.Get()
 		if shutdown {
@@ -149,7 +160,7 @@ func (r *runners) work() {
 	}
 }
 
-func (r *runners) pass(key types.NamespacedName) error {
+func (r *Runners) pass(key types.NamespacedName) error {
 	r.mu.Lock()
 	running := r.running[key]
 	r.mu.Unlock()
@@ -165,12 +176,25 @@ func (r *runners) pass(key types.NamespacedName) error {
 	if running.ctx.Err() != nil {
 		return nil
 	}
+	if errors.Is(err, ErrDead) {
+		r.bury(key, running)
+	}
 	return err
+}
+
+// bury lets the pod's next pass begin with a new runner.
+func (r *Runners) bury(key types.NamespacedName, dead *run) {
+	dead.end()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running[key] == dead {
+		delete(r.running, key)
+	}
 }
 
 // begin makes the runner of a pod out of what the pod was given. It returns nil
 // for a pod whose container does not run.
-func (r *runners) begin(key types.NamespacedName) (*run, error) {
+func (r *Runners) begin(key types.NamespacedName) (*run, error) {
 	pod := &corev1.Pod{}
 	if err := r.cache.Get(context.Background(), key, pod); err != nil {
 		return nil, client.IgnoreNotFound(err)
@@ -190,7 +214,7 @@ func (r *runners) begin(key types.NamespacedName) (*run, error) {
 	return started, nil
 }
 
-func (r *runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
+func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	file := &corev1.ConfigMap{}
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap != nil {
@@ -204,26 +228,26 @@ func (r *runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
 	}
-	identity := r.requests.Wrap(r.stage.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
+	identity := r.Requests.Wrap(r.stage.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
 	identity.UserAgent = "freehold-runner"
-	if r.wire != nil {
-		r.wire(identity)
+	if r.Wire != nil {
+		r.Wire(identity)
 	}
 	direct, err := client.New(identity, client.Options{Scheme: r.stage.Scheme, Mapper: r.stage.Client.RESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)
 	}
-	runner := &backend.Runner{Reader: direct, Live: direct, Applier: controllers.NewApplier(direct, direct), Run: config}
+	runner := &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: config, Now: r.Now}
 	// The downward API hands over the annotations as they were at the start.
 	runner.Env, runner.EnvErr = workload.MarkOf(pod.Annotations)
 	return runner, nil
 }
 
-// again makes every runner pass once more.
-func (r *runners) again() {
-	GinkgoHelper()
+// Again makes every runner pass once more.
+func (r *Runners) Again() {
+	r.stage.Helper()
 	var pods corev1.PodList
-	Expect(r.cache.List(context.Background(), &pods)).To(Succeed())
+	r.stage.Must(r.cache.List(context.Background(), &pods), "listing proxy pods")
 	for i := range pods.Items {
 		r.queue.Add(client.ObjectKeyFromObject(&pods.Items[i]))
 	}
