@@ -4,11 +4,12 @@
 // field ownership, garbage collection, ReplicaSets, StatefulSets and namespace
 // deletion are those of Kubernetes.
 //
-// plane.go and manager.go start and stop the processes, options.go says how;
-// install.go does what the chart does for an operator; kubelet.go, fate.go
-// and missing.go are the pods; requests.go counts what a client sends;
-// stage.go is one test's namespace and what can be done in it, await.go waits
-// by watch, film.go records every state of one object, owners.go and
+// plane.go and manager.go start and stop the processes, options.go says how,
+// process.go kills some and starts them again; install.go does what the chart
+// does for an operator; kubelet.go, fate.go and missing.go are the pods,
+// runners.go what runs in those of a proxy; requests.go counts what a client
+// sends; stage.go is one test's namespace and what can be done in it, await.go
+// waits by watch, film.go records every state of one object, owners.go and
 // versions.go judge ownership and quiet, and describe.go says what a stranger
 // needs to see when a test fails.
 package kit

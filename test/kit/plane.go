@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,7 +43,10 @@ type Plane struct {
 	Scheme *runtime.Scheme
 	// Kubelet decides how pods fare.
 	Kubelet *Kubelet
+	// APIServer and Etcd may be killed and started again.
+	APIServer, Etcd *Process
 
+	dir         string
 	environment *envtest.Environment
 	manager     *controllerManager
 }
@@ -82,6 +86,9 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 		ControlPlaneStartTimeout: processTimeout,
 		ControlPlaneStopTimeout:  processTimeout,
 	}
+	if err := p.noteProcesses(assets); err != nil {
+		return p, err
+	}
 	flags := p.environment.ControlPlane.GetAPIServer().Configure()
 	// Wider than envtest's /24, which 250 Services exhaust.
 	flags.Set("service-cluster-ip-range", "10.96.0.0/16")
@@ -94,6 +101,7 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 		return p, fmt.Errorf("starting kube-apiserver and etcd from %s: %w", assets, err)
 	}
 	p.Config.QPS = -1
+	p.APIServer.health, p.Etcd.health = strings.TrimSuffix(p.Config.Host, "/")+"/readyz", p.EtcdURL("/health")
 	if p.Client, err = client.NewWithWatch(p.Config, client.Options{Scheme: p.Scheme}); err != nil {
 		return p, fmt.Errorf("building a client: %w", err)
 	}
@@ -101,6 +109,28 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 		return p, err
 	}
 	return p, nil
+}
+
+// noteProcesses lets envtest start what can be hurt.
+func (p *Plane) noteProcesses(assets string) error {
+	var err error
+	if p.dir, err = os.MkdirTemp("", "freehold-plane-"); err != nil {
+		return fmt.Errorf("making a directory for the control plane: %w", err)
+	}
+	if p.APIServer, err = noted(p.dir, filepath.Join(assets, "kube-apiserver")); err != nil {
+		return err
+	}
+	if p.Etcd, err = noted(p.dir, filepath.Join(assets, "etcd")); err != nil {
+		return err
+	}
+	p.environment.ControlPlane.GetAPIServer().Path = p.APIServer.script()
+	p.environment.ControlPlane.Etcd = &envtest.Etcd{Path: p.Etcd.script()}
+	return nil
+}
+
+// EtcdURL is the address of a path of etcd, without authentication.
+func (p *Plane) EtcdURL(path string) string {
+	return p.environment.ControlPlane.Etcd.URL.JoinPath(path).String()
 }
 
 func (p *Plane) startControllers(ctx context.Context, assets string, s settings) error {
@@ -132,8 +162,9 @@ func (p *Plane) Stop() error {
 	if p.manager != nil {
 		errs = append(errs, p.manager.stop())
 	}
+	errs = append(errs, p.APIServer.stop(), p.Etcd.stop())
 	if p.environment != nil {
-		errs = append(errs, p.environment.Stop())
+		errs = append(errs, p.environment.Stop(), os.RemoveAll(p.dir))
 	}
 	return errors.Join(errs...)
 }
