@@ -28,7 +28,6 @@ type intent struct {
 	// owned is fields as the API server writes them into managedFields.
 	owned string
 	value *typed.TypedValue
-	hash  [sha256.Size]byte
 }
 
 // stripped are the fields that the API server never counts as owned.
@@ -77,27 +76,30 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration) (intent, error) {
 	in.stated = maps.Clone(content)
 	delete(in.stated, "apiVersion")
 	delete(in.stated, "kind")
-	// encoding/json sorts the keys of maps: same content, same bytes.
-	data, err := json.Marshal(content)
-	if err != nil {
-		return intent{}, &BadIntent{Err: err}
-	}
-	in.hash = sha256.Sum256(data)
 	return in, nil
 }
 
+// contentOf is what an apply configuration states, in maps of its own.
 func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
-	data, err := json.Marshal(ac)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ac)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the intent: %w", err)
+		return nil, fmt.Errorf("reading the intent: %w", err)
 	}
-	u := &unstructured.Unstructured{}
-	// The unstructured decoder keeps integers integers, as schemas want them.
-	if err := u.UnmarshalJSON(data); err != nil {
-		return nil, fmt.Errorf("decoding the intent: %w", err)
+	if _, shared := ac.(runtime.Unstructured); shared {
+		content = runtime.DeepCopyJSON(content)
 	}
-	prune(u.Object)
-	return u.Object, nil
+	prune(content)
+	return content, nil
+}
+
+// hash names the content. It is asked for only where something was written.
+func (in intent) hash() ([sha256.Size]byte, error) {
+	// encoding/json sorts the keys of maps: same content, same bytes.
+	data, err := json.Marshal(in.content)
+	if err != nil {
+		return [sha256.Size]byte{}, &BadIntent{Err: fmt.Errorf("encoding the intent: %w", err)}
+	}
+	return sha256.Sum256(data), nil
 }
 
 // prune removes empty maps, empty lists and nulls, from the leaves up: an

@@ -46,8 +46,11 @@ func (w *Writer) owns(live client.Object, in intent, subresource string) (bool, 
 // learned reports whether live is as the server made it of this intent before.
 func (w *Writer) learned(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
 	last, ok := w.applier.memory.get(k)
-	if !ok || last.uid != live.GetUID() || last.intent != in.hash {
+	if !ok || last.uid != live.GetUID() {
 		return false, nil
+	}
+	if hash, err := in.hash(); err != nil || last.intent != hash {
+		return false, err
 	}
 	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, subresource)
 	if err != nil || owned.Empty() {

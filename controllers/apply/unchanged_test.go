@@ -170,7 +170,7 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if ask(w, live("5", "1"), in) {
 		t.Fatal("unchanged before it was ever written")
 	}
-	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: in.hash})
+	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: hashOf(t, in)})
 	if ask(w, live("6", "1"), in) {
 		t.Error("learned from a version that somebody wrote after us")
 	}

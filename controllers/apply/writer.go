@@ -134,7 +134,8 @@ func (w *Writer) settled(ctx context.Context, live client.Object, in intent, gra
 		}
 	}
 	if last, ok := w.applier.memory.get(k); ok && last.ahead(live.GetUID(), live.GetResourceVersion()) {
-		return last.intent == in.hash, nil
+		hash, err := in.hash()
+		return last.intent == hash, err
 	}
 	return w.unchanged(live, in, grant.Object.Subresource, k)
 }
@@ -181,6 +182,10 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	if err != nil {
 		return Outcome{}, &BadIntent{Err: err}
 	}
+	hash, err := in.hash()
+	if err != nil {
+		return Outcome{}, err
+	}
 	f := &frozen{in: in, sent: body}
 	opts := client.ApplyOptions{FieldManager: string(w.manager)}
 	if grant.Mode == ownership.Exclusive {
@@ -194,7 +199,7 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	if err != nil {
 		return Outcome{}, classify(err, pre)
 	}
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: in.hash})
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash})
 	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion}
 	if pre.birth {
 		outcome.Result = Born
