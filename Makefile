@@ -22,6 +22,7 @@ GO_TEST := go test $(TAGS)
 
 TOOLS := bin/tools
 GENERATORS := $(addprefix $(TOOLS)/,controller-gen openapi-gen applyconfiguration-gen)
+BENCHSTAT := $(TOOLS)/benchstat
 
 ##@ Every day
 
@@ -82,6 +83,10 @@ e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of thi
 bench: build controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
 	hack/bench.sh $(BENCH)
 
+.PHONY: bench-core
+bench-core: $(BENCHSTAT) ## Measure in process what a pass costs where nothing is to be written
+	hack/bench-core.sh
+
 ##@ Building
 
 .PHONY: build
@@ -127,7 +132,7 @@ cluster-down: ## End that Kubernetes
 
 # A tool is built again when the module file that pins it changes.
 
-$(GENERATORS): hack/tools/go.mod
+$(GENERATORS) $(BENCHSTAT): hack/tools/go.mod
 	go build -C hack/tools -trimpath -ldflags '-s -w' -o ../../$(TOOLS)/ tool
 
 $(TOOLS)/golangci-lint: hack/tools/lint/go.mod

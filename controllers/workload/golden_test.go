@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the goldens instead of comparing 
 
 // read takes a server from testdata. They are written as a user would, with the
 // uid that the API server would add.
-func read(t *testing.T, name string) *v1alpha1.MCPServer {
+func read(t testing.TB, name string) *v1alpha1.MCPServer {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
 	if err != nil {

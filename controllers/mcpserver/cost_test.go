@@ -1,0 +1,150 @@
+package mcpserver
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+var theServer = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "echo"}}
+
+// settled is a server that is Ready, and a Reconciler that has nothing left to
+// write: it has come up by passes of it.
+func settled(tb testing.TB) (*Reconciler, *stored) {
+	tb.Helper()
+	s := newStored(tb)
+	server := echo()
+	server.ResourceVersion = "1000"
+	s.put(server)
+	_, own := schemas()
+	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), ownership.Freehold())
+	r := New(s, s, applier, &events.FakeRecorder{}, options)
+	rest(tb, r, s)
+	s.come(applier)
+	rest(tb, r, s)
+	if !isReady(read(s)) {
+		tb.Fatalf("the server is not Ready: %+v", read(s).Status.Conditions)
+	}
+	return r, s
+}
+
+func read(s *stored) *v1alpha1.MCPServer {
+	server := &v1alpha1.MCPServer{}
+	if err := s.Get(s.tb.Context(), theServer.NamespacedName, server); err != nil {
+		s.tb.Fatal(err)
+	}
+	return server
+}
+
+// rest passes until a pass writes nothing.
+func rest(tb testing.TB, r *Reconciler, s *stored) {
+	tb.Helper()
+	for range 10 {
+		before := s.applies
+		if _, err := r.Reconcile(tb.Context(), theServer); err != nil {
+			tb.Fatal(err)
+		}
+		if s.applies == before {
+			return
+		}
+	}
+	tb.Fatal("it does not come to rest")
+}
+
+// come plays the runner, and the controllers of Kubernetes: pods are up.
+func (s *stored) come(applier *apply.Applier) {
+	s.tb.Helper()
+	server := read(s)
+	want := desired(server, world{}, options)
+	want.mark = workload.Mark{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
+	want.content.Workload.Generation, want.content.Workload.Hash = want.mark.Generation, want.mark.Hash
+	backend, err := workload.Backend(want.content)
+	_, made := applier.As(ownership.RunnerBackend).Put(s.tb.Context(), nil, backend)
+	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
+		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.mark.Generation)).
+		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon)))
+	_, reported := applier.As(ownership.RunnerReport).Put(s.tb.Context(), server, report)
+	if err := errors.Join(err, made, reported); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment).Status = proxyOf(want.mark).Status
+	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(want.mark).Status
+	s.objects[storedKey{"StatefulSet", "echo-backend"}].SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(server, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))})
+	for name, component := range map[string]string{"proxy": workload.ComponentProxy, "backend": workload.ComponentBackend} {
+		up := pod(name, component, want.mark)
+		s.put(&up)
+	}
+}
+
+// Times are for benchmarks to tell; what a pass asks of the API server and of
+// the garbage collector is counted here.
+func TestAPassOverASettledServerIsCheap(t *testing.T) {
+	r, s := settled(t)
+	before := s.applies
+	allocations := testing.AllocsPerRun(3, func() {
+		if _, err := r.Reconcile(t.Context(), theServer); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if s.applies != before {
+		t.Errorf("it wrote %d times", s.applies-before)
+	}
+	if allocations > 7000 {
+		t.Errorf("it takes %.0f allocations, want at most 7000", allocations)
+	}
+}
+
+// BenchmarkPass is a whole pass over a server that is as it should be.
+func BenchmarkPass(b *testing.B) {
+	r, s := settled(b)
+	before := s.applies
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Reconcile(b.Context(), theServer); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if s.applies != before {
+		b.Fatalf("it wrote %d times", s.applies-before)
+	}
+}
+
+// BenchmarkObserve is the part of a pass that reads: what the copies cost.
+func BenchmarkObserve(b *testing.B) {
+	_, s := settled(b)
+	server := read(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := observe(b.Context(), s, server); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDesired builds everything that is wanted, claim hash and all.
+func BenchmarkDesired(b *testing.B) {
+	_, s := settled(b)
+	server := read(s)
+	w, err := observe(b.Context(), s, server)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if want := desired(server, w, options); !want.claimed(server) {
+			b.Fatal(want.problems)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientac "k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/applyconfig"
+)
+
+// stored is an API server of one namespace, in memory and with the field manager
+// of the real one, that is read as a cache is: each read is a copy. It proves
+// nothing about ownership; passes are measured on it.
+type stored struct {
+	client.Client // what a pass does not call
+	tb            testing.TB
+	objects       map[storedKey]client.Object
+	applies       int
+}
+
+type storedKey struct{ kind, name string }
+
+// schemas knows the kinds that are stored, and how to read them by schema.
+var schemas = sync.OnceValues(func() (*runtime.Scheme, map[string]managedfields.TypeConverter) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
+	}
+	own := map[string]managedfields.TypeConverter{v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(scheme)}
+	return scheme, own
+})
+
+func newStored(tb testing.TB) *stored {
+	tb.Helper()
+	return &stored{tb: tb, objects: map[storedKey]client.Object{}}
+}
+
+func (s *stored) Scheme() *runtime.Scheme { scheme, _ := schemas(); return scheme }
+
+func (s *stored) kind(obj runtime.Object) schema.GroupVersionKind {
+	gvk, err := apiutil.GVKForObject(obj, s.Scheme())
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return gvk
+}
+
+// put stores an object as it is.
+func (s *stored) put(obj client.Object) {
+	gvk := s.kind(obj)
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	s.objects[storedKey{gvk.Kind, obj.GetName()}] = obj
+}
+
+func (s *stored) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	have, ok := s.objects[storedKey{s.kind(obj).Kind, key.Name}]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(have.DeepCopyObject()).Elem())
+	return nil
+}
+
+// List lists pods and ConfigMaps. All are of one server.
+func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	for key, have := range s.objects {
+		switch list := list.(type) {
+		case *corev1.PodList:
+			if key.kind == "Pod" {
+				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.Pod))
+			}
+		case *corev1.ConfigMapList:
+			if key.kind == "ConfigMap" {
+				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.ConfigMap))
+			}
+		}
+	}
+	return nil
+}
+
+func (s *stored) Apply(_ context.Context, ac runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	options := client.ApplyOptions{}
+	options.ApplyOptions(opts)
+	return s.apply(ac, options.FieldManager, "")
+}
+
+func (s *stored) SubResource(string) client.SubResourceClient { return storedStatus{s: s} }
+
+type storedStatus struct {
+	client.SubResourceClient // what a pass does not call
+	s                        *stored
+}
+
+func (s storedStatus) Apply(_ context.Context, ac runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	options := client.SubResourceApplyOptions{}
+	options.ApplyOpts(opts)
+	return s.s.apply(ac, options.FieldManager, "status")
+}
+
+// apply merges by force, and answers with the object into ac.
+func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource string) error {
+	data, err := json.Marshal(ac)
+	if err != nil {
+		return err
+	}
+	intent := &unstructured.Unstructured{}
+	if err := intent.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	made, err := s.Scheme().New(intent.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	obj := made.(client.Object)
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": intent.GetName(), "namespace": intent.GetNamespace()}}}
+	if have, ok := s.objects[storedKey{intent.GetKind(), intent.GetName()}]; ok {
+		if live.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(have); err != nil {
+			return err
+		}
+	}
+	live.SetGroupVersionKind(intent.GroupVersionKind())
+	fields, err := fieldManager(intent.GroupVersionKind(), subresource)
+	if err != nil {
+		return err
+	}
+	merged, err := fields.Apply(live, intent, manager, true)
+	if err != nil {
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged.(*unstructured.Unstructured).Object, obj); err != nil {
+		return err
+	}
+	s.applies++
+	obj.SetResourceVersion(strconv.Itoa(1000 + s.applies))
+	obj.SetUID(types.UID(intent.GetKind() + "-" + obj.GetName()))
+	s.put(obj)
+	if data, err = json.Marshal(obj); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, ac)
+}
+
+func fieldManager(gvk schema.GroupVersionKind, subresource string) (*managedfields.FieldManager, error) {
+	scheme, own := schemas()
+	converter, ok := own[gvk.Group]
+	if !ok {
+		converter = clientac.NewTypeConverter(scheme)
+	}
+	return managedfields.NewDefaultCRDFieldManager(converter, asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource, nil)
+}
+
+// asIs converts, defaults and creates nothing: every kind here has one version.
+type asIs struct{}
+
+func (asIs) Convert(_, _, _ any) error { return errors.New("nothing to convert") }
+
+func (asIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+func (asIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+func (asIs) Default(runtime.Object) {}
+
+func (asIs) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	return object, nil
+}
