@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -34,6 +35,9 @@ type step struct {
 // ParsePath reads the notation described at Path. The error says at which
 // character, counted from zero, the text stops making sense.
 func ParsePath(text string) (Path, error) {
+	if !utf8.ValidString(text) {
+		return Path{}, fmt.Errorf("path %q is not UTF-8", text)
+	}
 	p := parser{text: text}
 	path := Path{text: text}
 	for !p.done() {
@@ -213,8 +217,12 @@ func (p *parser) quoted() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("expected a quoted string")
 	}
+	text, err := strconv.Unquote(prefix)
+	if err != nil || !utf8.ValidString(text) {
+		return "", fmt.Errorf("expected a quoted string of UTF-8")
+	}
 	p.at += len(prefix)
-	return strconv.Unquote(prefix)
+	return text, nil
 }
 
 func (p *parser) expect(c byte) error {
