@@ -66,7 +66,15 @@ func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfigur
 	if at := run.Backend.RestartedAt; at != "" {
 		user.WithAnnotations(map[string]string{AnnotationRestartedAt: at})
 	}
-	return backendOverlay(run).merge(user)
+	overlay := backendOverlay(run)
+	merged, problems := overlay.merge(user)
+	if len(problems) > 0 {
+		return user, problems
+	}
+	if problems := incomplete(overlay.field, merged, run.Backend.VolumeMounts); len(problems) > 0 {
+		return user, problems
+	}
+	return merged, nil
 }
 
 // userPod is what the spec says about the pod in core types.

@@ -27,8 +27,8 @@ func Content(server *v1alpha1.MCPServer, opts Options) (runconfig.RunConfig, []P
 	run := runspec.For(server)
 	problems := unrenderable("spec", &server.Spec)
 	if user := proxyService(server); user != nil {
-		problems = append(problems, reservedKeys("spec.proxy.service.labels", user.Labels)...)
-		problems = append(problems, reservedKeys("spec.proxy.service.annotations", user.Annotations)...)
+		problems = append(problems, keys("spec.proxy.service.labels", user.Labels, true)...)
+		problems = append(problems, keys("spec.proxy.service.annotations", user.Annotations, false)...)
 	}
 	_, backend := backendPod(run)
 	template, proxy := proxyPod(server, run, opts)
@@ -37,7 +37,21 @@ func Content(server *v1alpha1.MCPServer, opts Options) (runconfig.RunConfig, []P
 		problems = append(problems, Problem{"spec.proxy", err.Error()})
 	}
 	run.Rendering = rendering
+	problems = append(problems, tooLong(run)...)
 	return run, sorted(append(append(problems, backend...), proxy...))
+}
+
+// configLimit leaves room for the mark in the 1 MiB that a ConfigMap may hold.
+const configLimit = 1<<20 - 1<<10
+
+// tooLong finds content that no ConfigMap holds.
+func tooLong(run runconfig.RunConfig) []Problem {
+	data, err := run.Encode()
+	if err != nil || len(data) <= configLimit {
+		return nil // an overlay that is not JSON is found where it is read
+	}
+	return []Problem{{"spec", "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
+		"below 1 MiB together, and put long texts into ConfigMaps of your own"}}
 }
 
 // renderingOf names a pod template: lower-case hexadecimal SHA-256. The run

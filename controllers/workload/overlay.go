@@ -103,7 +103,10 @@ func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
 	strict, err := kjson.UnmarshalStrict(o.raw, template, kjson.DisallowUnknownFields, kjson.DisallowDuplicateFields)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
-		return nil, []Problem{{join(o.field, embedding.ReplaceAllString(wrong.Field, "")), wrong.Value + " where a pod template has " + wrong.Type.String()}}
+		return nil, []Problem{{join(o.field, embedding.ReplaceAllString(wrong.Field, "")), misfit(wrong)}}
+	}
+	if err != nil && strings.Contains(err.Error(), "quantities must match") {
+		return nil, []Problem{{o.field, "holds a quantity that is none: write cpu as 500m or 2, memory as 128Mi or 1Gi"}}
 	}
 	if err != nil {
 		return nil, []Problem{{o.field, "cannot be read as a PodTemplateSpec: " + err.Error()}}
@@ -124,6 +127,24 @@ func (o overlay) decode() (*corev1.PodTemplateSpec, []Problem) {
 		problems = append(problems, problem)
 	}
 	return template, problems
+}
+
+// misfit words a value of the wrong type for who wrote YAML.
+func misfit(wrong *json.UnmarshalTypeError) string {
+	is, _, _ := strings.Cut(wrong.Value, " ")
+	words := map[string]string{"array": "a list", "object": "a map", "string": "a text", "number": "a number", "bool": "true or false"}
+	wanted := "a number: write it without quotes"
+	switch kind := wrong.Type.Kind(); {
+	case kind == reflect.String:
+		wanted = "a text: write it in quotes"
+	case kind == reflect.Bool:
+		wanted = "true or false: write it without quotes"
+	case kind == reflect.Slice:
+		wanted = "a list: begin each item with -"
+	case kind == reflect.Struct || kind == reflect.Map:
+		wanted = "a map: write its fields below it"
+	}
+	return "is " + cmp.Or(words[is], wrong.Value) + " where a pod template has " + wanted
 }
 
 // join finds what both state, and merges. With broken set there are problems
@@ -148,7 +169,7 @@ func (o overlay) join(ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *
 	}
 	if err != nil {
 		text := strings.TrimPrefix(err.Error(), ".template.")
-		return nil, []Problem{{o.field, text}}
+		return nil, []Problem{{o.field, text + ": keep one of them"}}
 	}
 	if problems := o.clashes(ourValue, theirValue); len(problems) > 0 {
 		return nil, problems

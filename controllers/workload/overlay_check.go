@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -68,26 +67,12 @@ func (o overlay) metadata(meta metav1.ObjectMeta) []Problem {
 			})
 		}
 	}
-	problems = append(problems, reservedKeys(o.field+".metadata.labels", meta.Labels)...)
-	return append(problems, reservedKeys(o.field+".metadata.annotations", meta.Annotations)...)
-}
-
-// reservedKeys are the entries under prefixes that only Freehold writes.
-func reservedKeys(field string, entries map[string]string) []Problem {
-	var problems []Problem
-	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		if reserved(key) {
-			problems = append(problems, Problem{
-				fmt.Sprintf("%s[%q]", field, key),
-				"only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix",
-			})
-		}
-	}
-	return problems
+	problems = append(problems, keys(o.field+".metadata.labels", meta.Labels, true)...)
+	return append(problems, keys(o.field+".metadata.annotations", meta.Annotations, false)...)
 }
 
 // unrenderable finds, anywhere below a value of core types, what opens the node,
-// items without their key, and empty values that would be lost: an intent
+// items without their key, what no pod may have, and empty values that would be lost: an intent
 // cannot carry an empty object (the server answers 422 to later applies), yet
 // some of them say something.
 func unrenderable(field string, value any) []Problem {
@@ -97,12 +82,14 @@ func unrenderable(field string, value any) []Problem {
 			problems = append(problems, Problem{at.path, message})
 		}
 		if at.missing != "" {
-			problems = append(problems, Problem{at.path + "." + at.missing, "missing: every item of this list has one"})
+			problems = append(problems, Problem{at.path + "." + at.missing, "missing: write it, every item of this list has one"})
 			return
 		}
 		if message, ok := lost(at); ok {
 			problems = append(problems, Problem{at.path, message})
+			return
 		}
+		problems = append(problems, invalid(at)...)
 	})
 	return problems
 }

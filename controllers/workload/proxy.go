@@ -104,7 +104,15 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 			WithVolumes(corev1ac.Volume().
 				WithName(runVolume).
 				WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, markOf(run))))))
-	return proxyOverlay(server).merge(template)
+	overlay := proxyOverlay(server)
+	merged, problems := overlay.merge(template)
+	if len(problems) > 0 {
+		return template, problems
+	}
+	if problems := incomplete(overlay.field, merged, nil); len(problems) > 0 {
+		return template, problems
+	}
+	return merged, nil
 }
 
 func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) *corev1ac.ContainerApplyConfiguration {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 )
 
@@ -97,9 +98,21 @@ func itemPath(path string, i int, key string, item reflect.Value) (named, missin
 			}
 			return fmt.Sprintf("%s[%d]", path, i), missing
 		}
-		texts[n] = fmt.Sprintf("%s=%v", name, value.Interface())
+		texts[n] = name + "=" + shown(value)
 	}
 	return path + "[" + strings.Join(texts, ",") + "]", ""
+}
+
+// shown is a key as a line of a message can hold it, short and printable.
+func shown(value reflect.Value) string {
+	text := fmt.Sprint(value.Interface())
+	if len(text) > 80 {
+		text = strings.ToValidUTF8(text[:80], "") + "…"
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 func byName(item reflect.Value, name string) (reflect.Value, bool) {
