@@ -69,9 +69,10 @@ const (
 const (
 	// ReasonAccepted says that every field of the spec could be rendered.
 	ReasonAccepted = "Accepted"
-	// ReasonPodTemplateInvalid says that a podTemplate states something that
-	// is not the user's to state, or cannot be decoded.
-	ReasonPodTemplateInvalid = "PodTemplateInvalid"
+	// ReasonSpecInvalid says that the spec, or a podTemplate in it, states
+	// something that no pod or Service can have, or that is not the user's to
+	// state.
+	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
 	// ReasonApplied and ReasonStandingBack are the runner's.

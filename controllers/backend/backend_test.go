@@ -161,7 +161,7 @@ func TestFindings(t *testing.T) {
 	}{
 		"applied":         {nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
 		"a newer stands":  {&standingBack{"why"}, conditions.False("StandingBack", "why"), false},
-		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, conditions.False("PodTemplateInvalid", "spec.x: no"), false},
+		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, conditions.False("SpecInvalid", "spec.x: no"), false},
 		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
 		"not allowed":     {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},
 		"could not reach": {plain, conditions.Finding{}, true},

@@ -125,7 +125,7 @@ func (r *Runner) finding(err error) (conditions.Finding, error) {
 	case errors.Is(err, apply.ErrForeign):
 		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err)), nil
 	case errors.As(err, &refused):
-		return conditions.False(v1alpha1.ReasonPodTemplateInvalid, refused.Error()), nil
+		return conditions.False(v1alpha1.ReasonSpecInvalid, refused.Error()), nil
 	case errors.As(err, &bad), apierrors.IsForbidden(err):
 		return conditions.False(v1alpha1.ReasonApplyFailed, err.Error()), err
 	}

@@ -32,16 +32,11 @@ type wanted struct {
 }
 
 // desired builds everything from the spec. It cannot fail: what cannot be
-// rendered is a problem, and the content that runs then stays.
+// rendered is a problem. Then nothing of the spec is wanted but the number of
+// pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options workload.Options) wanted {
 	want := wanted{}
 	want.content, want.problems = workload.Content(server, options)
-	want.children = []child{
-		{w.account, workload.ServiceAccount(server)},
-		{w.role, workload.Role(server)},
-		{w.binding, workload.RoleBinding(server)},
-		{w.service, workload.ProxyService(server)},
-	}
 	hash, err := want.content.ContentHash()
 	if err != nil {
 		want.refuse("spec", err)
@@ -52,7 +47,7 @@ func desired(server *v1alpha1.MCPServer, w world, options workload.Options) want
 		want.render(server, w, options)
 	}
 	if !want.renderable() {
-		want.keep(server, w.proxy)
+		want.keep(server, w)
 	}
 	return want
 }
@@ -69,17 +64,30 @@ func (want *wanted) render(server *v1alpha1.MCPServer, w world, options workload
 		want.refuse("spec.proxy", err)
 		return
 	}
-	want.children = append(want.children, child{w.config(*config.Name), config})
+	want.children = append(identity(server, w),
+		child{w.service, workload.ProxyService(server)},
+		child{w.config(*config.Name), config})
 	want.proxy = proxy
+}
+
+// identity is what the runner needs to act. It depends on no field of the spec.
+func identity(server *v1alpha1.MCPServer, w world) []child {
+	return []child{
+		{w.account, workload.ServiceAccount(server)},
+		{w.role, workload.Role(server)},
+		{w.binding, workload.RoleBinding(server)},
+	}
 }
 
 // keep wants the proxy that stands, in the number that the spec says: a spec
 // that cannot be rendered can still be suspended.
-func (want *wanted) keep(server *v1alpha1.MCPServer, live *appsv1.Deployment) {
+func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
+	live := w.proxy
 	want.mark, want.proxy = markOf(live), nil
 	if live == nil {
 		return
 	}
+	want.children = identity(server, w)
 	replicas := workload.ProxyReplicas(server)
 	if len(want.content.NotEnforced) > 0 {
 		replicas = 0 // what stands may serve what the spec no longer lets it

@@ -34,7 +34,7 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	if err == nil && said.Result == apply.Written {
 		r.announce(server, found[v1alpha1.ConditionReady])
 	}
-	scalars := scalarStatus(server, w, found[v1alpha1.ConditionReady])
+	scalars := scalarStatus(server, w, want, found[v1alpha1.ConditionReady])
 	if scalars == nil {
 		return err
 	}
@@ -68,22 +68,11 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) m
 // stalled reports whether nothing will change until a person acts.
 func stalled(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonPodTemplateInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotEnforced,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotEnforced,
 		v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero:
 		return true
 	}
 	return false
-}
-
-func accepted(want wanted) conditions.Finding {
-	if want.renderable() {
-		return conditions.True(v1alpha1.ReasonAccepted, "")
-	}
-	texts := make([]string, 0, len(want.problems))
-	for _, p := range want.problems {
-		texts = append(texts, p.String())
-	}
-	return conditions.False(v1alpha1.ReasonPodTemplateInvalid, strings.Join(texts, "; ")+". The last accepted content keeps running")
 }
 
 // ready answers whether calls reach the content of the spec, and nothing older.
@@ -145,25 +134,6 @@ func refused(err error) conditions.Finding {
 		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err))
 	}
 	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error())
-}
-
-// notServed says that no calls are served by intent, and which.
-func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
-	var f conditions.Finding
-	fields, transport := want.notServed()
-	switch {
-	case server.Spec.Suspend:
-		f = conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again")
-	case backendReplicas(server) == 0 || workload.ProxyReplicas(server) == 0:
-		f = conditions.False(v1alpha1.ReasonScaledToZero, "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
-	case len(fields) > 0:
-		f = conditions.False(v1alpha1.ReasonNotEnforced, fmt.Sprintf("%s is set, and this version does not enforce it: calls are refused until it is removed", strings.Join(fields, ", ")))
-	case transport:
-		f = conditions.False(v1alpha1.ReasonTransportNotServed, fmt.Sprintf("transport %s is not served by this version: use an image that speaks streamable-http", server.Spec.Transport))
-	default:
-		return nil
-	}
-	return &f
 }
 
 // moving says why content has not rolled out yet. One message for the whole
@@ -262,18 +232,22 @@ func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditio
 // wait until all have, since each step would be a write; not for one that is
 // in trouble, which may never come. What falls is reported at once. A backend
 // that an earlier server of the name left is not reported.
-func scalarStatus(server *v1alpha1.MCPServer, w world, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
+func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
 	s := server.Status
 	if !w.ownBackend || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
 		return nil
 	}
-	replicas, up, want := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
+	replicas, up, all := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if well && trouble(w, backendMark(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > want || up < want && up >= *s.ReadyReplicas) {
+	if well && trouble(w, backendMark(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
 		replicas, up = *s.Replicas, *s.ReadyReplicas
 	}
+	url := workload.URL(server)
+	if s.URL != "" && !want.renderable() {
+		url = s.URL // that of the content that runs
+	}
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().
-		WithURL(workload.URL(server)).
+		WithURL(url).
 		WithReplicas(replicas).
 		WithReadyReplicas(up).
 		WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))

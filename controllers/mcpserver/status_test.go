@@ -65,7 +65,7 @@ func TestReadyOfWhatIsNotServed(t *testing.T) {
 		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), conditions.True("Ready", "")},
 		"a protection that is not enforced": {
 			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
-			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef is set, and this version does not enforce it: calls are refused until it is removed"),
+			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef are set, and this version does not enforce them: calls are refused until they are removed"),
 		},
 		"a transport that is not served": {up(func(s *scene) {
 			s.want.content.NotEnforced, s.server.Spec.Transport = []string{"spec.transport"}, v1alpha1.TransportSSE
@@ -299,7 +299,7 @@ func TestFindings(t *testing.T) {
 // and Argo CD act on.
 func TestStalledIsWhatOnlyAPersonEnds(t *testing.T) {
 	for reason, want := range map[string]bool{
-		"PodTemplateInvalid": true, "NameTaken": true, "NotEnforced": true, "TransportNotServed": true,
+		"SpecInvalid": true, "NameTaken": true, "NotEnforced": true, "TransportNotServed": true,
 		"MustRunAsRoot": true, "Suspended": true, "ScaledToZero": true,
 		"Starting": false, "Updating": false, "Unavailable": false, "ImagePull": false, "CrashLoop": false,
 		"MissingReference": false, "Unschedulable": false, "PodRefused": false, "ApplyFailed": false, "Deleting": false,
@@ -310,11 +310,24 @@ func TestStalledIsWhatOnlyAPersonEnds(t *testing.T) {
 	}
 }
 
-func TestAcceptedNamesEveryProblem(t *testing.T) {
-	got := accepted(wanted{problems: []workload.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}})
-	want := conditions.False("PodTemplateInvalid", "spec.a: no; spec.b: neither. The last accepted content keeps running")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
+	problems := []workload.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}
+	for runs, want := range map[string]wanted{
+		"The last accepted content keeps running": {problems: problems, mark: current},
+		"Nothing runs before that":                {problems: problems},
+	} {
+		if diff := cmp.Diff(conditions.False("SpecInvalid", "spec.a: no; spec.b: neither. "+runs), accepted(want)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A spec that is not accepted says where nothing is reached yet.
+func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
+	s := up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.a", Message: "no"}} })
+	got := scalarStatus(s.server, s.world, s.want, conditions.False("SpecInvalid", ""))
+	if got == nil || *got.Status.URL != "http://old" {
+		t.Errorf("stated is %+v, want the old URL", got)
 	}
 }
 
@@ -360,7 +373,7 @@ func TestScalarStatus(t *testing.T) {
 		"suspended":                           {up(backend(0, 0), reported(1, 1), func(s *scene) { s.server.Spec.Suspend = true }), halted, "0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scalarStatus(tc.scene.server, tc.scene.world, tc.ready)
+			got := scalarStatus(tc.scene.server, tc.scene.world, tc.scene.want, tc.ready)
 			if got == nil {
 				if tc.want != "" {
 					t.Errorf("nothing is stated, want %s", tc.want)

@@ -154,7 +154,7 @@ var _ = Describe("A deletion", func() {
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Apply(git, server("echo", "podTemplate: {spec: {hostNetwork: true}}"))
-		notReady(s, "echo", v1alpha1.ReasonPodTemplateInvalid)
+		notReady(s, "echo", v1alpha1.ReasonSpecInvalid)
 		s.Delete(serverOf(s, "echo"))
 		s.AwaitGone(serverOf(s, "echo"))
 		leavesNothing(s)

@@ -1,0 +1,60 @@
+package mcpserver
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// What is said of a spec by itself, whatever runs.
+
+// mostProblems are as many as a person reads.
+const mostProblems = 20
+
+func accepted(want wanted) conditions.Finding {
+	if want.renderable() {
+		return conditions.True(v1alpha1.ReasonAccepted, "")
+	}
+	texts := make([]string, 0, len(want.problems))
+	for _, p := range want.problems {
+		texts = append(texts, p.String())
+	}
+	if len(texts) > mostProblems {
+		texts = append(texts[:mostProblems], "and more: correct these first")
+	}
+	runs := "Nothing runs before that"
+	if want.mark.Valid() {
+		runs = "The last accepted content keeps running"
+	}
+	return conditions.False(v1alpha1.ReasonSpecInvalid, strings.Join(texts, "; ")+". "+runs)
+}
+
+// notServed says that no calls are served by intent, and which.
+func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
+	var f conditions.Finding
+	fields, transport := want.notServed()
+	switch {
+	case server.Spec.Suspend:
+		f = conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again")
+	case backendReplicas(server) == 0 || workload.ProxyReplicas(server) == 0:
+		f = conditions.False(v1alpha1.ReasonScaledToZero, "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
+	case len(fields) > 0:
+		f = conditions.False(v1alpha1.ReasonNotEnforced, notEnforced(fields))
+	case transport:
+		f = conditions.False(v1alpha1.ReasonTransportNotServed, fmt.Sprintf("transport %s is not served by this version: use an image that speaks streamable-http", server.Spec.Transport))
+	default:
+		return nil
+	}
+	return &f
+}
+
+func notEnforced(fields []string) string {
+	text := "%s is set, and this version does not enforce it: calls are refused until it is removed"
+	if len(fields) > 1 {
+		text = "%s are set, and this version does not enforce them: calls are refused until they are removed"
+	}
+	return fmt.Sprintf(text, strings.Join(fields, ", "))
+}
