@@ -26,23 +26,26 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !(has(e.value) && has(e.valueFrom)))",message="an env item has either value or valueFrom: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.port) || self.proxy.port != self.port",message="port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"
 type MCPServerSpec struct {
-	// image is the container image of the MCP server.
+	// image is the container image of the MCP server, written as
+	// https://github.com/distribution/reference has it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$')",message="image must be an image reference without spaces or template marks: write for example registry.example.com/team/server:1.2.3"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*:[0-9a-fA-F]{32,})?$')",message="image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"
 	Image string `json:"image"`
 
 	// command replaces the image's entrypoint. Required for transport stdio.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=131072
 	Command []string `json:"command,omitempty"`
 
 	// args are the arguments of the command or of the image's entrypoint.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=131072
 	Args []string `json:"args,omitempty"`
 
 	// env are environment variables of the server.
@@ -79,6 +82,7 @@ type MCPServerSpec struct {
 	// +kubebuilder:default="/mcp"
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9._~/-]*$')",message="path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
 	Path string `json:"path,omitempty"`
 
 	// replicas is the number of backend pods. Leave it out of Git where
@@ -125,6 +129,7 @@ type MCPServerSpec struct {
 	// pods get no API token at all.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// podTemplate is an overlay for what the other fields do not say: a
@@ -200,7 +205,7 @@ type ProxySpec struct {
 	// configuration, never derived from a request.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https']",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
 	PublicURL string `json:"publicURL,omitempty"`
 
 	// allowedOrigins are the values of the Origin header that are let in
@@ -209,6 +214,7 @@ type ProxySpec struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.matches('^[a-z][a-z0-9+.-]*://([a-z0-9._-]+|[[][0-9a-f:.]+[]])(:[0-9]+)?$'))",message="allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 
 	// trustForwardedHeaders passes on the X-Forwarded-* headers of a request.

@@ -7,6 +7,10 @@ import corev1 "k8s.io/api/core/v1"
 // rule with a message of its own, and because resource claims are not offered.
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || self.limits.all(k, type(self.limits[k]) == int || isQuantity(self.limits[k]))",message="limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, type(self.requests[k]) == int || isQuantity(self.requests[k]))",message="requests must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"
+// +kubebuilder:validation:XValidation:rule="!has(self.limits) || self.limits.all(k, type(self.limits[k]) == int ? self.limits[k] >= 0 : !self.limits[k].startsWith('-'))",message="limits must not be negative: write 0 or more, or leave the entry out"
+// +kubebuilder:validation:XValidation:rule="!has(self.limits) || self.limits.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.contains('/') || k.startsWith('hugepages-'))",message="limits name a resource that Kubernetes does not know: write cpu, memory or ephemeral-storage, or another by its whole name, for example nvidia.com/gpu"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, type(self.requests[k]) == int ? self.requests[k] >= 0 : !self.requests[k].startsWith('-'))",message="requests must not be negative: write 0 or more, or leave the entry out"
+// +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.contains('/') || k.startsWith('hugepages-'))",message="requests name a resource that Kubernetes does not know: write cpu, memory or ephemeral-storage, or another by its whole name, for example nvidia.com/gpu"
 type Resources struct {
 	// limits is the most the container may use.
 	// +optional

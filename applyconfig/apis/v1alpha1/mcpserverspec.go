@@ -17,7 +17,8 @@ import (
 // Git most of it, an autoscaler replicas, an authorization controller
 // authzConfig. Freehold's own managers own nothing of it.
 type MCPServerSpecApplyConfiguration struct {
-	// image is the container image of the MCP server.
+	// image is the container image of the MCP server, written as
+	// https://github.com/distribution/reference has it.
 	Image *string `json:"image,omitempty"`
 	// command replaces the image's entrypoint. Required for transport stdio.
 	Command []string `json:"command,omitempty"`
