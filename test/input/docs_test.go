@@ -1,0 +1,142 @@
+package input
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// advice is what to write where the API server's own words do not say it.
+var advice = []struct{ words, instead string }{
+	{`must be of type date-time`, `write a time with its zone, in quotes: "2026-05-06T07:08:09Z"`},
+	{`of type string|expected string|unmarshal number .* of type string`, `write a text; a number or true in quotes: "8080"`},
+	{`of type (integer|number|int32)|expected numeric|expected integer`, `write a whole number, without quotes: 8080`},
+	{`of type boolean|expected boolean`, `write true or false, without quotes`},
+	{`of type array|expected list|\.(args|env|envFrom|volumes)\.`, `write a list: begin each item with -, or put [ ] around it`},
+	{`of type object|expected map|non-map elements|must be an object`, `write fields: name: …`},
+	{`unknown field|not declared in schema`, `correct the name, or see with kubectl explain mcpserver.spec where the field belongs`},
+	{`Required value|omits all key fields`, `write the field`},
+	{`Duplicate value|duplicate entries|already set in map|unmarshal errors`, `keep one of them`},
+	{`Too long|Too many|too large`, `write less; what is long belongs into a ConfigMap that a volume mounts`},
+	{`should be (greater|less) than or equal to|at least 1|supported values`, `write a value that the message allows`},
+	{`a valid label must`, `write at most 63 letters, digits, - _ and .`},
+}
+
+// ours are the words of a message that says itself what to write.
+var ours = regexp.MustCompile(`\b(write|use|remove|keep|choose|set|correct|add|lower|begin|must differ|needs)\b`)
+
+// instead is what to write in place of a row's mistake, empty where its message
+// says it.
+func (r row) instead() (string, bool) {
+	if ours.MatchString(r.says) {
+		return "", true
+	}
+	for _, a := range advice {
+		if regexp.MustCompile(a.words).MatchString(r.says) {
+			return a.instead, true
+		}
+	}
+	return "", false
+}
+
+func TestEveryMessageOrTheDocumentSaysWhatToWrite(t *testing.T) {
+	for _, subject := range append(refused(), namedRows...) {
+		for _, row := range subject.rows {
+			if _, ok := row.instead(); !ok {
+				t.Errorf("%s, %s: neither %q nor an advice says what to write instead", subject.title, row.mistake, row.says)
+			}
+		}
+	}
+}
+
+func TestTheDocumentIsThatOfTheRows(t *testing.T) {
+	root, err := kit.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(root, "docs", "errors.md")
+	want := document()
+	if *update {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/errors.md is not that of the rows: run make golden (-rows +file):\n%s", diff)
+	}
+}
+
+const head = `# Mistakes and what is said of them
+
+Every mistake below is made by a test, against a real API server and the real operator, and answered
+in these words. This page is written by that test: ` + "`make golden`" + `.
+
+A refused write changes nothing: what ran keeps running, in every object of it.
+
+## What the API server refuses
+
+You read it at once, from kubectl or in your GitOps tool. Where server-side apply answers in other
+words than create and update, both stand here. Some messages are Kubernetes' own and do not say what
+to write; then it is said below them.
+`
+
+const middle = `
+## What the operator refuses
+
+The condition Accepted is False with reason SpecInvalid, Ready repeats it, and
+` + "`kubectl describe mcpserver`" + ` shows it. The message ends with what runs meanwhile: the last accepted
+content, or nothing. Only the number of pods still follows the spec: a wrong spec can be suspended
+and scaled.
+`
+
+// document is docs/errors.md.
+func document() string {
+	var text strings.Builder
+	text.WriteString(head)
+	for _, subject := range refused() {
+		subject.write(&text)
+	}
+	text.WriteString(middle)
+	for _, subject := range namedRows {
+		subject.write(&text)
+	}
+	return text.String()
+}
+
+func (s subject) write(text *strings.Builder) {
+	fmt.Fprintf(text, "\n### %s\n\n", s.title)
+	for _, row := range s.rows {
+		fmt.Fprintf(text, "- **%s**: %s\n", row.mistake, code(row.shown()))
+		said := row.says
+		if row.field != "" {
+			said = row.field + ": " + said
+		}
+		fmt.Fprintf(text, "  - %s\n", code(said))
+		if row.applied != "" {
+			fmt.Fprintf(text, "  - %s\n", code(row.applied))
+		}
+		if instead, _ := row.instead(); instead != "" {
+			fmt.Fprintf(text, "  - Instead: %s\n", instead)
+		}
+	}
+}
+
+// code is a text as inline code, with its line breaks visible.
+func code(text string) string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", " ⏎ ")
+	if strings.Contains(text, "`") {
+		return "`` " + text + " ``"
+	}
+	return "`" + text + "`"
+}

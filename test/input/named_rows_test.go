@@ -1,0 +1,120 @@
+package input
+
+import (
+	"fmt"
+	"strings"
+)
+
+// namedRows are what only the operator can judge. The condition Accepted says
+// it, with reason SpecInvalid, and Ready repeats it.
+var namedRows = []subject{
+	{"spec.env, spec.envFrom", []row{
+		{mistake: "= in a name", spec: "env: [{name: A=B, value: c}]", field: "spec.env[name=A=B].name", says: "no variable has such a name: write printable ASCII without =, for example LOG_LEVEL"},
+		{mistake: "unicode in a name", spec: "env: [{name: GRÜSSE, value: c}]", field: "spec.env[name=GRÜSSE].name", says: "no variable has such a name: write printable ASCII without =, for example LOG_LEVEL"},
+		{mistake: "a line break in a name", spec: `env: [{name: "A\n", value: c}]`, field: "spec.env[name=\"A\\n\"].name", says: "no variable has such a name: write printable ASCII without =, for example LOG_LEVEL"},
+		{mistake: "no source", spec: "env: [{name: A, valueFrom: {}}]", field: "spec.env[name=A].valueFrom", says: "names no source: write one, or value"},
+		{mistake: "two sources", spec: "env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}, configMapKeyRef: {name: c, key: k}}}]", field: "spec.env[name=A].valueFrom", says: "has both configMapKeyRef and secretKeyRef: keep one of them"},
+		{mistake: "a Secret without a name", spec: "env: [{name: A, valueFrom: {secretKeyRef: {key: k}}}]", field: "spec.env[name=A].valueFrom.secretKeyRef.name", says: "missing: write the name of the Secret or ConfigMap"},
+		{mistake: "an empty item of envFrom", spec: "envFrom: [{}]", field: "spec.envFrom[0]", says: "an empty item cannot be applied: remove it"},
+		{mistake: "two sources in one item of envFrom", spec: "envFrom: [{configMapRef: {name: a}, secretRef: {name: b}}]", field: "spec.envFrom[0]", says: "has both configMapRef and secretRef: keep one of them"},
+		{mistake: "a ConfigMap without a name", spec: `envFrom: [{configMapRef: {name: ""}}]`, field: "spec.envFrom[0]", says: "an empty item cannot be applied: remove it; spec.envFrom[0].configMapRef.name: missing: write the name of the Secret or ConfigMap"},
+	}},
+	{"Much at once", []row{
+		{
+			mistake: "250 mistakes, of which the first 20 are named", spec: "env: " + items(250, `{name: "=%03d", value: a}`), show: "env: (250 items without a name that can be)",
+			field: "spec.env[name==000].name", says: manyProblems(),
+		},
+	}},
+	{"spec.volumes, spec.volumeMounts", []row{
+		{mistake: "a name in upper case", spec: "volumes: [{name: Cache}]", field: "spec.volumes[name=Cache].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},
+		{mistake: "a name that is too long", spec: "volumes: [{name: " + strings.Repeat("a", 64) + "}]", show: "volumes: [{name: (64 letters)}]", field: "spec.volumes[name=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},
+		{
+			mistake: "a name of 100 KiB", spec: "volumes: [{name: " + strings.Repeat("a", 102400) + "}]", show: "volumes: [{name: (100 KiB)}]",
+			field: "spec.volumes[name=" + strings.Repeat("a", 80) + "…].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache",
+		},
+		{mistake: "two kinds of volume in one", spec: "volumes: [{name: a, emptyDir: {}, configMap: {name: b}}]", field: "spec.volumes[name=a]", says: "has both emptyDir and configMap: keep one of them"},
+		{mistake: "an empty kind of volume", spec: "volumes: [{name: a, projected: {}}]", field: "spec.volumes[name=a].projected", says: "an empty volume source cannot be applied: write what it holds"},
+		{mistake: "a mount of no volume", spec: "volumeMounts: [{name: cache, mountPath: /cache}]", field: "spec.volumeMounts[mountPath=/cache].name", says: "there is no volume of this name: add it to spec.volumes, or correct the name"},
+		{mistake: "a mount path with a colon", spec: "volumes: [{name: a}]\nvolumeMounts: [{name: a, mountPath: \"/a:ro\"}]", field: "spec.volumeMounts[name=a].mountPath", says: "no path holds a colon: write where in the container the volume appears, for example /data"},
+	}},
+	{"spec.resources, spec.proxy.resources", []row{
+		{mistake: "requests above limits", spec: "resources: {limits: {cpu: 500m}, requests: {cpu: 1}}", field: "spec.resources.requests.cpu", says: "above its limit: lower the request or raise the limit"},
+		{mistake: "requests of the proxy above limits", spec: "proxy: {resources: {limits: {memory: 64M}, requests: {memory: 64Mi}}}", field: "spec.proxy.resources.requests.memory", says: "above its limit: lower the request or raise the limit"},
+	}},
+	{"spec.args and all that runs", []row{
+		{mistake: "more than a ConfigMap holds", spec: "args: " + items(9, "%d"+strings.Repeat("x", 122880)), show: "args: (9 items of 120 KiB)", field: "spec", says: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate below 1 MiB together, and put long texts into ConfigMaps of your own"},
+	}},
+	{"spec.proxy.service", []row{
+		{mistake: "a label of Freehold's", spec: "proxy: {service: {labels: {app.kubernetes.io/version: a}}}", field: "spec.proxy.service.labels[\"app.kubernetes.io/version\"]", says: "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"},
+		{mistake: "an annotation of Freehold's", spec: "proxy: {service: {annotations: {freehold.dev/workload-generation: \"9\"}}}", field: "spec.proxy.service.annotations[\"freehold.dev/workload-generation\"]", says: "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"},
+		{mistake: "a key with a space", spec: `proxy: {service: {labels: {"my team": a}}}`, field: "spec.proxy.service.labels[\"my team\"]", says: "no label or annotation has such a key: write letters, digits, - _ and . with a domain before it if you like, for example example.com/team"},
+		{mistake: "a value with a space", spec: `proxy: {service: {labels: {team: "a b"}}}`, field: "spec.proxy.service.labels[\"team\"]", says: "no label has such a value: write at most 63 letters, digits, - _ and ., or use an annotation"},
+		{mistake: "template marks in a key", spec: `proxy: {service: {annotations: {"{{ .Values.key }}": a}}}`, field: "spec.proxy.service.annotations[\"{{ .Values.key }}\"]", says: "no label or annotation has such a key: write letters, digits, - _ and . with a domain before it if you like, for example example.com/team"},
+	}},
+	{"spec.podTemplate: what cannot be read", []row{
+		{mistake: "a typo", spec: "podTemplate: {spec: {contaners: []}}", field: "spec.podTemplate.spec.contaners", says: "a pod template has no such field: correct or remove it"},
+		{mistake: "the spec of a pod without spec", spec: "podTemplate: {nodeSelector: {disk: ssd}}", field: "spec.podTemplate.nodeSelector", says: "a pod template has no such field: correct or remove it"},
+		{mistake: "apiVersion and kind", spec: "podTemplate: {apiVersion: v1, kind: Pod, spec: {}}", field: "spec.podTemplate.apiVersion", says: "a pod template has no such field: correct or remove it; spec.podTemplate.kind: a pod template has no such field: correct or remove it"},
+		{mistake: "a map of containers", spec: "podTemplate: {spec: {containers: {server: {}}}}", field: "spec.podTemplate.spec.containers", says: "is a map where a pod template has a list: begin each item with -"},
+		{mistake: "a number as text", spec: "podTemplate: {spec: {nodeSelector: {gpus: 2}}}", field: "spec.podTemplate.spec.nodeSelector", says: "is a number where a pod template has a text: write it in quotes"},
+		{mistake: "a text as number", spec: `podTemplate: {spec: {terminationGracePeriodSeconds: "30"}}`, field: "spec.podTemplate.spec.terminationGracePeriodSeconds", says: "is a text where a pod template has a number: write it without quotes"},
+		{mistake: "template marks where a number belongs", spec: `podTemplate: {spec: {terminationGracePeriodSeconds: "{{ .Values.grace }}"}}`, field: "spec.podTemplate.spec.terminationGracePeriodSeconds", says: "is a text where a pod template has a number: write it without quotes"},
+		{mistake: "no quantity", spec: "podTemplate: {spec: {overhead: {cpu: lots}}}", field: "spec.podTemplate", says: "holds a quantity that is none: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+		{mistake: "a container without a name", spec: "podTemplate: {spec: {containers: [{image: i}]}}", field: "spec.podTemplate.spec.containers[0].name", says: "missing: write it, every item of this list has one"},
+		{mistake: "a container without an image", spec: "podTemplate: {spec: {containers: [{name: side}]}}", field: "spec.podTemplate.spec.containers[name=side].image", says: "missing: write the image of this container, or give it the name of Freehold's to add to that"},
+		{mistake: "a container's name in upper case", spec: "podTemplate: {spec: {containers: [{name: Side, image: i}]}}", field: "spec.podTemplate.spec.containers[name=Side].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},
+		{mistake: "two containers of one name", spec: "podTemplate: {spec: {containers: [{name: a, image: i}, {name: a, image: i}]}}", field: "spec.podTemplate", says: "spec.containers: duplicate entries for key [name=\"a\"]: keep one of them"},
+		{mistake: "a port out of range", spec: "podTemplate: {spec: {containers: [{name: a, image: i, ports: [{containerPort: 70000}]}]}}", field: "spec.podTemplate.spec.containers[name=a].ports[containerPort=70000,protocol=TCP].containerPort", says: "no such port: write 1 to 65535"},
+		{mistake: "a port's name in upper case", spec: "podTemplate: {spec: {containers: [{name: a, image: i, ports: [{containerPort: 1, name: HTTP}]}]}}", field: "spec.podTemplate.spec.containers[name=a].ports[containerPort=1,protocol=TCP].name", says: "no port has such a name: write at most 15 lower-case letters, digits and -, for example metrics"},
+		{mistake: "a mount of no volume", spec: "podTemplate: {spec: {containers: [{name: server, volumeMounts: [{name: a, mountPath: /a}]}]}}", field: "spec.podTemplate.spec.containers[name=server].volumeMounts[mountPath=/a].name", says: "there is no volume of this name: add it to the volumes, or correct the name"},
+		{mistake: "an empty item", spec: "podTemplate: {spec: {tolerations: [{}]}}", field: "spec.podTemplate.spec.tolerations[0]", says: "an empty item cannot be applied: remove it"},
+		{mistake: "an empty selector", spec: "podTemplate: {spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}}", field: "spec.podTemplate.spec.topologySpreadConstraints[topologyKey=a,whenUnsatisfiable=DoNotSchedule].labelSelector", says: "an empty selector cannot be applied: write a label that everything it should match has"},
+	}},
+	{"spec.podTemplate: what is not yours to say", []row{
+		{mistake: "a label of Freehold's", spec: "podTemplate: {metadata: {labels: {freehold.dev/server: other}}}", field: "spec.podTemplate.metadata.labels[\"freehold.dev/server\"]", says: "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"},
+		{mistake: "a label that is none", spec: `podTemplate: {metadata: {labels: {team: "a b"}}}`, field: "spec.podTemplate.metadata.labels[\"team\"]", says: "no label has such a value: write at most 63 letters, digits, - _ and ., or use an annotation"},
+		{mistake: "a name", spec: "podTemplate: {metadata: {name: a}}", field: "spec.podTemplate.metadata.name", says: "a pod template of a server has only labels and annotations: remove it"},
+		{mistake: "the image of the server", spec: "podTemplate: {spec: {containers: [{name: server, image: i}]}}", field: "spec.podTemplate.spec.containers[name=server].image", says: "comes from spec.image: set that instead"},
+		{mistake: "args of the server", spec: "args: [a]\npodTemplate: {spec: {containers: [{name: server, args: [b]}]}}", field: "spec.podTemplate.spec.containers[name=server].args", says: "comes from spec.args: set that instead"},
+		{mistake: "a variable that spec.env has", spec: "env: [{name: A, value: a}]\npodTemplate: {spec: {containers: [{name: server, env: [{name: A, value: b}]}]}}", field: "spec.podTemplate.spec.containers[name=server].env[name=A]", says: "comes from spec.env: set that instead"},
+		{mistake: "a volume that spec.volumes has", spec: "volumes: [{name: a}]\npodTemplate: {spec: {volumes: [{name: a, secret: {secretName: s}}]}}", field: "spec.podTemplate.spec.volumes[name=a]", says: "comes from spec.volumes: set that instead"},
+		{mistake: "the port of the server", spec: "podTemplate: {spec: {containers: [{name: server, ports: [{containerPort: 8080}]}]}}", field: "spec.podTemplate.spec.containers[name=server].ports[containerPort=8080,protocol=TCP]", says: "comes from spec.port: set that instead"},
+		{mistake: "the name of Freehold's port", spec: "podTemplate: {spec: {containers: [{name: side, image: i, ports: [{containerPort: 1, name: mcp}]}]}}", field: "spec.podTemplate.spec.containers[name=side].ports[containerPort=1,protocol=TCP].name", says: "Freehold names a port mcp: choose another name"},
+		{mistake: "another probe", spec: "podTemplate: {spec: {containers: [{name: server, readinessProbe: {httpGet: {path: /, port: 80}}}]}}", field: "spec.podTemplate.spec.containers[name=server].readinessProbe.httpGet", says: "Freehold states another handler of this probe: remove it"},
+		{mistake: "a ServiceAccount", spec: "podTemplate: {spec: {serviceAccountName: robot}}", field: "spec.podTemplate.spec.serviceAccountName", says: "remove it here and set spec.serviceAccountName"},
+		{mistake: "the old name of it", spec: "podTemplate: {spec: {serviceAccount: robot}}", field: "spec.podTemplate.spec.serviceAccount", says: "is an old name of serviceAccountName: remove it"},
+		{mistake: "another restart policy", spec: "podTemplate: {spec: {restartPolicy: Never}}", field: "spec.podTemplate.spec.restartPolicy", says: "these pods are always restarted: remove it"},
+		{mistake: "a container of kubectl debug", spec: "podTemplate: {spec: {ephemeralContainers: [{name: a, image: i}]}}", field: "spec.podTemplate.spec.ephemeralContainers", says: "a template has none: use kubectl debug on a pod"},
+		{mistake: "a time to end", spec: "podTemplate: {spec: {activeDeadlineSeconds: 60}}", field: "spec.podTemplate.spec.activeDeadlineSeconds", says: "these pods run until they are replaced: remove it"},
+		{mistake: "the image of the proxy", spec: "proxy: {podTemplate: {spec: {containers: [{name: proxy, image: i}]}}}", field: "spec.proxy.podTemplate.spec.containers[name=proxy].image", says: "Freehold states this: remove it"},
+		{mistake: "a variable of the proxy", spec: "proxy: {podTemplate: {spec: {containers: [{name: proxy, env: [{name: FREEHOLD_WORKLOAD_HASH, value: a}]}]}}}", field: "spec.proxy.podTemplate.spec.containers[name=proxy].env[name=FREEHOLD_WORKLOAD_HASH]", says: "Freehold has this item: choose another"},
+		{mistake: "the volume of the proxy", spec: "proxy: {podTemplate: {spec: {volumes: [{name: run-config}]}}}", field: "spec.proxy.podTemplate.spec.volumes[name=run-config]", says: "Freehold has this item: choose another"},
+		{mistake: "a mount over the run config", spec: "proxy: {podTemplate: {spec: {volumes: [{name: a}], containers: [{name: proxy, volumeMounts: [{name: a, mountPath: /etc/freehold}]}]}}}", field: "spec.proxy.podTemplate.spec.containers[name=proxy].volumeMounts[mountPath=/etc/freehold]", says: "Freehold has this item: choose another"},
+		{mistake: "the grace period of the proxy", spec: "proxy: {podTemplate: {spec: {terminationGracePeriodSeconds: 1}}}", field: "spec.proxy.podTemplate.spec.terminationGracePeriodSeconds", says: "Freehold states this: remove it"},
+	}},
+	{"spec.podTemplate: what opens the node", []row{
+		{mistake: "hostNetwork", spec: "podTemplate: {spec: {hostNetwork: true}}", field: "spec.podTemplate.spec.hostNetwork", says: "pods do not join the node's network: remove it"},
+		{mistake: "hostPID", spec: "podTemplate: {spec: {hostPID: true}}", field: "spec.podTemplate.spec.hostPID", says: "pods do not see the node's processes: remove it"},
+		{mistake: "hostIPC", spec: "podTemplate: {spec: {hostIPC: true}}", field: "spec.podTemplate.spec.hostIPC", says: "pods do not share the node's memory: remove it"},
+		{mistake: "hostUsers", spec: "podTemplate: {spec: {hostUsers: true}}", field: "spec.podTemplate.spec.hostUsers", says: "pods do not ask for the node's user namespace: remove it, or write false"},
+		{mistake: "hostPort", spec: "podTemplate: {spec: {containers: [{name: a, image: i, ports: [{containerPort: 1, hostPort: 1}]}]}}", field: "spec.podTemplate.spec.containers[name=a].ports[containerPort=1,protocol=TCP].hostPort", says: "pods take no port of the node: remove it and call the Service"},
+		{mistake: "hostPath", spec: "podTemplate: {spec: {volumes: [{name: a, hostPath: {path: /}}]}}", field: "spec.podTemplate.spec.volumes[name=a].hostPath", says: "pods mount nothing of the node: use a persistentVolumeClaim, emptyDir, configMap or secret"},
+		{mistake: "hostNetwork of the proxy", spec: "proxy: {podTemplate: {spec: {hostNetwork: true}}}", field: "spec.proxy.podTemplate.spec.hostNetwork", says: "pods do not join the node's network: remove it"},
+		{mistake: "privileged", spec: "podTemplate: {spec: {containers: [{name: server, securityContext: {privileged: true}}]}}", field: "spec.podTemplate.spec.containers[name=server].securityContext.privileged", says: "containers are not privileged: remove it"},
+		{mistake: "a privileged container before", spec: "podTemplate: {spec: {initContainers: [{name: a, image: i, securityContext: {privileged: true}}]}}", field: "spec.podTemplate.spec.initContainers[name=a].securityContext.privileged", says: "containers are not privileged: remove it"},
+		{mistake: "root", spec: "podTemplate: {spec: {securityContext: {runAsNonRoot: false}}}", field: "spec.podTemplate.spec.securityContext.runAsNonRoot", says: "Freehold states this: remove it"},
+		{mistake: "a capability", spec: "podTemplate: {spec: {containers: [{name: server, securityContext: {capabilities: {add: [NET_ADMIN]}}}]}}", field: "spec.podTemplate.spec.containers[name=server].securityContext.capabilities", says: "Freehold states this: remove it"},
+		{mistake: "another seccomp profile", spec: "podTemplate: {spec: {securityContext: {seccompProfile: {type: Unconfined}}}}", field: "spec.podTemplate.spec.securityContext.seccompProfile", says: "Freehold states this: remove it"},
+	}},
+}
+
+// manyProblems is what is said of the variables =000 to =249, but for the
+// first field.
+func manyProblems() string {
+	const text = "no variable has such a name: write printable ASCII without =, for example LOG_LEVEL"
+	all := text
+	for i := 1; i < 20; i++ {
+		all += fmt.Sprintf("; spec.env[name==%03d].name: %s", i, text)
+	}
+	return all + "; and more: correct these first"
+}

@@ -1,0 +1,166 @@
+package input
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// refused are all rows that the API server refuses.
+func refused() []subject {
+	var all []subject
+	for _, rows := range [][]subject{objectRows, runRows, serveRows} {
+		all = append(all, rows...)
+	}
+	return all
+}
+
+// kubectl sends what kubectl sends: the user's text, strictly validated.
+type kubectl struct {
+	*kit.Stage
+	http *rest.RESTClient
+}
+
+const collection = "/apis/freehold.dev/v1alpha1/namespaces/NAMESPACE/mcpservers"
+
+func newKubectl(s *kit.Stage) kubectl {
+	s.Helper()
+	http, err := s.HTTP()
+	s.Must(err, "building a client")
+	return kubectl{Stage: s, http: http}
+}
+
+func (k kubectl) send(verb string, contentType, name, text string) error {
+	path := strings.Replace(collection, "NAMESPACE", k.Namespace, 1)
+	if name != "" {
+		path += "/" + name
+	}
+	return k.http.Verb(verb).AbsPath(path).SetHeader("Content-Type", contentType).
+		Param("fieldManager", git).Param("fieldValidation", "Strict").
+		Body([]byte(text)).Do(k.Ctx).Error()
+}
+
+func (k kubectl) apply(name, text string) error {
+	return k.send(http.MethodPatch, string(types.ApplyYAMLPatchType), name, text)
+}
+
+func (k kubectl) create(text string) error { return k.send(http.MethodPost, yamlType, "", text) }
+
+func (k kubectl) replace(name, version, text string) error {
+	return k.send(http.MethodPut, yamlType, name, atVersion(name, version, text))
+}
+
+const (
+	git      = "argocd-controller"
+	yamlType = "application/yaml"
+)
+
+// atVersion adds a resourceVersion beside the name, as kubectl replace does.
+func atVersion(name, version, text string) string {
+	text = strings.Replace(text, "name: "+name+"\n", "name: "+name+"\n  resourceVersion: \""+version+"\"\n", 1)
+	return strings.Replace(text, "{name: "+name, "{name: "+name+", resourceVersion: \""+version+"\"", 1)
+}
+
+// nameOf is the name that a text gives its server, empty if it gives none.
+func nameOf(text string) string {
+	var object struct {
+		Metadata struct{ Name string }
+	}
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		return ""
+	}
+	return object.Metadata.Name
+}
+
+// Whatever the API server refuses, it refuses in the words of the row, to
+// whoever applies, creates or replaces; and then there is no server, or the one
+// that runs is as it was.
+func TestTheAPIServerRefuses(t *testing.T) {
+	t.Parallel()
+	running := runningServer(t)
+	k := newKubectl(running.Stage)
+	before := running.Versions()
+	for _, subject := range refused() {
+		t.Run(subject.title, func(t *testing.T) {
+			for _, row := range subject.rows {
+				t.Run(row.mistake, func(t *testing.T) { k.refuses(t, running, row) })
+			}
+		})
+	}
+	running.NothingMoved(before)
+}
+
+func (k kubectl) refuses(t *testing.T, running *runningStage, r row) {
+	text := r.text("bad")
+	answers(t, r, "create", k.create(text), r.says)
+	name := nameOf(text)
+	if name == "" {
+		return // there is nothing to apply to
+	}
+	applied := r.says
+	if r.applied != "" {
+		applied = r.applied
+	}
+	answers(t, r, "apply", k.apply(name, text), applied)
+	if r.renames() {
+		return
+	}
+	text = r.text(running.name)
+	answers(t, r, "apply to a running server", k.apply(running.name, text), applied)
+	answers(t, r, "replace of a running server", k.replace(running.name, running.version, text), r.says)
+}
+
+// renames reports whether the mistake is the name, which no update changes.
+func (r row) renames() bool { return r.whole != "" && !strings.Contains(r.whole, "NAME") }
+
+// answers demands an answer of the API server.
+func answers(t *testing.T, r row, verb string, err error, says string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: it was accepted", verb)
+		return
+	}
+	for _, cause := range causesOf(err) {
+		// Server-side apply often names the field in its text only.
+		if (cause.field == r.field || cause.field == "") && matches(cause.message, says) {
+			return
+		}
+	}
+	t.Errorf("%s: the answer is not\n\t%q: %q\nbut\n%s", verb, r.field, says, kit.OneLine(err.Error()))
+}
+
+// matches compares an answer; … stands for any rest.
+func matches(got, want string) bool {
+	if beginning, cut := strings.CutSuffix(want, "…"); cut {
+		return strings.HasPrefix(got, beginning)
+	}
+	return got == want
+}
+
+// cause is one thing that is wrong.
+type cause struct{ field, message string }
+
+// preamble names the object, which differs, before what is wrong with it.
+var preamble = regexp.MustCompile(`^(failed to create typed patch object \([^)]*\): |.*strict decoding error: |.*cannot be handled as a MCPServer: )`)
+
+func causesOf(err error) []cause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 || status.Status().Details.Causes[0].Type == "UnexpectedServerResponse" {
+		text := preamble.ReplaceAllString(kit.OneLine(err.Error()), "")
+		return []cause{{"", text}}
+	}
+	var causes []cause
+	for _, c := range status.Status().Details.Causes {
+		causes = append(causes, cause{strings.TrimPrefix(c.Field, "<nil>"), kit.OneLine(c.Message)})
+	}
+	return causes
+}

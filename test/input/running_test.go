@@ -1,0 +1,122 @@
+package input
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// runningStage is a namespace in which the real operator runs, and one server
+// that is ready.
+type runningStage struct {
+	*kit.Stage
+	name    string
+	version string
+	server  *v1alpha1.MCPServer
+}
+
+// runningServer starts an operator in a namespace of its own, and a server
+// called good.
+func runningServer(t *testing.T) *runningStage {
+	t.Helper()
+	s := onStage(t)
+	operate(s)
+	r := &runningStage{Stage: s, name: "good"}
+	s.Apply(git, kit.Server(r.name, goodImage, ""))
+	r.run()
+	r.rest()
+	return r
+}
+
+// operate starts the operator for the stage's namespace, until the test ends.
+func operate(s *kit.Stage) {
+	s.Helper()
+	cache, err := controllers.CacheOptions([]string{s.Namespace})
+	s.Must(err, "configuring the cache")
+	scheme, err := controllers.NewScheme()
+	s.Must(err, "building the scheme")
+	mgr, err := ctrl.NewManager(s.Config, manager.Options{
+		Scheme: scheme, Cache: cache,
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Client: client.Options{Cache: &client.CacheOptions{}},
+	})
+	s.Must(err, "building the operator")
+	ctx, cancel := context.WithCancel(context.Background())
+	options := controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
+	s.Must(controllers.Register(ctx, mgr, options), "registering the controllers")
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := mgr.Start(ctx); err != nil {
+			s.Errorf("the operator ended with %v", err)
+		}
+	})
+	s.Cleanup(func() { cancel(); done.Wait() })
+}
+
+// run does once what the runner in the proxy pod does: it applies the backend
+// and reports. The stage's pods only pretend to run.
+func (r *runningStage) run() {
+	r.Helper()
+	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(r.name)}}
+	r.Await(proxy, "the proxy is available", func() error { return none(proxy.Status.AvailableReplicas > 0, "a proxy pod") })
+	var file string
+	for _, v := range proxy.Spec.Template.Spec.Volumes {
+		if v.ConfigMap != nil {
+			file = v.ConfigMap.Name
+		}
+	}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: file}}
+	r.Read(config)
+	decoded, err := runconfig.Decode([]byte(config.Data[runconfig.FileName]))
+	r.Must(err, "reading the run config")
+	mark, err := workload.MarkOf(proxy.Spec.Template.Annotations)
+	r.Must(err, "reading the mark")
+	runner := &backend.Runner{Reader: r.Client, Live: r.Client, Applier: controllers.NewApplier(r.Client, r.Client), Run: decoded, Env: mark}
+	sts := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(r.name)}}
+	for range 3 { // applying, then reporting what came of it
+		_, err := runner.Pass(r.Ctx)
+		r.Must(err, "a pass of the runner")
+		r.Await(sts, "the backend is ready", func() error { return none(sts.Status.ReadyReplicas > 0, "a backend pod") })
+	}
+}
+
+// rest waits until all has been said about the server, and remembers it.
+func (r *runningStage) rest() {
+	r.Helper()
+	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	r.Await(live, "the server is ready and all is said", func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
+		switch {
+		case c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != live.Generation:
+			return fmt.Errorf("Ready is %+v", c)
+		case live.Status.URL == "" || live.Status.ReadyReplicas == nil || *live.Status.ReadyReplicas != 1:
+			return fmt.Errorf("its counts are not there")
+		}
+		return nil
+	})
+	r.server, r.version = live, live.ResourceVersion
+}
+
+func none(there bool, what string) error {
+	if !there {
+		return fmt.Errorf("there is not %s", what)
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package input
+
+import "strings"
+
+// serveRows are about how calls come in, and how much there is of everything.
+var serveRows = []subject{
+	{"spec.transport", []row{
+		{mistake: "none that MCP has", spec: "transport: websocket", field: "spec.transport", says: "Unsupported value: \"websocket\": supported values: \"streamable-http\", \"sse\", \"stdio\""},
+		{mistake: "upper case", spec: "transport: SSE", field: "spec.transport", says: "Unsupported value: \"SSE\": supported values: \"streamable-http\", \"sse\", \"stdio\""},
+		{mistake: "empty, as a template that rendered nothing leaves it", spec: `transport: ""`, field: "spec.transport", says: "Unsupported value: \"\": supported values: \"streamable-http\", \"sse\", \"stdio\""},
+		{mistake: "stdio without a command", spec: "transport: stdio", field: "spec", says: "Invalid value: transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"},
+		{mistake: "stdio with an empty command", spec: "transport: stdio\ncommand: []", field: "spec", says: "Invalid value: transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"},
+	}},
+	{"spec.port", []row{
+		{mistake: "zero", spec: "port: 0", field: "spec.port", says: "Invalid value: 0: spec.port in body should be greater than or equal to 1"},
+		{mistake: "negative", spec: "port: -1", field: "spec.port", says: "Invalid value: -1: spec.port in body should be greater than or equal to 1"},
+		{mistake: "out of range", spec: "port: 65536", field: "spec.port", says: "Invalid value: 65536: spec.port in body should be less than or equal to 65535"},
+		{
+			mistake: "a text", spec: `port: "8080"`, field: "spec.port", says: "Invalid value: \"string\": spec.port in body must be of type integer: \"string\"",
+			applied: ".spec.port: expected numeric (int or float), got string",
+		},
+		{
+			mistake: "a name", spec: "port: http", field: "spec.port", says: "Invalid value: \"string\": spec.port in body must be of type integer: \"string\"",
+			applied: ".spec.port: expected numeric (int or float), got string",
+		},
+		{mistake: "a fraction", spec: "port: 80.5", field: "spec.port", says: "Invalid value: \"float64\": spec.port in body must be of type int32: \"float64\""},
+		{mistake: "beyond 32 bits", spec: "port: 4294975376", says: "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.port"},
+		{
+			mistake: "template marks", spec: `port: "{{ .Values.port }}"`, field: "spec.port", says: "Invalid value: \"string\": spec.port in body must be of type integer: \"string\"",
+			applied: ".spec.port: expected numeric (int or float), got string",
+		},
+		{
+			mistake: "a list", spec: "port: [8080]", field: "spec.port", says: "Invalid value: \"array\": spec.port in body must be of type integer: \"array\"",
+			applied: ".spec.port: expected numeric (int or float), got []interface {}",
+		},
+		{mistake: "that of the proxy", spec: "port: 8000", field: "spec", says: "Invalid value: port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"},
+	}},
+	{"spec.path", []row{
+		{mistake: "no / first", spec: "path: mcp", field: "spec.path", says: "Invalid value: \"mcp\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "empty", spec: `path: ""`, field: "spec.path", says: "Invalid value: \"\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "a space", spec: "path: /m cp", field: "spec.path", says: "Invalid value: \"/m cp\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "a query", spec: "path: /mcp?key=1", field: "spec.path", says: "Invalid value: \"/mcp?key=1\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "a URL", spec: "path: http://echo/mcp", field: "spec.path", says: "Invalid value: \"http://echo/mcp\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "unicode", spec: "path: /mçp", field: "spec.path", says: "Invalid value: \"/mçp\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "template marks", spec: `path: "/{{ .Values.path }}"`, field: "spec.path", says: "Invalid value: \"/{{ .Values.path }}\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "a line break at the end", spec: "path: |\n  /mcp", field: "spec.path", says: "Invalid value: \"/mcp\\n\": path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"},
+		{mistake: "a way up", spec: "path: /mcp/../admin", field: "spec.path", says: "Invalid value: \"/mcp/../admin\": path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"},
+		{mistake: "two / in a row, as a template that rendered nothing leaves them", spec: "path: //mcp", field: "spec.path", says: "Invalid value: \"//mcp\": path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"},
+		{mistake: "too long", spec: "path: /" + strings.Repeat("a", 256), show: "path: (257 letters)", field: "spec.path", says: "Too long: may not be more than 256 bytes"},
+	}},
+	{"spec.replicas", []row{
+		{mistake: "negative", spec: "replicas: -1", field: "spec.replicas", says: "Invalid value: -1: spec.replicas in body should be greater than or equal to 0"},
+		{mistake: "too many", spec: "replicas: 1001", field: "spec.replicas", says: "Invalid value: 1001: spec.replicas in body should be less than or equal to 1000"},
+		{
+			mistake: "a text", spec: `replicas: "2"`, field: "spec.replicas", says: "Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\"",
+			applied: ".spec.replicas: expected numeric (int or float), got string",
+		},
+		{mistake: "a fraction", spec: "replicas: 1.5", field: "spec.replicas", says: "Invalid value: \"float64\": spec.replicas in body must be of type int32: \"float64\""},
+		{
+			mistake: "a range", spec: "replicas: {min: 1, max: 3}", says: "unknown field \"spec.replicas.max\", unknown field \"spec.replicas.min\"",
+			applied: ".spec.replicas: expected numeric (int or float), got map[string]interface {}",
+		},
+	}},
+	{"spec.resources, spec.proxy.resources", []row{
+		{mistake: "no quantity", spec: "resources: {limits: {memory: 1GB}}", field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+		{mistake: "a space in a quantity", spec: "resources: {limits: {memory: 1 Gi}}", field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+		{mistake: "no quantity in requests", spec: "resources: {requests: {cpu: half}}", field: "spec.resources", says: "Invalid value: requests must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+		{mistake: "template marks", spec: `resources: {limits: {memory: "{{ .Values.memory }}"}}`, field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+		{mistake: "negative", spec: `resources: {limits: {cpu: "-1"}}`, field: "spec.resources", says: "Invalid value: limits must not be negative: write 0 or more, or leave the entry out"},
+		{mistake: "a negative number in requests", spec: "resources: {requests: {cpu: -1}}", field: "spec.resources", says: "Invalid value: requests must not be negative: write 0 or more, or leave the entry out"},
+		{mistake: "a resource that Kubernetes does not know", spec: "resources: {limits: {gpu: 1}}", field: "spec.resources", says: "Invalid value: limits name a resource that Kubernetes does not know: write cpu, memory or ephemeral-storage, or another by its whole name, for example nvidia.com/gpu"},
+		{
+			mistake: "a typo", spec: "resources: {limit: {cpu: 1}}", says: "unknown field \"spec.resources.limit\"",
+			applied: ".spec.resources.limit: field not declared in schema",
+		},
+		{
+			mistake: "limits without limits", spec: "resources: {cpu: 1, memory: 1Gi}", says: "unknown field \"spec.resources.cpu\", unknown field \"spec.resources.memory\"",
+			applied: ".spec.resources.cpu: field not declared in schema",
+		},
+		{
+			mistake: "a text", spec: "resources: small", field: "spec.resources", says: "Invalid value: \"string\": spec.resources in body must be of type object: \"string\"",
+			applied: ".spec.resources: expected map, got &{small}",
+		},
+		{
+			mistake: "a list", spec: "resources: {limits: [{cpu: 1}]}", says: "unknown field \"spec.resources.limits[0].cpu\"",
+			applied: ".spec.resources.limits: expected map, got &{[map[cpu:1]]}",
+		},
+		{mistake: "too many", spec: "resources: {limits: {" + strings.Trim(items(17, "example.com/r%d: 1"), "[]") + "}}", show: "resources: {limits: (17 entries)}", field: "spec.resources.limits", says: "Too many: 17: must have at most 16 items"},
+		{mistake: "no quantity for the proxy", spec: "proxy: {resources: {limits: {memory: much}}}", field: "spec.proxy.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+	}},
+	{"spec.proxy", []row{
+		{mistake: "a port that needs root", spec: "proxy: {port: 80}", field: "spec.proxy.port", says: "Invalid value: 80: spec.proxy.port in body should be greater than or equal to 1024"},
+		{mistake: "the port of the probes", spec: "proxy: {port: 9440}", field: "spec.proxy.port", says: "Invalid value: 9440: port 9440 is where the proxy answers probes: choose another port"},
+		{mistake: "a port out of range", spec: "proxy: {port: 70000}", field: "spec.proxy.port", says: "Invalid value: 70000: spec.proxy.port in body should be less than or equal to 65535"},
+		{mistake: "the image's port", spec: "port: 9000\nproxy: {port: 9000}", field: "spec", says: "Invalid value: port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"},
+		{
+			mistake: "a port as text", spec: `proxy: {port: "8000"}`, field: "spec.proxy.port", says: "Invalid value: \"string\": spec.proxy.port in body must be of type integer: \"string\"",
+			applied: ".spec.proxy.port: expected numeric (int or float), got string",
+		},
+		{mistake: "fewer than no replicas", spec: "proxy: {replicas: -1}", field: "spec.proxy.replicas", says: "Invalid value: -1: spec.proxy.replicas in body should be greater than or equal to 0"},
+		{mistake: "too many replicas", spec: "proxy: {replicas: 101}", field: "spec.proxy.replicas", says: "Invalid value: 101: spec.proxy.replicas in body should be less than or equal to 100"},
+		{
+			mistake: "a typo", spec: "proxy: {replica: 2}", says: "unknown field \"spec.proxy.replica\"",
+			applied: ".spec.proxy.replica: field not declared in schema",
+		},
+		{
+			mistake: "a switch instead of the proxy", spec: "proxy: true", field: "spec.proxy", says: "Invalid value: \"boolean\": spec.proxy in body must be of type object: \"boolean\"",
+			applied: ".spec.proxy: expected map, got &{true}",
+		},
+		{
+			mistake: "a list", spec: "proxy: [{port: 8000}]", says: "unknown field \"spec.proxy[0].port\"",
+			applied: ".spec.proxy: expected map, got &{[map[port:8000]]}",
+		},
+		{
+			mistake: "a text as switch", spec: `proxy: {trustForwardedHeaders: "yes"}`, field: "spec.proxy.trustForwardedHeaders", says: "Invalid value: \"string\": spec.proxy.trustForwardedHeaders in body must be of type boolean: \"string\"",
+			applied: ".spec.proxy.trustForwardedHeaders: expected boolean, got &{yes}",
+		},
+	}},
+	{"spec.proxy.publicURL and spec.proxy.allowedOrigins", []row{
+		{mistake: "no scheme", spec: "proxy: {publicURL: mcp.example.com}", field: "spec.proxy.publicURL", says: "Invalid value: \"mcp.example.com\": publicURL must be an absolute URL: write for example https://mcp.example.com/echo"},
+		{mistake: "another scheme", spec: "proxy: {publicURL: \"ftp://mcp.example.com\"}", field: "spec.proxy.publicURL", says: "Invalid value: \"ftp://mcp.example.com\": publicURL must be an absolute URL: write for example https://mcp.example.com/echo"},
+		{mistake: "template marks", spec: `proxy: {publicURL: "https://{{ .Values.host }}/mcp"}`, field: "spec.proxy.publicURL", says: "Invalid value: \"https://{{ .Values.host }}/mcp\": publicURL must be an absolute URL: write for example https://mcp.example.com/echo"},
+		{mistake: "no host, as a template that rendered nothing leaves it", spec: `proxy: {publicURL: "https:///mcp"}`, field: "spec.proxy.publicURL", says: "Invalid value: \"https:///mcp\": publicURL must be an absolute URL: write for example https://mcp.example.com/echo"},
+		{mistake: "a line break at the end", spec: "proxy:\n  publicURL: |\n    https://mcp.example.com", field: "spec.proxy.publicURL", says: "Invalid value: \"https://mcp.example.com\\n\": publicURL must be an absolute URL: write for example https://mcp.example.com/echo"},
+		{mistake: "too long", spec: "proxy: {publicURL: \"https://a.example.com/" + strings.Repeat("a", 1024) + `"}`, show: "proxy: {publicURL: (1045 letters)}", field: "spec.proxy.publicURL", says: "Too long: may not be more than 1024 bytes"},
+		{
+			mistake: "one origin, and not a list", spec: "proxy: {allowedOrigins: \"https://a.example.com\"}", field: "spec.proxy.allowedOrigins", says: "Invalid value: \"string\": spec.proxy.allowedOrigins in body must be of type array: \"string\"",
+			applied: ".spec.proxy.allowedOrigins: expected list, got &{https://a.example.com}",
+		},
+		{
+			mistake: "an origin twice", spec: "proxy: {allowedOrigins: [\"https://a.example.com\", \"https://a.example.com\"]}", field: "spec.proxy.allowedOrigins[1]", says: "Duplicate value: \"https://a.example.com\"",
+			applied: ".spec.proxy.allowedOrigins: duplicate entries for key [=\"https://a.example.com\"]",
+		},
+		{mistake: "any origin", spec: `proxy: {allowedOrigins: ["*"]}`, field: "spec.proxy.allowedOrigins", says: "Invalid value: allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"},
+		{mistake: "any host of a domain", spec: `proxy: {allowedOrigins: ["https://*.example.com"]}`, field: "spec.proxy.allowedOrigins", says: "Invalid value: allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"},
+		{mistake: "an origin with a path", spec: `proxy: {allowedOrigins: ["https://a.example.com/"]}`, field: "spec.proxy.allowedOrigins", says: "Invalid value: allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"},
+		{mistake: "an origin in upper case", spec: `proxy: {allowedOrigins: ["https://A.example.com"]}`, field: "spec.proxy.allowedOrigins", says: "Invalid value: allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"},
+		{mistake: "an origin without a scheme", spec: "proxy: {allowedOrigins: [a.example.com]}", field: "spec.proxy.allowedOrigins", says: "Invalid value: allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"},
+		{mistake: "too many origins", spec: "proxy: {allowedOrigins: " + items(65, "\"https://a%d\"") + "}", show: "proxy: {allowedOrigins: (65 items)}", field: "spec.proxy.allowedOrigins", says: "Too many: 65: must have at most 64 items"},
+	}},
+	{"spec.proxy.service", []row{
+		{mistake: "a type that is not offered", spec: "proxy: {service: {type: ExternalName}}", field: "spec.proxy.service.type", says: "Unsupported value: \"ExternalName\": supported values: \"ClusterIP\", \"NodePort\", \"LoadBalancer\""},
+		{mistake: "a type in lower case", spec: "proxy: {service: {type: nodeport}}", field: "spec.proxy.service.type", says: "Unsupported value: \"nodeport\": supported values: \"ClusterIP\", \"NodePort\", \"LoadBalancer\""},
+		{
+			mistake: "a number as label", spec: "proxy: {service: {labels: {version: 1}}}", field: "spec.proxy.service.labels.version", says: "Invalid value: \"integer\": spec.proxy.service.labels.version in body must be of type string: \"integer\"",
+			applied: ".spec.proxy.service.labels.version: expected string, got &value.valueUnstructured{Value:1}",
+		},
+		{
+			mistake: "a switch as annotation", spec: "proxy: {service: {annotations: {internal: true}}}", field: "spec.proxy.service.annotations.internal", says: "Invalid value: \"boolean\": spec.proxy.service.annotations.internal in body must be of type string: \"boolean\"",
+			applied: ".spec.proxy.service.annotations.internal: expected string, got &value.valueUnstructured{Value:true}",
+		},
+		{
+			mistake: "a list of labels", spec: "proxy: {service: {labels: [{a: b}]}}", says: "unknown field \"spec.proxy.service.labels[0].a\"",
+			applied: ".spec.proxy.service.labels: expected map, got &{[map[a:b]]}",
+		},
+		{mistake: "too many labels", spec: "proxy: {service: {labels: {" + strings.Trim(items(65, "a%d: b"), "[]") + "}}}", show: "proxy: {service: {labels: (65 entries)}}", field: "spec.proxy.service.labels", says: "Too many: 65: must have at most 64 items"},
+		{
+			mistake: "a port", spec: "proxy: {service: {port: 80}}", says: "unknown field \"spec.proxy.service.port\"",
+			applied: ".spec.proxy.service.port: field not declared in schema",
+		},
+	}},
+	{"spec.podTemplate, spec.proxy.podTemplate", []row{
+		{
+			mistake: "a text", spec: "podTemplate: |\n  spec: {hostNetwork: true}", field: "spec.podTemplate", says: "Invalid value: \"string\": spec.podTemplate in body must be of type object: \"string\"",
+			applied: ".spec.podTemplate: expected map, got &{spec: {hostNetwork: true} }",
+		},
+		{
+			mistake: "a list", spec: "podTemplate: [{spec: {}}]", field: "spec.podTemplate", says: "Invalid value: \"array\": spec.podTemplate in body must be of type object: \"array\"",
+			applied: ".spec.podTemplate: expected map, got &{[map[spec:map[]]]}",
+		},
+		{
+			mistake: "a text for the proxy", spec: "proxy: {podTemplate: a}", field: "spec.proxy.podTemplate", says: "Invalid value: \"string\": spec.proxy.podTemplate in body must be of type object: \"string\"",
+			applied: ".spec.proxy.podTemplate: expected map, got &{a}",
+		},
+	}},
+	{"The references and spec.authzConfig", []row{
+		{
+			mistake: "a name, and not an object", spec: "groupRef: team", field: "spec.groupRef", says: "Invalid value: \"string\": spec.groupRef in body must be of type object: \"string\"",
+			applied: ".spec.groupRef: expected map, got &{team}",
+		},
+		{mistake: "no name", spec: "oidcConfigRef: {}", field: "spec.oidcConfigRef.name", says: "Required value"},
+		{mistake: "an empty name", spec: `groupRef: {name: ""}`, field: "spec.groupRef.name", says: "Invalid value: \"\": name must be the name of an object of this namespace, of lower-case letters, digits, - and .: write for example team-a"},
+		{mistake: "a name in upper case", spec: "groupRef: {name: Team}", field: "spec.groupRef.name", says: "Invalid value: \"Team\": name must be the name of an object of this namespace, of lower-case letters, digits, - and .: write for example team-a"},
+		{mistake: "template marks", spec: `toolConfigRef: {name: "{{ .Values.tools }}"}`, field: "spec.toolConfigRef.name", says: "Invalid value: \"{{ .Values.tools }}\": name must be the name of an object of this namespace, of lower-case letters, digits, - and .: write for example team-a"},
+		{
+			mistake: "a namespace", spec: "externalAuthConfigRef: {name: a, namespace: b}", says: "unknown field \"spec.externalAuthConfigRef.namespace\"",
+			applied: ".spec.externalAuthConfigRef.namespace: field not declared in schema",
+		},
+		{mistake: "too long", spec: "authzConfigRef: {name: " + strings.Repeat("a", 254) + "}", show: "authzConfigRef: {name: (254 letters)}", field: "spec.authzConfigRef.name", says: "Too long: may not be more than 253 bytes"},
+		{mistake: "both kinds of authorization", spec: "authzConfig: {policies: [permit]}\nauthzConfigRef: {name: a}", field: "spec", says: "Invalid value: authzConfig and authzConfigRef exclude each other: keep one of them"},
+		{mistake: "an authorization of nothing", spec: "authzConfig: {policies: []}", field: "spec.authzConfig.policies", says: "Invalid value: 0: spec.authzConfig.policies in body should have at least 1 items"},
+		{mistake: "an authorization without policies", spec: `authzConfig: {entities: "[]"}`, field: "spec.authzConfig.policies", says: "Required value"},
+		{
+			mistake: "one policy, and not a list", spec: "authzConfig: {policies: permit}", field: "spec.authzConfig.policies", says: "Invalid value: \"string\": spec.authzConfig.policies in body must be of type array: \"string\"",
+			applied: ".spec.authzConfig.policies: expected list, got &{permit}",
+		},
+		{mistake: "an empty policy", spec: `authzConfig: {policies: [""]}`, field: "spec.authzConfig.policies[0]", says: "Invalid value: \"\": spec.authzConfig.policies[0] in body should be at least 1 chars long"},
+		{mistake: "a policy that is too long", spec: "authzConfig: {policies: [" + strings.Repeat("a", 16385) + "]}", show: "authzConfig: {policies: [(16385 letters)]}", field: "spec.authzConfig.policies[0]", says: "Too long: may not be more than 16384 bytes"},
+		{mistake: "too many policies", spec: "authzConfig: {policies: " + items(257, "a%d") + "}", show: "authzConfig: {policies: (257 items)}", field: "spec.authzConfig.policies", says: "Too many: 257: must have at most 256 items"},
+		{
+			mistake: "entities that are not text", spec: "authzConfig: {policies: [permit], entities: [{uid: a}]}", says: "unknown field \"spec.authzConfig.entities[0].uid\"",
+			applied: ".spec.authzConfig.entities: expected string, got &value.valueUnstructured{Value:[]interface {}{map[string]interface {}{\"uid\":\"a\"}}}",
+		},
+	}},
+}
