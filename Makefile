@@ -75,6 +75,10 @@ test: controlplane ## Run every test that needs no root: also against a real API
 vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh
 	hack/vuln.sh
 
+.PHONY: fuzz
+fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a test
+	hack/fuzz.sh
+
 .PHONY: e2e
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
 	hack/e2e.sh

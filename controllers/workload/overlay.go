@@ -134,14 +134,14 @@ func misfit(wrong *json.UnmarshalTypeError) string {
 	is, _, _ := strings.Cut(wrong.Value, " ")
 	words := map[string]string{"array": "a list", "object": "a map", "string": "a text", "number": "a number", "bool": "true or false"}
 	wanted := "a number: write it without quotes"
-	switch kind := wrong.Type.Kind(); {
-	case kind == reflect.String:
+	switch wrong.Type.Kind() { //nolint:exhaustive // the rest are numbers
+	case reflect.String:
 		wanted = "a text: write it in quotes"
-	case kind == reflect.Bool:
+	case reflect.Bool:
 		wanted = "true or false: write it without quotes"
-	case kind == reflect.Slice:
+	case reflect.Slice:
 		wanted = "a list: begin each item with -"
-	case kind == reflect.Struct || kind == reflect.Map:
+	case reflect.Struct, reflect.Map:
 		wanted = "a map: write its fields below it"
 	}
 	return "is " + cmp.Or(words[is], wrong.Value) + " where a pod template has " + wanted
