@@ -35,6 +35,34 @@ func TestCallsAreKnownByTheirBody(t *testing.T) {
 	}
 }
 
+// closing is a body that was closed at its end, as the server does when the
+// answer begins.
+type closing struct{ read bool }
+
+func (c *closing) Read(p []byte) (int, error) {
+	if c.read {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	c.read = true
+	return copy(p, "{}"), io.EOF
+}
+
+// The transport asks once more whether there is nothing behind a body of a
+// stated length. If the answer is an error, the backend's is cut short: a bare
+// ReverseProxy loses calls that way on a busy machine. MaxBytesReader is what
+// stays at the end.
+func TestBodyStaysAtItsEnd(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", io.NopCloser(new(closing)))
+	r.ContentLength = 2
+	limited(httptest.NewRecorder(), r)
+	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("asked again it says %v, which cuts the answer short", err)
+	}
+}
+
 type slow struct{ error }
 
 func (s slow) Read([]byte) (int, error) { return 0, s.error }
