@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+)
+
+// serveBackend answers a call with its own body: as JSON, or as an event if it
+// is asked to in Mcp-Name. A GET opens a stream of one event that stays open.
+func serveBackend() error {
+	listener, err := listen()
+	if err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	return quick(http.HandlerFunc(answer)).Serve(listener)
+}
+
+func answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Name") != asEvent {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body) //nolint:errcheck // the client counts what it misses
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, event(string(body)))
+	_ = http.NewResponseController(w).Flush() //nolint:errcheck // see above
+	if r.Method == http.MethodGet {
+		<-r.Context().Done()
+	}
+}
+
+func event(message string) string { return "event: message\ndata: " + message + "\n\n" }
+
+func listen() (net.Listener, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lasts as long as the process
+	if err != nil {
+		return nil, fmt.Errorf("listening in process %d: %w", os.Getpid(), err)
+	}
+	return listener, nil
+}
+
+// quick is a server for one machine.
+func quick(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+}

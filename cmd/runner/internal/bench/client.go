@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The kinds of calls.
+const (
+	asJSON  = "json"
+	asEvent = "event"
+)
+
+var kinds = []string{asJSON, asEvent}
+
+const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"},` +
+	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+
+// head is that of a call of a kind, or of a GET if body is empty.
+func head(kind, body string) []byte {
+	method := "POST"
+	if body == "" {
+		method = "GET"
+	}
+	return []byte(method + " /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\n" +
+		"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n" +
+		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: " + kind + "\r\n" +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// turn is what one contender did in one turn.
+type turn struct {
+	calls   int
+	seconds float64
+	// p50 and p99 are latencies in microseconds.
+	p50, p99 float64
+	// failed are calls without a whole answer.
+	failed int
+	// work is how long the contender kept a core busy.
+	work time.Duration
+}
+
+// takeTurn calls address over some connections, each with one call at a time,
+// for a while.
+func takeTurn(address, kind string, connections int, length time.Duration) (turn, error) {
+	var (
+		all    []time.Duration
+		mu     sync.Mutex
+		group  sync.WaitGroup
+		lost   int
+		failed error
+	)
+	began := time.Now()
+	for range connections {
+		group.Go(func() {
+			took, failures, err := busy(address, kind, began.Add(length))
+			mu.Lock()
+			defer mu.Unlock()
+			all, lost = append(all, took...), lost+failures
+			if err != nil {
+				failed = fmt.Errorf("calling: %w", err)
+			}
+		})
+	}
+	group.Wait()
+	if failed != nil {
+		return turn{}, failed
+	}
+	slices.Sort(all)
+	t := turn{calls: len(all), failed: lost, seconds: time.Since(began).Seconds()}
+	t.p50, t.p99 = micros(all[len(all)/2]), micros(all[len(all)*99/100])
+	return t, nil
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// patience is how many calls may fail one after the other.
+const patience = 10
+
+// busy calls over one connection until end, and returns how long each call
+// took. A call that fails is counted, and costs a new connection.
+func busy(address, kind string, end time.Time) (took []time.Duration, failed int, err error) {
+	took = make([]time.Duration, 0, 1<<16)
+	for unlucky := 0; time.Now().Before(end); {
+		before := len(took)
+		took, err = over(address, kind, end, took)
+		if len(took) > before {
+			unlucky = 0
+		}
+		if err == nil {
+			break
+		}
+		failed++
+		if unlucky++; unlucky == patience {
+			return took, failed, err
+		}
+	}
+	return took, failed, nil
+}
+
+// over calls over one connection until end or a failure.
+func over(address, kind string, end time.Time, took []time.Duration) ([]time.Duration, error) {
+	conn, err := net.Dial("tcp", address) //nolint:noctx // the deadline below ends it
+	if err != nil {
+		return took, err
+	}
+	defer conn.Close() //nolint:errcheck // it did its work
+	if err := conn.SetDeadline(end.Add(10 * time.Second)); err != nil {
+		return took, err
+	}
+	request, reader, want := head(kind, call), bufio.NewReader(conn), len(call)
+	if kind == asEvent {
+		want = len(event(call))
+	}
+	for last := time.Now(); last.Before(end); {
+		if _, err := conn.Write(request); err != nil {
+			return took, err
+		}
+		got, err := readAnswer(reader)
+		if err != nil {
+			return took, err
+		}
+		if got != want {
+			return took, fmt.Errorf("got an answer of %d bytes, not of %d", got, want)
+		}
+		now := time.Now()
+		took = append(took, now.Sub(last))
+		last = now
+	}
+	return took, nil
+}
+
+var (
+	ok         = []byte("HTTP/1.1 200 ")
+	lengthName = []byte("Content-Length: ")
+	chunked    = []byte("Transfer-Encoding: chunked")
+)
+
+// readHead reads the head of an answer: the length of its body, or -1 if it
+// comes in chunks.
+func readHead(r *bufio.Reader) (length int, err error) {
+	for first := true; ; first = false {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		switch {
+		case first && !bytes.HasPrefix(line, ok):
+			return 0, fmt.Errorf("the answer is %q", line)
+		case bytes.HasPrefix(line, lengthName):
+			if length, err = strconv.Atoi(string(line[len(lengthName):])); err != nil {
+				return 0, err
+			}
+		case bytes.Equal(line, chunked):
+			length = -1
+		case len(line) == 0:
+			return length, nil
+		}
+	}
+}
+
+// readAnswer reads an answer and tells how long its body is.
+func readAnswer(r *bufio.Reader) (length int, err error) {
+	length, err = readHead(r)
+	if err != nil {
+		return 0, err
+	}
+	if length >= 0 {
+		return r.Discard(length)
+	}
+	for length = 0; ; {
+		size, err := readChunk(r)
+		if err != nil || size == 0 {
+			return length, err
+		}
+		length += int(size)
+	}
+}
+
+func readChunk(r *bufio.Reader) (size int64, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	size, err = strconv.ParseInt(string(bytes.TrimRight(line, "\r\n")), 16, 32)
+	if err != nil {
+		return 0, err
+	}
+	_, err = r.Discard(int(size) + 2)
+	return size, err
+}
+
+// openStream opens an event stream and reads its first event.
+func openStream(address string) (net.Conn, error) {
+	conn, err := net.Dial("tcp", address) //nolint:noctx // the deadline below ends it
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return conn, err
+	}
+	if _, err := conn.Write(head(asEvent, "")); err != nil {
+		return conn, err
+	}
+	reader := bufio.NewReader(conn)
+	if _, err := readHead(reader); err != nil {
+		return conn, err
+	}
+	_, err = readChunk(reader)
+	return conn, err
+}

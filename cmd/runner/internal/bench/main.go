@@ -1,0 +1,125 @@
+// Command bench measures what the proxy costs, against no proxy at all and
+// against a bare httputil.ReverseProxy, on loopback, in processes of their own.
+//
+// main.go starts the processes; contender.go are the proxies, with a handle to
+// their memory that the product does not have; product.go is the runner's own
+// binary, without that handle; backend.go answers; client.go calls; rounds.go
+// has the order in which they are measured; report.go tells the result.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// plan says what is measured.
+type plan struct {
+	// rounds is how often each contender has its turn.
+	rounds int
+	// turn is how long it lasts for each kind of call.
+	turn time.Duration
+	// connections are kept busy with one call each.
+	connections int
+	// streams are held open at once to see what one costs.
+	streams int
+	// product is the runner's binary, left out if empty.
+	product string
+}
+
+// roleVar names what a process plays; without it, it is the client that asks
+// the others.
+const roleVar = "FREEHOLD_BENCH_ROLE"
+
+func main() {
+	if role := os.Getenv(roleVar); role != "" {
+		fmt.Fprintln(os.Stderr, play(role, os.Args[1:]))
+		os.Exit(1)
+	}
+	p := plan{}
+	var file, version string
+	flag.IntVar(&p.rounds, "rounds", 9, "how often each contender has its turn")
+	flag.DurationVar(&p.turn, "turn", 2*time.Second, "how long a turn lasts for each kind of call")
+	flag.IntVar(&p.connections, "connections", 4, "how many connections are kept busy")
+	flag.IntVar(&p.streams, "streams", 1000, "how many event streams are held open at once")
+	flag.StringVar(&p.product, "runner", "", "the runner's binary, to be measured as well")
+	flag.StringVar(&file, "json", "", "file to write the result to as JSON")
+	flag.StringVar(&version, "version", "", "what is measured, for the report")
+	flag.Parse()
+	if err := measure(context.Background(), p, file, version); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, p plan, file, version string) error {
+	results, err := run(ctx, p)
+	if err != nil {
+		return err
+	}
+	r := newReport(p, version, results)
+	fmt.Print(r.text())
+	if file == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o600)
+}
+
+// play is what a process of another role does until it is killed.
+func play(role string, args []string) error {
+	switch role {
+	case "backend":
+		return serveBackend()
+	case "bare", "ours":
+		return serveContender(role, args[0])
+	}
+	return fmt.Errorf("no such role: %s", role)
+}
+
+// process is one that was started.
+type process struct {
+	command *exec.Cmd
+	// calls is where it is called, memory where it tells of its memory, if it does.
+	calls, memory string
+}
+
+// start starts this program in another role and waits until it says where it
+// listens.
+func start(ctx context.Context, role string, args ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	p := &process{command: exec.CommandContext(ctx, self, args...)}
+	p.command.Env = append(os.Environ(), roleVar+"="+role)
+	p.command.Stderr = os.Stderr
+	said, err := p.command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", role, err)
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", role, err)
+	}
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil {
+		p.stop()
+		return nil, fmt.Errorf("%s did not say where it listens: %w", role, err)
+	}
+	p.calls, p.memory, _ = strings.Cut(strings.TrimSpace(line), " ")
+	return p, nil
+}
+
+func (p *process) stop() {
+	_ = p.command.Process.Kill() //nolint:errcheck // it may have ended
+	_ = p.command.Wait()         //nolint:errcheck // it was killed
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// contender is one of those that are compared.
+type contender struct {
+	name string
+	*process
+	turns   map[string][]turn // by kind
+	perCall map[string]memory // by kind: what one call allocates
+	// stream is what an open stream costs in bytes: of heap and stacks, and of
+	// the process.
+	stream, streamRSS float64
+}
+
+// run starts everything, measures, and stops it.
+func run(ctx context.Context, p plan) ([]*contender, error) {
+	dir, err := os.MkdirTemp("", "freehold-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("making a directory: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
+	backend, err := start(ctx, "backend")
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	contenders := []*contender{{name: "direct", process: backend}}
+	for _, name := range []string{"bare", "ours", "runner"} {
+		var started *process
+		switch {
+		case name != "runner":
+			started, err = start(ctx, name, backend.calls)
+		case p.product == "":
+			continue
+		default:
+			started, err = startProduct(ctx, p.product, dir, backend.calls)
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer started.stop()
+		contenders = append(contenders, &contender{name: name, process: started})
+	}
+	for _, c := range contenders {
+		c.turns, c.perCall = map[string][]turn{}, map[string]memory{}
+	}
+	for _, kind := range kinds {
+		if err := rounds(ctx, p, kind, contenders); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range contenders[1:] {
+		if err := c.holdStreams(ctx, p.streams); err != nil {
+			return nil, err
+		}
+	}
+	return contenders, nil
+}
+
+// rounds gives each contender its turns, beginning with another one in each
+// round, so that whatever else the machine does meets all of them.
+func rounds(ctx context.Context, p plan, kind string, contenders []*contender) error {
+	for _, c := range contenders {
+		if _, err := takeTurn(c.calls, kind, p.connections, p.turn/4); err != nil {
+			return fmt.Errorf("warming up %s: %w", c.name, err)
+		}
+	}
+	for round := range p.rounds {
+		for i := range contenders {
+			c := contenders[(i+round)%len(contenders)]
+			if err := c.takesTurn(ctx, p, kind); err != nil {
+				return fmt.Errorf("measuring %s: %w", c.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *contender) takesTurn(ctx context.Context, p plan, kind string) error {
+	before, err := c.tells(ctx, http.MethodGet)
+	if err != nil {
+		return err
+	}
+	worked, err := c.worked()
+	if err != nil {
+		return err
+	}
+	t, err := takeTurn(c.calls, kind, p.connections, p.turn)
+	if err != nil {
+		return err
+	}
+	work, err := c.worked()
+	if err != nil {
+		return err
+	}
+	t.work = work - worked
+	after, err := c.tells(ctx, http.MethodGet)
+	if err != nil {
+		return err
+	}
+	c.turns[kind] = append(c.turns[kind], t)
+	if calls := uint64(t.calls); calls > 0 {
+		c.perCall[kind] = memory{
+			Allocated: (after.Allocated - before.Allocated) / calls, Allocations: (after.Allocations - before.Allocations) / calls,
+		}
+	}
+	return nil
+}
+
+// tells is nothing for those that have no handle.
+func (c *contender) tells(ctx context.Context, method string) (memory, error) {
+	if c.memory == "" {
+		return memory{}, nil
+	}
+	return c.ask(ctx, method)
+}
+
+// holdStreams opens streams and sees what they cost while they are open.
+func (c *contender) holdStreams(ctx context.Context, count int) error {
+	before, err := c.tells(ctx, http.MethodPost)
+	if err != nil {
+		return err
+	}
+	rss, err := c.rss()
+	if err != nil {
+		return err
+	}
+	conns := make([]net.Conn, 0, count)
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close() //nolint:errcheck // it did its work
+		}
+	}()
+	for range count {
+		conn, err := openStream(c.calls)
+		if conn != nil {
+			conns = append(conns, conn)
+		}
+		if err != nil {
+			return fmt.Errorf("opening stream %d of %s: %w", len(conns), c.name, err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // the last goroutines come to rest
+	after, err := c.tells(ctx, http.MethodPost)
+	if err != nil {
+		return err
+	}
+	full, err := c.rss()
+	c.stream = (float64(after.Live) - float64(before.Live)) / float64(count)
+	c.streamRSS = (full - rss) / float64(count)
+	return err
+}
+
+// worked is how long the process has kept a core busy, as the kernel counts it.
+func (c *contender) worked() (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the work of %s: %w", c.name, err)
+	}
+	// Fields 14 and 15 (proc(5)), counted behind the name, which may have spaces.
+	_, rest, _ := strings.Cut(string(data), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("the kernel does not tell the work of %s", c.name)
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the work of %s: %w", c.name, err)
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	const tick = time.Second / 100 // USER_HZ, the same on every Linux
+	return time.Duration(user+system) * tick, err
+}
+
+// rss is the memory of the process in bytes, as the kernel counts it.
+func (c *contender) rss() (float64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of %s: %w", c.name, err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			return kib * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("the kernel does not tell the memory of %s", c.name)
+}

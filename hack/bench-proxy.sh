@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Measures what the proxy costs; arguments are the program's flags, -h tells them.
+#
+#   bench-proxy.sh -json FILE    writes the result there as JSON as well
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+built=$(mktemp -d)
+trap 'rm -rf "$built"' EXIT
+export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false'
+go build -tags fieldsv1string -o "$built/bench" ./cmd/runner/internal/bench
+go build -tags fieldsv1string -ldflags '-s -w' -o "$built/runner" ./cmd/runner
+version=$(git describe --always --dirty 2>/dev/null || echo unknown)
+"$built/bench" -runner "$built/runner" -version "$version" "$@"
