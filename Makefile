@@ -91,6 +91,10 @@ bench: build controlplane ## Measure what many servers cost, against targets; a 
 bench-core: $(BENCHSTAT) ## Measure in process what a pass costs where nothing is to be written
 	hack/bench-core.sh
 
+.PHONY: bench-proxy
+bench-proxy: ## Measure what the proxy costs against a bare one; two minutes. BENCH= takes its flags
+	hack/bench-proxy.sh $(BENCH)
+
 ##@ Building
 
 .PHONY: build
