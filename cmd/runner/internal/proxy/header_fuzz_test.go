@@ -84,7 +84,9 @@ func reference(raw string) (r *http.Request, ok bool) {
 
 // cutShort reports whether a message has no end; the library has an error of
 // its own for each part that is missing.
-func cutShort(err error) bool { return err != nil && strings.Contains(err.Error(), "EOF") }
+func cutShort(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "EOF") || strings.Contains(err.Error(), "trailer"))
+}
 
 // hop are the headers of one connection
 // (https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1).
