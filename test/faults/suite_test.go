@@ -1,0 +1,94 @@
+// Package faults hurts what Freehold stands on, and Freehold itself, while it
+// makes, changes, scales and removes servers: the API server and etcd, answers
+// and watches, clocks, and its own processes. Each story ends converged with
+// nothing lost, and what it saw on the way is judged too.
+//
+// life_test.go is the story that nearly every test tells, judge_test.go what
+// has to be true at the end of each part of it, and witness_test.go what has to
+// be true at any time. operator_test.go runs operators, and wire_test.go has
+// what goes wrong between a process and the API server. Each other file is one
+// kind of fault.
+//
+// FREEHOLD_SEED replays the random choices of a run, as far as the order of
+// requests of several processes is the same; FREEHOLD_KILLS is how often each
+// kind of process is killed.
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// defaultKills is how often each kind of process is killed unless
+// FREEHOLD_KILLS says otherwise.
+const defaultKills = 100
+
+var (
+	plane *kit.Plane
+	seen  *witness
+	// seed is that of the whole run.
+	seed  uint64
+	kills int
+)
+
+func TestFaults(t *testing.T) {
+	RegisterFailHandler(Fail)
+	seed = numberOf(t, "FREEHOLD_SEED", rand.Uint64()>>1)
+	kills = int(numberOf(t, "FREEHOLD_KILLS", defaultKills))
+	t.Logf("FREEHOLD_SEED=%d", seed)
+	suite, reporter := GinkgoConfiguration()
+	reporter.Succinct = !reporter.Verbose
+	RunSpecs(t, "Freehold among faults", suite, reporter)
+}
+
+func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	text, set := os.LookupEnv(variable)
+	if !set {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s=%q: write a number", variable, text)
+	}
+	return n
+}
+
+var _ = BeforeSuite(func() {
+	ctrllog.SetLogger(logr.Discard())
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(func() error {
+		cancel()
+		return plane.Stop()
+	})
+	var err error
+	plane, err = kit.Start(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(plane.Install(ctx)).To(Succeed())
+	seen = watchEverything(ctx, plane)
+})
+
+// onStage gives the present story a namespace.
+func onStage() *kit.Stage {
+	GinkgoHelper()
+	return kit.NewStage(GinkgoTB(), plane)
+}
+
+// chance is a source of random choices, another one for each name and number.
+func chance(name string, n int) *rand.Rand {
+	words := uint64(n)
+	for _, c := range name {
+		words = words*31 + uint64(c)
+	}
+	return rand.New(rand.NewPCG(seed, words))
+}

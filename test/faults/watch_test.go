@@ -1,0 +1,93 @@
+package faults
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// changes is how often a spec changes while nothing is heard: as often as in
+// some minutes of a busy day.
+const changes = 20
+
+// A process that hears nothing goes on with what it knows. It must not do harm
+// by that, nor ask all the time.
+var _ = DescribeTable("While the operator's watches", func(deafen func(*deaf), quiet int) {
+	s := onStage()
+	d := newDeaf()
+	op := operate(s, throughDeaf(d))
+	s.RunProxies()
+	echo := newLife(s, "echo")
+	echo.create()
+	echo.grown()
+	op.rests()
+
+	deafen(d)
+	mark, since := op.requests.Mark(), time.Now()
+	for n := range changes {
+		echo.wants.image = fmt.Sprintf("registry.example.com/echo:%d", n+10)
+		echo.insist("updating", echo.spec)
+		intrude(s, echo.name, n)
+	}
+	// Long enough for a loop without a pause to be seen.
+	time.Sleep(2*time.Second - min(time.Since(since), time.Second))
+	sent := op.requests.Since(mark)
+	asked := len(sent)
+	GinkgoWriter.Printf("in %s without news: %s", time.Since(since), sent)
+	Expect(asked).To(BeNumerically("<=", quiet), "%s", sent)
+
+	d.listen()
+	echo.strict = false // which of the contents were seen is chance
+	echo.wants.replicas, echo.wants.proxies = 2, 2
+	echo.insist("scaling", echo.spec)
+	echo.converged()
+	Expect(echo.wants.generation).To(BeNumerically("<=", 1+changes), "more workload generations than contents")
+	op.rests()
+	echo.remove()
+	echo.ended()
+},
+	// Nothing is heard at all, so nothing is done.
+	Entry("say nothing", func(d *deaf) { d.silence() }, 5),
+	// Servers are heard of and their children are not: each new content costs its
+	// claim, the children in vain, and what is said about it.
+	Entry("say nothing of children", func(d *deaf) {
+		d.silence("deployments", "statefulsets", "configmaps", "services", "pods", "serviceaccounts", "roles", "rolebindings")
+	}, 12*changes),
+	// Eleven watches are tried again, after pauses that grow, each with a list.
+	Entry("are closed and refused", func(d *deaf) { d.refuse() }, 11*2*4+12*changes),
+)
+
+func throughDeaf(d *deaf) func(*operator) {
+	return func(o *operator) {
+		o.wire = func(config *rest.Config) <-chan struct{} { through(config, d.carry); return nil }
+	}
+}
+
+// intrude changes and deletes what belongs to a server, in the operator's back.
+func intrude(s *kit.Stage, name string, n int) {
+	GinkgoHelper()
+	switch n % 5 {
+	case 1:
+		var configs corev1.ConfigMapList
+		s.Must(s.Client.List(s.Ctx, &configs, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelServer: name}), "listing run configs")
+		for i := range configs.Items {
+			s.Delete(&configs.Items[i])
+		}
+	case 3:
+		s.Force("intruder", fmt.Sprintf(
+			"apiVersion: v1\nkind: Service\nmetadata: {name: %s, labels: {%s: nobody}}\n", workload.ProxyName(name), workload.LabelName))
+	case 4:
+		pods := &corev1.Pod{}
+		s.Must(s.Client.DeleteAllOf(s.Ctx, pods, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelComponent: workload.ComponentProxy},
+			client.PropagationPolicy(metav1.DeletePropagationBackground)), "deleting proxy pods")
+	}
+}
