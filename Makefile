@@ -6,9 +6,11 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
-# The tag of the images that are built here, and the Kubernetes that is tested against.
+# The tag of the images that are built here, the releases of Kubernetes that are supported
+# (docs/versions.md), and the one that is tested against.
 VERSION ?= dev
-K8S_VERSION ?= v1.36.3
+K8S_VERSIONS ?= v1.34.4 v1.35.4 v1.36.3
+K8S_VERSION ?= $(lastword $(K8S_VERSIONS))
 KUBEBUILDER_ASSETS ?= $(CURDIR)/bin/k8s/$(K8S_VERSION)
 export VERSION K8S_VERSION KUBEBUILDER_ASSETS
 # One static binary each, the same bytes wherever it is built.
@@ -70,6 +72,13 @@ test-unit: ## Run the tests that need nothing but Go
 test: controlplane ## Run every test that needs no root: also against a real API server
 	@$(MAKE) test-unit
 	$(GO_TEST) -timeout 40m -count=1 -p 1 $$(hack/packages.sh plane)
+
+.PHONY: test-versions
+test-versions: ## Run `make test` against each of K8S_VERSIONS
+	for version in $(K8S_VERSIONS); do \
+		echo "==> Kubernetes $$version"; \
+		$(MAKE) test K8S_VERSION=$$version KUBEBUILDER_ASSETS=$(CURDIR)/bin/k8s/$$version; \
+	done
 
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh
