@@ -80,6 +80,10 @@ test-versions: ## Run `make test` against each of K8S_VERSIONS
 		$(MAKE) test K8S_VERSION=$$version KUBEBUILDER_ASSETS=$(CURDIR)/bin/k8s/$$version; \
 	done
 
+.PHONY: race
+race: controlplane ## Run every test under the race detector; needs a C compiler
+	hack/race.sh
+
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh
 	hack/vuln.sh
