@@ -32,11 +32,13 @@ type Options struct {
 }
 
 // How hard an operator works unless told otherwise: servers reconciled at once,
-// requests a second to the API server, and requests at once.
+// requests a second to the API server, and requests at once. The first is what
+// limits it, since a pass sends one request at a time; the others are above what
+// that comes to, and bound a defect (docs/performance.md).
 const (
 	DefaultConcurrency = 8
-	DefaultQPS         = 100
-	DefaultBurst       = 200
+	DefaultQPS         = 1000
+	DefaultBurst       = 1000
 )
 
 func (o Options) controller() controller.Options {
