@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// life measures what happens to n servers that are ready: other replicas,
-// another image, a restart of the operator, deletion.
+// life measures what happens to n servers that are ready: another image, other
+// replicas, a restart of the operator, deletion.
 func (b *bench) life(ctx context.Context, n int) error {
 	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *player) error {
 		ready := question{n, "servers are ready", settled(1)}
@@ -33,12 +33,24 @@ func (b *bench) life(ctx context.Context, n int) error {
 // live takes n servers that are ready through the rest of their lives.
 func (b *bench) live(ctx context.Context, w *world, p *player, n int) error {
 	step := Step{Scenario: "life", Player: freehold, Servers: n}
-	for _, measure := range []func(context.Context, *world, *player, Step) error{b.scale, b.change, b.remove} {
+	for _, measure := range []func(context.Context, *world, *player, Step) error{b.change, b.scale, b.remove} {
 		if err := measure(ctx, w, p, step); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// change gives every server another image.
+func (b *bench) change(ctx context.Context, w *world, p *player, step Step) error {
+	step.Step = "image"
+	step, err := w.measure(ctx, p, step, func() error {
+		return w.apply(ctx, step.Servers, func(name string) string { return kit.Server(name, image(2), "") })
+	}, question{step.Servers, "servers run the other image", settled(2)})
+	if err == nil {
+		b.record(step)
+	}
+	return err
 }
 
 // scale gives every server a second replica, as an autoscaler does.
@@ -48,7 +60,7 @@ func (b *bench) scale(ctx context.Context, w *world, p *player, step Step) error
 	if err != nil {
 		return err
 	}
-	two := func(s *v1alpha1.MCPServer) bool { return *s.Spec.Replicas == 2 && settled(1)(s) }
+	two := func(s *v1alpha1.MCPServer) bool { return *s.Spec.Replicas == 2 && settled(2)(s) }
 	step, err = w.measure(ctx, p, step, func() error {
 		return each(ctx, step.Servers, func(i int) error {
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))
@@ -71,18 +83,6 @@ func (b *bench) scale(ctx context.Context, w *world, p *player, step Step) error
 	step.Values = map[string]float64{"podsRolled": float64(rolled)}
 	b.record(step)
 	return nil
-}
-
-// change gives every server another image.
-func (b *bench) change(ctx context.Context, w *world, p *player, step Step) error {
-	step.Step = "image"
-	step, err := w.measure(ctx, p, step, func() error {
-		return w.apply(ctx, step.Servers, func(name string) string { return kit.Server(name, image(2), "") })
-	}, question{step.Servers, "servers run the other image", settled(2)})
-	if err == nil {
-		b.record(step)
-	}
-	return err
 }
 
 // remove restarts the operator, then deletes every server.
