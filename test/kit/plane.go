@@ -162,7 +162,12 @@ func (p *Plane) Stop() error {
 	if p.manager != nil {
 		errs = append(errs, p.manager.stop())
 	}
-	errs = append(errs, p.APIServer.stop(), p.Etcd.stop())
+	errs = append(errs, p.APIServer.stop())
+	if p.environment != nil {
+		// Before etcd, without which an API server takes minutes to end.
+		errs = append(errs, p.environment.ControlPlane.GetAPIServer().Stop())
+	}
+	errs = append(errs, p.Etcd.stop())
 	if p.environment != nil {
 		errs = append(errs, p.environment.Stop(), os.RemoveAll(p.dir))
 	}
