@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector's own allocations, and a sync.Pool that forgets on purpose, would be counted.
+
 package proxy
 
 import (

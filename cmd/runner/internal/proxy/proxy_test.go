@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -240,17 +241,17 @@ func TestBackendWhoseNameIsUnknown(t *testing.T) {
 }
 
 func TestBackendThatHangsUpBeforeItAnswers(t *testing.T) {
-	calls := 0
+	var calls atomic.Int32
 	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		if calls++; calls == 2 {
+		if calls.Add(1) == 2 {
 			panic(http.ErrAbortHandler)
 		}
 	}))
 	b.call(http.MethodPost, "/mcp", "{}")
 	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "broke the connection off")
-	if calls != 2 {
-		t.Errorf("the backend saw %d calls: a call that may have run was repeated", calls)
+	if n := calls.Load(); n != 2 {
+		t.Errorf("the backend saw %d calls: a call that may have run was repeated", n)
 	}
 }
 
