@@ -56,7 +56,7 @@ func mcpServer() []Grant {
 	claim := own(MCPServerWorkload, MCPServerSub, "claims the workload generation", "status.workload")
 	claim.Versioned = true
 	return []Grant{
-		own(MCPServerFinalizer, MCPServer, "holds the server until its pods are gone",
+		own(MCPServerFinalizer, MCPServer, "holds the server until its calls have ended and its backend is deleted",
 			`metadata.finalizers[="`+Finalizer+`"]`),
 		claim,
 		own(MCPServerConditions, MCPServerSub, "says what is so and for which generation",

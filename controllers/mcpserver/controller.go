@@ -146,19 +146,35 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	}
 	refused := errors.Join(errs...)
 	// A proxy of the wanted content has all that its pods need, and can still
-	// be suspended or repaired. Another must not begin.
-	if refused != nil && markOf(w.proxy) != want.mark {
-		return refused
+	// be suspended or repaired. Content that does not run yet must not start
+	// without it.
+	if refused == nil || markOf(w.proxy) == want.mark {
+		refused = errors.Join(refused, r.keepRight(ctx, server, w, want))
 	}
-	if err := errors.Join(refused, r.keepRight(ctx, server, w, want)); err != nil {
-		return err
+	if refused != nil {
+		return errors.Join(refused, r.stopOutdated(ctx, server, w, want))
 	}
-	for _, config := range w.outdated(want.mark) {
+	for _, config := range w.outdated(server, want.mark) {
 		if err := children.Remove(ctx, config); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stopOutdated stops a proxy that the spec no longer lets serve, where what is
+// to take its place was refused.
+func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
+	halted := server.Spec.Suspend || len(want.content.NotEnforced) > 0
+	if !halted || w.proxy == nil || markOf(w.proxy) == want.mark {
+		return nil
+	}
+	stopped, err := workload.ScaledProxy(w.proxy, string(ownership.MCPServerChildren), 0)
+	if err != nil {
+		return err
+	}
+	_, err = r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, stopped, apply.AtVersion)
+	return err
 }
 
 // keepRight applies the proxy and the backend's scale.
@@ -190,7 +206,7 @@ func (r *Reconciler) applyProxy(ctx context.Context, server *v1alpha1.MCPServer,
 
 func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
 	verdict := workload.Gate(want.mark, live != nil, markOf(live))
-	if verdict == workload.StandBack {
+	if verdict == workload.StandBack && !want.kept {
 		return nil // the next pass claims a number above
 	}
 	left := want.leaveNode(live)

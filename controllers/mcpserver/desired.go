@@ -29,6 +29,8 @@ type wanted struct {
 	mark     workload.Mark
 	children []child
 	proxy    *appsv1ac.DeploymentApplyConfiguration
+	// kept says that proxy restates what stands, whatever its mark.
+	kept bool
 }
 
 // desired builds everything from the spec. It cannot fail: what cannot be
@@ -93,9 +95,11 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 		replicas = 0 // what stands may serve what the spec no longer lets it
 	}
 	proxy, err := workload.ScaledProxy(live, string(ownership.MCPServerChildren), replicas)
-	if err == nil {
-		want.proxy = proxy
+	if err != nil {
+		want.refuse("spec", err)
+		return
 	}
+	want.proxy, want.kept = proxy, true
 }
 
 func (want *wanted) refuse(field string, err error) {
@@ -119,7 +123,8 @@ func (want *wanted) leaveNode(live *appsv1.Deployment) []string {
 	return workload.LeaveNode(want.proxy.Spec.Template.Spec, live.Spec.Template.Spec)
 }
 
-// finalizer holds the server until its pods are gone.
+// finalizer holds the server until its calls have ended and its backend is
+// deleted.
 func finalizer(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(ownership.Finalizer)
 }

@@ -141,7 +141,7 @@ func TestDesiredKeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 			if got.renderable() || !strings.Contains(got.problems[0].String(), "spec.podTemplate.spec.hostNetwork") {
 				t.Errorf("the problems are %v", got.problems)
 			}
-			if got.mark != current || got.proxy == nil || *got.proxy.Spec.Replicas != tc.replicas {
+			if got.mark != current || got.proxy == nil || !got.kept || *got.proxy.Spec.Replicas != tc.replicas {
 				t.Fatalf("kept is %+v with mark %v", got.proxy, got.mark)
 			}
 			if image := *got.proxy.Spec.Template.Spec.Containers[0].Image; image != "last good" {

@@ -127,6 +127,7 @@ func mountEvent(pod, message string) corev1.Event {
 func config(mark workload.Mark) corev1.ConfigMap {
 	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
+		OwnerReferences: []metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", UID: "uid", Controller: new(true)}},
 	}}
 }
 

@@ -150,8 +150,8 @@ func serviceMark(s *corev1.Service) workload.Mark {
 // outdated are the run configs that no pod can mount any more: the proxy has
 // rolled out, no pod of their mark is left, and their number is below. One with
 // a higher number is that of content we do not know: whoever took over from us
-// wrote it, and its pods are about to mount it.
-func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
+// wrote it, and its pods are about to mount it. Somebody's copy is not ours.
+func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*corev1.ConfigMap {
 	if !current.Valid() || !w.proxyRolledOut(current, false) {
 		return nil
 	}
@@ -164,7 +164,8 @@ func (w *world) outdated(current workload.Mark) []*corev1.ConfigMap {
 	var old []*corev1.ConfigMap
 	for i := range w.configs {
 		mark, err := workload.MarkOf(w.configs[i].Annotations)
-		if err == nil && mark.Valid() && mark.Generation < current.Generation && !mounted[mark] {
+		below := err == nil && mark.Valid() && mark.Generation < current.Generation
+		if below && !mounted[mark] && metav1.IsControlledBy(&w.configs[i], server) {
 			old = append(old, &w.configs[i])
 		}
 	}

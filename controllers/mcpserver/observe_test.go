@@ -125,7 +125,9 @@ func TestAReadThatFailsEndsThePass(t *testing.T) {
 
 func TestOutdatedRunConfigs(t *testing.T) {
 	newer := workload.Mark{Generation: 4, Hash: "ddd"}
-	all := []corev1.ConfigMap{config(older), config(current), config(newer), {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
+	theirs := config(older)
+	theirs.Name, theirs.OwnerReferences = "a-copy", nil
+	all := []corev1.ConfigMap{config(older), config(current), config(newer), theirs, {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  []string
@@ -148,7 +150,7 @@ func TestOutdatedRunConfigs(t *testing.T) {
 			s := up(tc.edits...)
 			s.world.configs = all
 			var got []string
-			for _, c := range s.world.outdated(s.want.mark) {
+			for _, c := range s.world.outdated(s.server, s.want.mark) {
 				got = append(got, c.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -88,8 +88,9 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	if f := accepted(want); f.Status != metav1.ConditionTrue {
 		return f
 	}
+	runtime := server.Status.Runtime
 	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, was) ||
-		server.Status.Runtime == nil || server.Status.Runtime.Generation < want.mark.Generation {
+		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.mark.Generation {
 		return moving(server, w, want)
 	}
 	if f := backendRefused(server, want); f != nil {

@@ -154,6 +154,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 		"what the runner says of what has rolled out": {up(condition("BackendApplied", metav1.ConditionFalse, "NameTaken", "a Service")), conditions.False("NameTaken", "a Service")},
 		"a runner that stands back": {up(func(s *scene) { s.world.backend = backendOf(older) },
 			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},
+		"what the runner of an earlier server said": {up(func(s *scene) { s.server.Status.Runtime.ServerUID = "another" }), updating},
 		"what a runner said of other content": {up(func(s *scene) { s.server.Status.Workload.Generation = 2 },
 			condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), updating},
 	}.check(t)

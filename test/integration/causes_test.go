@@ -5,7 +5,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
@@ -89,6 +91,24 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	Entry("no proxies", `proxy: {replicas: 0}`, v1alpha1.ReasonScaledToZero, "raise it"),
 )
 
+// A proxy that does not know of a protection must not go on without it.
+var _ = It("A protection that is asked for stops the proxy, also where its successor is refused", func() {
+	s := onStage()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", ""))
+	atRest(s, "echo")
+	allow := forbidConfigMaps(s)
+	s.Apply(authorizer, withPolicy)
+	live := proxyOf(s, "echo")
+	s.Await(live, "no proxy is wanted", func() error { return equal(int(*live.Spec.Replicas), 0) })
+	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonApplyFailed))).To(ContainSubstring("no ConfigMap today"))
+	allow()
+	notReady(s, "echo", v1alpha1.ReasonNotEnforced)
+	rolledOut(s, "echo", 2)
+	s.Await(live, "the proxy that refuses calls is wanted", func() error { return equal(int(*live.Spec.Replicas), 1) })
+})
+
 var _ = Describe("A podTemplate that cannot be rendered", func() {
 	It("keeps the last good content running, and says what is wrong", func() {
 		s := onStage()
@@ -125,6 +145,42 @@ var _ = Describe("A proxy that cannot start", func() {
 		ready(s, "echo")
 	})
 })
+
+// forbidConfigMaps is somebody's policy for a stage. Once it is withdrawn the
+// operator is woken, which would not know for minutes.
+func forbidConfigMaps(s *kit.Stage) (withdraw func()) {
+	GinkgoHelper()
+	name := "no-config-maps-" + s.Namespace
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}}},
+		},
+		Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no ConfigMap today"}},
+	}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	}}
+	Expect(s.Client.Create(s.Ctx, policy)).To(Succeed())
+	Expect(s.Client.Create(s.Ctx, binding)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		_ = s.Client.Delete(ctx, binding)
+		_ = s.Client.Delete(ctx, policy)
+	})
+	try := func() error {
+		return s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace}})
+	}
+	Eventually(try, kit.Patience, "100ms").Should(MatchError(ContainSubstring("no ConfigMap today")))
+	return func() {
+		GinkgoHelper()
+		Expect(s.Client.Delete(s.Ctx, binding)).To(Succeed())
+		Eventually(try, kit.Patience, "100ms").Should(Succeed())
+		s.Patch(serverOf(s, "echo"), "somebody", `{"metadata":{"labels":{"policy":"withdrawn"}}}`)
+	}
+}
 
 func secret(name string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"stringData":{"token":"t"}}`, name)
