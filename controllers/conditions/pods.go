@@ -13,10 +13,31 @@ import (
 // lastWords is how much of a container's last message is quoted, in bytes.
 const lastWords = 512
 
+// Cures are where whoever runs a pod changes what is wrong with it.
+type Cures struct {
+	// Pull is what to check of an image that cannot be pulled, User the field
+	// of the user it runs as, Env and Volumes are the fields of references.
+	Pull, User, Env, Volumes string
+}
+
+// Where the pods of backend and proxy come from.
+var (
+	OfBackend = Cures{
+		Pull: "check its name, and spec.imagePullSecrets if it is private",
+		User: "spec.podTemplate.spec.securityContext.runAsUser",
+		Env:  "spec.env or spec.envFrom", Volumes: "spec.volumes",
+	}
+	OfProxy = Cures{
+		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
+		User: "spec.proxy.podTemplate.spec.securityContext.runAsUser",
+		Env:  "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate",
+	}
+)
+
 // PodTrouble says why a pod does not come up, in words that stay the same
 // while the cause does, because each change is a write. It returns nil for a
 // pod that is fine or on its way.
-func PodTrouble(pod *corev1.Pod) *Finding {
+func PodTrouble(pod *corev1.Pod, cures Cures) *Finding {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return found(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+withoutCounts(c.Message))
@@ -24,7 +45,7 @@ func PodTrouble(pod *corev1.Pod) *Finding {
 	}
 	for i := range pod.Status.InitContainerStatuses {
 		c := &pod.Status.InitContainerStatuses[i]
-		if f := waitTrouble(c); f != nil {
+		if f := waitTrouble(c, cures); f != nil {
 			return f
 		}
 		if f := crash(c); f != nil && !done(c) {
@@ -33,7 +54,7 @@ func PodTrouble(pod *corev1.Pod) *Finding {
 	}
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		if f := waitTrouble(c); f != nil {
+		if f := waitTrouble(c, cures); f != nil {
 			return f
 		}
 		if f := crash(c); f != nil {
@@ -44,26 +65,26 @@ func PodTrouble(pod *corev1.Pod) *Finding {
 }
 
 // waitTrouble says why a container waits, where it is not its own end.
-func waitTrouble(c *corev1.ContainerStatus) *Finding {
+func waitTrouble(c *corev1.ContainerStatus, cures Cures) *Finding {
 	if w := c.State.Waiting; w != nil {
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
 			// Without the runtime's words: they alternate with each attempt.
-			return found(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: check its name, and spec.imagePullSecrets if it is private", c.Image, c.Name))
+			return found(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: %s", c.Image, c.Name, cures.Pull))
 		case "CreateContainerConfigError", "CreateContainerError":
-			return configTrouble(c.Name, w.Message)
+			return configTrouble(c.Name, w.Message, cures)
 		}
 	}
 	return nil
 }
 
 // configTrouble reads kubelet's words on a container that it cannot create.
-func configTrouble(container, message string) *Finding {
+func configTrouble(container, message string, cures Cures) *Finding {
 	switch {
 	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-root policy"), strings.Contains(message, "non-numeric user"):
-		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and pods of a server may not run as root: set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one", container))
+		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and pods of a server may not run as root: set %s to the number of another user, or use an image that names one", container, cures.User))
 	case strings.Contains(strings.ToLower(message), "secret") || strings.Contains(strings.ToLower(message), "configmap"):
-		return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct spec.env or spec.envFrom", container, message))
+		return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct %s", container, message, cures.Env))
 	}
 	return found(v1alpha1.ReasonCrashLoop, fmt.Sprintf("container %q cannot be created: %s", container, message))
 }
@@ -116,12 +137,12 @@ var missingVolume = regexp.MustCompile(`volume "([^"]+)" : (.*not found|referenc
 
 // MountTrouble reads an event with reason FailedMount: kubelet tells only there
 // that a volume's Secret or ConfigMap is missing. It returns nil for others.
-func MountTrouble(message string) *Finding {
+func MountTrouble(message string, cures Cures) *Finding {
 	m := missingVolume.FindStringSubmatch(strings.TrimSpace(message))
 	if m == nil {
 		return nil
 	}
-	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct spec.volumes", m[1], m[2]))
+	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], cures.Volumes))
 }
 
 var podName = regexp.MustCompile(`pods "[^"]*" is`)

@@ -52,7 +52,7 @@ func (table finds) check(t *testing.T) {
 			if tc.reason != "" {
 				want = found(tc.reason, tc.message)
 			}
-			if diff := cmp.Diff(want, PodTrouble(tc.pod)); diff != "" {
+			if diff := cmp.Diff(want, PodTrouble(tc.pod, OfBackend)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -100,6 +100,24 @@ func TestAPodThatWaits(t *testing.T) {
 			"CrashLoop", `container "server" cannot be created: no command specified`,
 		},
 	}.check(t)
+}
+
+// A person is sent to where the pod comes from.
+func TestAProxyPodIsCuredElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, message, cure string }{
+		"an image":  {"ImagePullBackOff", "", "runner.imagePullSecrets"},
+		"a user":    {"CreateContainerConfigError", "container has runAsNonRoot and image will run as root", "spec.proxy.podTemplate.spec.securityContext.runAsUser"},
+		"a missing": {"CreateContainerConfigError", `secret "s" not found`, "correct spec.proxy.podTemplate"},
+	} {
+		f := PodTrouble(one(corev1.ContainerStatus{State: waits(tc.reason, tc.message)}), OfProxy)
+		if f == nil || !strings.Contains(f.Message, tc.cure) {
+			t.Errorf("%s: found %+v, want %q in it", name, f, tc.cure)
+		}
+	}
+	f := MountTrouble(`MountVolume.SetUp failed for volume "v" : configmap "c" not found`, OfProxy)
+	if f == nil || !strings.Contains(f.Message, "correct spec.proxy.podTemplate") {
+		t.Errorf("a volume: found %+v", f)
+	}
 }
 
 func TestAPodThatEnds(t *testing.T) {
@@ -155,7 +173,7 @@ func TestACrashLoopIsOneFinding(t *testing.T) {
 			"it runs once more":          {State: runs, LastTerminationState: end},
 			"it ends once more":          {State: end, LastTerminationState: end},
 		} {
-			if diff := cmp.Diff(&want, PodTrouble(one(status))); diff != "" {
+			if diff := cmp.Diff(&want, PodTrouble(one(status), OfBackend)); diff != "" {
 				t.Errorf("exit code %d, %s (-want +got):\n%s", code, name, diff)
 			}
 		}
@@ -188,7 +206,7 @@ func TestMountTrouble(t *testing.T) {
 		`Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[data]: timed out`: "",
 		"": "",
 	} {
-		got := MountTrouble(message)
+		got := MountTrouble(message, OfBackend)
 		if want == "" {
 			if got != nil {
 				t.Errorf("%q: found is %+v, want nothing", message, *got)

@@ -174,22 +174,29 @@ func lastReason(server *v1alpha1.MCPServer) string {
 
 // trouble is the first thing that keeps a pod of content mark from running.
 func trouble(w world, mark workload.Mark) *conditions.Finding {
-	current := map[string]bool{}
+	mounting := map[string]conditions.Cures{}
 	for i := range w.pods {
 		pod := &w.pods[i]
 		if m, err := workload.MarkOf(pod.Annotations); err != nil || m != mark || pod.DeletionTimestamp != nil {
 			continue
 		}
-		current[pod.Name] = !started(pod)
-		if f := conditions.PodTrouble(pod); f != nil {
+		cures := conditions.OfBackend
+		if pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
+			cures = conditions.OfProxy
+		}
+		if !started(pod) {
+			mounting[pod.Name] = cures
+		}
+		if f := conditions.PodTrouble(pod, cures); f != nil {
 			return f
 		}
 	}
 	for i := range w.mounts {
-		if !current[w.mounts[i].InvolvedObject.Name] {
+		cures, waits := mounting[w.mounts[i].InvolvedObject.Name]
+		if !waits {
 			continue
 		}
-		if f := conditions.MountTrouble(w.mounts[i].Message); f != nil {
+		if f := conditions.MountTrouble(w.mounts[i].Message, cures); f != nil {
 			return f
 		}
 	}
