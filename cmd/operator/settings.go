@@ -39,11 +39,12 @@ type settings struct {
 // error that says what to write for a flag that is wrong.
 func parse(args []string, usage io.Writer) (settings, error) {
 	s := settings{}
-	var namespaces, pullPolicy string
+	var namespaces, pullPolicy, pullSecrets string
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
 	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "", "pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
+	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "", "names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many servers are reconciled at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
@@ -57,12 +58,20 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		return settings{}, err
 	}
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
-	for _, n := range strings.Split(namespaces, ",") {
+	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
+	s.namespaces = list(namespaces)
+	return s, s.check()
+}
+
+// list is what stands between commas.
+func list(text string) []string {
+	var found []string
+	for _, n := range strings.Split(text, ",") {
 		if n = strings.TrimSpace(n); n != "" {
-			s.namespaces = append(s.namespaces, n)
+			found = append(found, n)
 		}
 	}
-	return s, s.check()
+	return found
 }
 
 func (s settings) check() error {

@@ -19,7 +19,8 @@ import (
 )
 
 // proxyPatience is how long a deleted server waits for its proxy pods: their
-// grace period, and as long again for a slow node. Then it goes on without. It
+// grace period of 40 seconds, and longer than that again for a slow node. Then
+// it goes on without. It
 // is counted by the process that waits, from when it first saw the deletion:
 // deletionTimestamp is by the API server's clock, and where that is behind ours,
 // patience would end before it began. A new leader begins anew.

@@ -25,6 +25,7 @@ var (
 	updating    = conditions.False("Updating", "waiting for the new content to replace the old in proxy and backend")
 	unavailable = conditions.False("Unavailable", "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
 	scaledDown  = conditions.False("ScaledToZero", "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
+	noRunner    = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: `+conditions.OfProxy.Pull)
 	cannotPull  = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`)
 )
 
@@ -125,7 +126,7 @@ func TestReadyOfFirstAndOfLaterContent(t *testing.T) {
 		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
 		"the first content cannot be pulled": {up(first, func(s *scene) {
 			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
-		}, noBackend), cannotPull},
+		}, noBackend), noRunner},
 	}.check(t)
 }
 
@@ -140,7 +141,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 		"why none is available": {up(func(s *scene) {
 			s.world.proxy.Status.AvailableReplicas = 0
 			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
-		}), cannotPull},
+		}), noRunner},
 		"why it does not roll out": {up(func(s *scene) {
 			s.world.backend.Status.UpdateRevision = "s"
 			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
@@ -150,7 +151,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 		"a pod's trouble before the runner's": {up(func(s *scene) {
 			s.world.backend = backendOf(older)
 			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
-		}, condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), cannotPull},
+		}, condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), noRunner},
 		"what the runner says of what has rolled out": {up(condition("BackendApplied", metav1.ConditionFalse, "NameTaken", "a Service")), conditions.False("NameTaken", "a Service")},
 		"a runner that stands back": {up(func(s *scene) { s.world.backend = backendOf(older) },
 			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},

@@ -54,6 +54,7 @@ func TestContentChangesWithWhatPodsDependOn(t *testing.T) {
 		"another object":  func(s *v1alpha1.MCPServer, _ *Options) { s.UID = "other" },
 		"runner's image":  func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerImage += "x" },
 		"pull policy":     func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullPolicy = corev1.PullAlways },
+		"pull secrets":    func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullSecrets = []string{"regcred"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if after(t, edit) == before {

@@ -14,6 +14,9 @@ type Options struct {
 	RunnerImage string
 	// RunnerPullPolicy of that image; the cluster's default where empty.
 	RunnerPullPolicy corev1.PullPolicy
+	// RunnerPullSecrets are names of Secrets with credentials of that image's
+	// registry, looked for in each server's namespace.
+	RunnerPullSecrets []string
 }
 
 // Problem is something in a spec that cannot be rendered.

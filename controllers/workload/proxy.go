@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// drainSeconds covers the 30 seconds in which the runner ends its calls,
-	// and what kubelet needs around them.
+	// drainSeconds covers the 28 seconds in which the runner ends its calls, and
+	// what kubelet needs around them.
 	drainSeconds = 40
 	// oldRevisions are enough to look back one step; the way back is the spec
 	// of the MCPServer.
@@ -91,6 +91,10 @@ func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*apps
 // overlay. Where there are problems the overlay is not in it.
 func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	id := run.Server
+	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
+	for _, name := range opts.RunnerPullSecrets {
+		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
+	}
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(Labels(id.Name, ComponentProxy)).
 		WithSpec(corev1ac.PodSpec().
@@ -100,6 +104,7 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(drainSeconds).
 			WithSecurityContext(podSecurity()).
+			WithImagePullSecrets(secrets...).
 			WithContainers(proxyContainer(server, run, opts)).
 			WithVolumes(corev1ac.Volume().
 				WithName(runVolume).
@@ -121,9 +126,7 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 		WithImage(opts.RunnerImage).
 		WithEnv(
 			fromAnnotation(runconfig.EnvGeneration, AnnotationGeneration),
-			fromAnnotation(runconfig.EnvHash, AnnotationHash),
-			fromField("POD_NAME", "metadata.name"),
-			fromField("POD_NAMESPACE", "metadata.namespace")).
+			fromAnnotation(runconfig.EnvHash, AnnotationHash)).
 		WithPorts(
 			containerPort(PortMCP, run.Proxy.Port),
 			containerPort(PortProbes, runconfig.ProbePort)).
@@ -158,17 +161,13 @@ func proxyResources(server *v1alpha1.MCPServer) *corev1ac.ResourceRequirementsAp
 	})
 }
 
-func fromAnnotation(name, annotation string) *corev1ac.EnvVarApplyConfiguration {
-	return fromField(name, "metadata.annotations['"+annotation+"']")
-}
-
-// fromField states apiVersion, because fieldRef is atomic: without it every
+// fromAnnotation states apiVersion, because fieldRef is atomic: without it every
 // apply would take away the server's default.
-func fromField(name, path string) *corev1ac.EnvVarApplyConfiguration {
+func fromAnnotation(name, annotation string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().
 		WithName(name).
 		WithValueFrom(corev1ac.EnvVarSource().
-			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
+			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + annotation + "']")))
 }
 
 // containerPort states the protocol because it is half of the port's key.
