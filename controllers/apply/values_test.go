@@ -45,7 +45,7 @@ func TestAnIntentHoldsWhereAMergeChangesNothing(t *testing.T) {
 		"another order":            {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: Q, value: q}, {name: P, value: p}], args: [r, s]}, {name: b}]`, false},
 		"another order above":      {`nodeSelector: {k: v}, containers: [{name: b}, {name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s]}]`, false},
 		"an item twice":            {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}, {name: P, value: p}], args: [r, s]}, {name: b}]`, false},
-		"an atomic list, longer":   {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s, s]}, {name: b}]`, false},
+		"an atomic list, longer":   {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s, t]}, {name: b}]`, false},
 		"an atomic list, shuffled": {`nodeSelector: {k: v}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [s, r]}, {name: b}]`, false},
 		"an atomic map, larger":    {`nodeSelector: {k: v, l: w}, containers: [{name: a, env: [{name: P, value: p}, {name: Q, value: q}], args: [r, s]}, {name: b}]`, false},
 	} {
@@ -81,6 +81,16 @@ func TestAKeyWithADefaultIsTheSameKey(t *testing.T) {
 		if got != tc.want || merged != tc.want {
 			t.Errorf("%s in %s: holds is %t; a merge says %t", tc.intent, tc.live, got, merged)
 		}
+	}
+}
+
+// A Go type that leaves out what is empty does not hold an empty text: whether
+// the server has it is for what was learned of its answer to say.
+func TestAnEmptyTextIsNotHeldByATypeThatOmitsIt(t *testing.T) {
+	const pod = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c, env: [{name: P, value: ""}]}]}}}}`
+	in, live := frozenIntent(t, pod), object(t, pod)
+	if !in.holds(live) || in.holds(deployment(t, live.Object)) {
+		t.Error("an empty text is not told from none")
 	}
 }
 
