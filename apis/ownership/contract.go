@@ -141,7 +141,7 @@ func (c Contract) Check() []error {
 		if !managerName.MatchString(string(g.Manager)) {
 			errs = append(errs, fmt.Errorf("manager %q: write it as domain/purpose in lower-case letters", g.Manager))
 		}
-		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Kind() == "" || (g.Mode != Exclusive && g.Mode != Shared) {
+		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Object.Kind == "" || (g.Mode != Exclusive && g.Mode != Shared) {
 			errs = append(errs, fmt.Errorf("grant of %s on %s: identity, fields, mode, kind and why must be stated", g.Manager, g.Object))
 		}
 		if g.Create && g.Object.Subresource != "" {
@@ -153,9 +153,6 @@ func (c Contract) Check() []error {
 	}
 	return errs
 }
-
-// Kind is the kind that the grant speaks of.
-func (g Grant) Kind() string { return g.Object.Kind }
 
 func (g Grant) clashes(other Grant) []error {
 	if g.Object != other.Object {

@@ -11,17 +11,16 @@ func object(group, version, kind, subresource string) Object {
 
 // The objects of the contract.
 var (
-	MCPServer       = object("freehold.dev", "v1alpha1", "MCPServer", "")
-	MCPServerSub    = object("freehold.dev", "v1alpha1", "MCPServer", "status")
-	Deployment      = object("apps", "v1", "Deployment", "")
-	StatefulSet     = object("apps", "v1", "StatefulSet", "")
-	Service         = object("", "v1", "Service", "")
-	ConfigMap       = object("", "v1", "ConfigMap", "")
-	ServiceAccount  = object("", "v1", "ServiceAccount", "")
-	Role            = object("rbac.authorization.k8s.io", "v1", "Role", "")
-	RoleBinding     = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
-	Lease           = object("coordination.k8s.io", "v1", "Lease", "")
-	ReportCondition = "BackendApplied"
+	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
+	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
+	Deployment     = object("apps", "v1", "Deployment", "")
+	StatefulSet    = object("apps", "v1", "StatefulSet", "")
+	Service        = object("", "v1", "Service", "")
+	ConfigMap      = object("", "v1", "ConfigMap", "")
+	ServiceAccount = object("", "v1", "ServiceAccount", "")
+	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
+	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
+	Lease          = object("coordination.k8s.io", "v1", "Lease", "")
 )
 
 // identity is what every child of a server carries: our labels, so that the

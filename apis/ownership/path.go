@@ -77,16 +77,11 @@ func (p Path) String() string { return p.text }
 
 // Covers reports whether field is the path's field or lies below it.
 func (p Path) Covers(field fieldpath.Path) bool {
-	return len(field) >= len(p.steps) && p.compatible(field)
-}
-
-// Reaches reports whether the path's field lies at field or below it, or
-// covers it: whether the two can touch at all.
-func (p Path) Reaches(field fieldpath.Path) bool { return p.compatible(field) }
-
-func (p Path) compatible(field fieldpath.Path) bool {
-	for i := range min(len(p.steps), len(field)) {
-		if s := p.steps[i]; !s.any && !s.element.Equals(field[i]) {
+	if len(field) < len(p.steps) {
+		return false
+	}
+	for i, s := range p.steps {
+		if !s.any && !s.element.Equals(field[i]) {
 			return false
 		}
 	}

@@ -91,7 +91,6 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		LeaderElection:         s.leaderElect,
 		// The process ends when its context does, so the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
-		Client:                        client.Options{Cache: &client.CacheOptions{}},
 	}
 	if s.leaderElect {
 		forLease := rest.CopyConfig(config)
