@@ -61,7 +61,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// agrees demands of Covers and Reaches what the matchers and sets of
+// agrees demands of Covers what the matchers and sets of
 // structured-merge-diff say of the same field.
 func agrees(t *testing.T, path Path, field fieldpath.Path) {
 	t.Helper()
@@ -70,9 +70,6 @@ func agrees(t *testing.T, path Path, field fieldpath.Path) {
 		parts[i] = fieldpath.PathElementMatcher{Wildcard: s.any, PathElement: s.element}
 	}
 	matched := fieldpath.NewSet(field).FilterIncludeMatches(fieldpath.MakePrefixMatcherOrDie(parts...)).Has(field)
-	if path.Reaches(field) != matched {
-		t.Errorf("%q reaches %s: %v, structured-merge-diff says %v", path, field, path.Reaches(field), matched)
-	}
 	want := matched && len(field) >= len(path.steps)
 	if path.Covers(field) != want {
 		t.Errorf("%q covers %s: %v, structured-merge-diff says %v", path, field, path.Covers(field), want)
@@ -91,7 +88,7 @@ func stored(t *testing.T, path Path) {
 	if !exact {
 		return
 	}
-	if !path.Covers(field) || !path.Reaches(field) {
+	if !path.Covers(field) {
 		t.Errorf("%q does not cover its own field %s", path, field)
 	}
 	data, err := fieldpath.NewSet(field).ToJSON()
