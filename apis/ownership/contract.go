@@ -161,7 +161,8 @@ func (g Grant) clashes(other Grant) []error {
 	if g.Manager == other.Manager {
 		return []error{fmt.Errorf("two grants of %s on %s: join them", g.Manager, g.Object)}
 	}
-	if len(g.Names) > 0 && len(other.Names) > 0 && !slices.ContainsFunc(g.Names, other.Named) {
+	apart := !slices.ContainsFunc(g.Names, other.Named) && !slices.ContainsFunc(other.Names, g.Named)
+	if len(g.Names) > 0 && len(other.Names) > 0 && apart {
 		return nil
 	}
 	var errs []error

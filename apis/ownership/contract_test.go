@@ -34,6 +34,8 @@ func TestABrokenTableIsRefusedByRow(t *testing.T) {
 		"a subresource that creates":              {[]Grant{born}, "creates nothing"},
 		"a row without fields":                    {[]Grant{row("a/x", Exclusive)}, "must be stated"},
 		"different objects by name do not clash":  {[]Grant{named(row("a/x", Exclusive, "spec"), "SERVER-a"), named(row("a/y", Exclusive, "spec"), "SERVER-b")}, ""},
+		"a name and a pattern clash":              {[]Grant{named(row("a/x", Exclusive, "spec"), "SERVER-run-*"), named(row("a/y", Exclusive, "spec"), "SERVER-run-1")}, "both own"},
+		"a pattern and a name clash":              {[]Grant{named(row("a/x", Exclusive, "spec"), "SERVER-run-1"), named(row("a/y", Exclusive, "spec"), "SERVER-run-*")}, "both own"},
 		"two shared owners do not clash":          {[]Grant{row("a/x", Shared, "spec.a"), row("a/y", Shared, "spec.a")}, ""},
 		"items with different keys do not clash":  {[]Grant{row("a/x", Exclusive, "spec.l[k=1]"), row("a/y", Exclusive, "spec.l[k=2]")}, ""},
 		"a key of another type is another key":    {[]Grant{row("a/x", Exclusive, "spec.l[k=1]"), row("a/y", Exclusive, `spec.l[k="1"]`)}, ""},

@@ -75,7 +75,10 @@ const (
 	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
-	// ReasonApplied and ReasonStandingBack are the runner's.
-	ReasonApplied      = "Applied"
-	ReasonStandingBack = "StandingBack"
+	// ReasonApplied, ReasonStandingBack and ReasonBackendBlocked are the
+	// runner's: the backend carries its content; newer content stands; an
+	// object stands in its place of which nobody can tell whose content it is.
+	ReasonApplied        = "Applied"
+	ReasonStandingBack   = "StandingBack"
+	ReasonBackendBlocked = "BackendBlocked"
 )

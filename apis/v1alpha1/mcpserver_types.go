@@ -146,7 +146,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:default={}
 	Proxy *ProxySpec `json:"proxy,omitempty"`
 
-	// groupRef names the MCPGroup that this server is a member of.
+	// groupRef names the MCPGroup that this server is a member of. It has no
+	// effect yet.
 	// +optional
 	GroupRef *LocalReference `json:"groupRef,omitempty"`
 

@@ -160,7 +160,8 @@ func TestFindings(t *testing.T) {
 		retry bool
 	}{
 		"applied":         {nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
-		"a newer stands":  {&standingBack{"why"}, conditions.False("StandingBack", "why"), false},
+		"a newer stands":  {&standingBack{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
+		"a mark is odd":   {&standingBack{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
 		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, conditions.False("SpecInvalid", "spec.x: no"), false},
 		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
 		"not allowed":     {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},

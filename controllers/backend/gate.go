@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -25,7 +26,11 @@ type object struct {
 
 // standingBack is the error of an object that is not this runner's to write
 // now. It names what stands in the way.
-type standingBack struct{ why string }
+type standingBack struct {
+	why string
+	// reason is StandingBack where time cures it, else one that says so.
+	reason string
+}
 
 func (e *standingBack) Error() string { return e.why }
 
@@ -74,7 +79,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Ver
 	case verdict == workload.StandBack && mark.Generation == r.mine().Generation:
 		return verdict, errRival
 	case verdict == workload.StandBack:
-		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, mark.Generation, r.mine().Generation)}
+		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, mark.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
 	case verdict == workload.Birth && !live:
 		return verdict, errLookLive
 	}
@@ -93,14 +98,16 @@ func (r *Runner) stands(o object) (mark workload.Mark, exists bool, err error) {
 	}
 	owner := metav1.GetControllerOfNoCopy(o.live)
 	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {
-		return workload.Mark{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet"}
+		return workload.Mark{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet", v1alpha1.ReasonStandingBack}
 	}
 	annotations := []map[string]string{o.live.GetAnnotations()}
 	if s, ok := o.live.(*appsv1.StatefulSet); ok {
 		annotations = append(annotations, s.Spec.Template.Annotations)
 	}
 	if mark, err = workload.MarkOf(annotations...); err != nil {
-		return workload.Mark{}, true, &standingBack{fmt.Sprintf("the %s cannot be judged: %v", o.kind, err)}
+		return workload.Mark{}, true, &standingBack{
+			fmt.Sprintf("the %s cannot be judged: %v; delete it, it is made anew", o.kind, err), v1alpha1.ReasonBackendBlocked,
+		}
 	}
 	return mark, true, nil
 }

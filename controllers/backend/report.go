@@ -121,7 +121,7 @@ func (r *Runner) finding(err error) (conditions.Finding, error) {
 	case err == nil:
 		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend carries workload generation %d", r.mine().Generation)), nil
 	case errors.As(err, &back):
-		return conditions.False(v1alpha1.ReasonStandingBack, back.why), nil
+		return conditions.False(back.reason, back.why), nil
 	case errors.Is(err, apply.ErrForeign):
 		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err)), nil
 	case errors.As(err, &refused):

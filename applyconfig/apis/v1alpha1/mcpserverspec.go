@@ -57,7 +57,8 @@ type MCPServerSpecApplyConfiguration struct {
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// proxy configures what stands in front of the server.
 	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`
-	// groupRef names the MCPGroup that this server is a member of.
+	// groupRef names the MCPGroup that this server is a member of. It has no
+	// effect yet.
 	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
 	// oidcConfigRef names the MCPOIDCConfig that says who may call.
 	OIDCConfigRef *LocalReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
