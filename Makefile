@@ -97,7 +97,7 @@ e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of thi
 	hack/e2e.sh
 
 .PHONY: bench
-bench: build controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
+bench: controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
 	hack/bench.sh $(BENCH)
 
 .PHONY: bench-core
