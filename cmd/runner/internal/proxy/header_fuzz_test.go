@@ -47,7 +47,9 @@ func FuzzHeaders(f *testing.F) {
 				t.Fatalf("what is no request was passed on:\n%q", got.requests[0])
 			}
 			judgeRequest(t, in, got.requests[0], trust)
-			judgeResponse(t, answer, got.response)
+			if got.response != "" {
+				judgeResponse(t, answer, got.response)
+			}
 		}
 	})
 }
@@ -362,12 +364,23 @@ func (e *twoEnds) exchange(t *testing.T, raw, answer string) exchange {
 	if e.bad != nil {
 		t.Fatalf("panic: %v", e.bad)
 	}
-	if response == "" {
+	if response == "" && whole(answer) {
 		t.Fatal("no answer at all")
 	}
 	got := e.got
 	got.response = response
 	return got
+}
+
+// whole reports whether an answer ends as it should. One that does not may cut
+// the client's before its head has left.
+func whole(answer string) bool {
+	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return err == nil
 }
 
 // readHead reads up to the first empty line.
