@@ -27,7 +27,8 @@ var struck = map[string]int{"create": 6, "update": 4, "delete": 3}
 var _ = Describe("A life goes on after", Serial, func() {
 	DescribeTable("the death of", func(name string, process func() *kit.Process) {
 		random := chance(name, 0)
-		s := onStage()
+		// Operator, kube-controller-manager and kubelet each may list again late.
+		s := onStage().Patient(2 * kit.Patience)
 		back := make(chan struct{})
 		t := &trap{spring: func() {
 			defer GinkgoRecover()

@@ -74,8 +74,8 @@ var serveRows = []subject{
 			applied: ".spec.resources.limit: field not declared in schema",
 		},
 		{
-			mistake: "limits without limits", spec: "resources: {cpu: 1, memory: 1Gi}", says: "unknown field \"spec.resources.cpu\", unknown field \"spec.resources.memory\"",
-			applied: ".spec.resources.cpu: field not declared in schema",
+			mistake: "limits without limits", spec: "resources: {memory: 1Gi}", says: "unknown field \"spec.resources.memory\"",
+			applied: ".spec.resources.memory: field not declared in schema",
 		},
 		{
 			mistake: "a text", spec: "resources: small", field: "spec.resources", says: "Invalid value: \"string\": spec.resources in body must be of type object: \"string\"",
