@@ -20,14 +20,15 @@ import (
 
 // proxyPatience is how long a deleted server waits for its proxy pods: their
 // grace period of 40 seconds, and longer than that again for a slow node. Then
-// it goes on without. It
-// is counted by the process that waits, from when it first saw the deletion:
-// deletionTimestamp is by the API server's clock, and where that is behind ours,
-// patience would end before it began. A new leader begins anew.
+// it goes on without. It is counted by the process that waits, from when it
+// first saw the deletion: deletionTimestamp is by the API server's clock, and
+// where that is behind ours, patience would end before it began. A new leader
+// begins anew.
 const proxyPatience = 90 * time.Second
 
-// stopRetry is how often a refused stop of the proxies is tried again.
-const stopRetry = 15 * time.Second
+// stopRetry is how often a failed stop of the proxies is tried again: more
+// often than a growing backoff would, as it has to come true within patience.
+const stopRetry = 5 * time.Second
 
 // step is the next thing to do on the way out.
 type step int
