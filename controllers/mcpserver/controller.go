@@ -93,7 +93,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	want := desired(server, w, r.options)
 	claimed, err := r.claim(ctx, server, w, want)
-	if err != nil || !claimed {
+	switch {
+	case err != nil && !moved(err) && !passing(err):
+		// Without its number the wanted content cannot go out, but the old may
+		// have to stop, and why nothing moves is said.
+		return settle(ctx, errors.Join(err, r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err)))
+	case err != nil || !claimed:
 		return settle(ctx, err)
 	}
 	applied := r.applyChildren(ctx, server, w, want)

@@ -2,12 +2,15 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
@@ -92,22 +95,37 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 )
 
 // A proxy that does not know of a protection must not go on without it.
-var _ = It("A protection that is asked for stops the proxy, also where its successor is refused", func() {
+var _ = DescribeTable("A protection that is asked for stops the proxy, also where refused is", func(what prohibition) {
 	s := onStage()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", ""))
 	atRest(s, "echo")
-	allow := forbidConfigMaps(s)
+	allow := what.forbid(s)
 	s.Apply(authorizer, withPolicy)
 	live := proxyOf(s, "echo")
 	s.Await(live, "no proxy is wanted", func() error { return equal(int(*live.Spec.Replicas), 0) })
-	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonApplyFailed))).To(ContainSubstring("no ConfigMap today"))
+	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonApplyFailed))).To(ContainSubstring(what.message))
 	allow()
 	notReady(s, "echo", v1alpha1.ReasonNotEnforced)
 	rolledOut(s, "echo", 2)
 	s.Await(live, "the proxy that refuses calls is wanted", func() error { return equal(int(*live.Spec.Replicas), 1) })
-})
+},
+	Entry("its successor", prohibition{
+		message: "no ConfigMap today", operation: admissionregistrationv1.Create, version: "v1", resource: "configmaps", allowed: "false",
+		try: func(s *kit.Stage) error {
+			return s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace}})
+		},
+	}),
+	Entry("its number", prohibition{
+		message: "no claim today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group, version: "v1alpha1", resource: "mcpservers/status",
+		allowed: "object.status.workload == oldObject.status.workload",
+		try: func(s *kit.Stage) error {
+			claim := client.RawPatch(types.MergePatchType, []byte(`{"status":{"workload":{"generation":99,"hash":"`+strings.Repeat("0", 64)+`"}}}`))
+			return s.Client.Status().Patch(s.Ctx, serverOf(s, "echo"), claim, client.DryRunAll)
+		},
+	}),
+)
 
 var _ = Describe("A podTemplate that cannot be rendered", func() {
 	It("keeps the last good content running, and says what is wrong", func() {
@@ -146,23 +164,34 @@ var _ = Describe("A proxy that cannot start", func() {
 	})
 })
 
-// forbidConfigMaps is somebody's policy for a stage. Once it is withdrawn the
-// operator is woken, which would not know for minutes.
-func forbidConfigMaps(s *kit.Stage) (withdraw func()) {
+// prohibition is somebody's policy.
+type prohibition struct {
+	message                  string
+	operation                admissionregistrationv1.OperationType
+	group, version, resource string
+	// allowed is what may be written, in CEL.
+	allowed string
+	// try does what is forbidden.
+	try func(*kit.Stage) error
+}
+
+// forbid puts the policy on a stage. Once it is withdrawn the operator is woken,
+// which would not know for minutes.
+func (p prohibition) forbid(s *kit.Stage) (withdraw func()) {
 	GinkgoHelper()
-	name := "no-config-maps-" + s.Namespace
-	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	name := strings.ReplaceAll(p.message, " ", "-") + "-" + s.Namespace
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}},
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				Operations: []admissionregistrationv1.OperationType{p.operation},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{p.group}, APIVersions: []string{p.version}, Resources: []string{p.resource}},
 			}}},
 		},
-		Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no ConfigMap today"}},
+		Validations: []admissionregistrationv1.Validation{{Expression: p.allowed, Message: p.message}},
 	}}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 	}}
 	Expect(s.Client.Create(s.Ctx, policy)).To(Succeed())
 	Expect(s.Client.Create(s.Ctx, binding)).To(Succeed())
@@ -170,10 +199,8 @@ func forbidConfigMaps(s *kit.Stage) (withdraw func()) {
 		_ = s.Client.Delete(ctx, binding)
 		_ = s.Client.Delete(ctx, policy)
 	})
-	try := func() error {
-		return s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace}})
-	}
-	Eventually(try, kit.Patience, "100ms").Should(MatchError(ContainSubstring("no ConfigMap today")))
+	try := func() error { return p.try(s) }
+	Eventually(try, kit.Patience, "100ms").Should(MatchError(ContainSubstring(p.message)))
 	return func() {
 		GinkgoHelper()
 		Expect(s.Client.Delete(s.Ctx, binding)).To(Succeed())
