@@ -94,6 +94,11 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 func slimPod(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
 		pod.Spec, pod.ManagedFields = corev1.PodSpec{}, nil
+		pod.Status = corev1.PodStatus{
+			Conditions:            pod.Status.Conditions,
+			InitContainerStatuses: pod.Status.InitContainerStatuses,
+			ContainerStatuses:     pod.Status.ContainerStatuses,
+		}
 	}
 	return obj, nil
 }
