@@ -28,10 +28,13 @@ const (
 	condition = "Audited"
 )
 
-// foreign measures how n new servers become ready while two others write to
-// them: one applies a label and an annotation that it changes, the other its own
-// condition and a finalizer. Each writes perSecond times a second until all are
-// ready. A field is lost if a server is seen without it after its writer was
+// annoyance is how long others go on writing to servers that are ready.
+const annoyance = 20 * time.Second
+
+// foreign measures how n new servers become ready, and then stay so, while two
+// others write to them: one applies a label and an annotation that it changes,
+// the other its own condition and a finalizer. Each writes perSecond times a
+// second. A field is lost if a server is seen without it after its writer was
 // told that it stands there.
 func (b *bench) foreign(ctx context.Context, name string, n, perSecond int) error {
 	return b.on(ctx, name, func(ctx context.Context, w *world, p *player) error {
@@ -48,25 +51,42 @@ func (b *bench) foreign(ctx context.Context, name string, n, perSecond int) erro
 			}
 			return w.create(ctx, n)
 		}
-		step, err := w.measure(ctx, p, Step{Scenario: "foreign", Player: name, Servers: n}, begin,
-			question{n, "servers are ready", settled(1)})
+		for _, step := range []struct {
+			name  string
+			begin func() error
+			of    question
+		}{
+			{"birth", begin, question{n, "servers are ready", settled(1)}},
+			{"rest", func() error { return pause(ctx, annoyance) }, question{n, "servers are still ready", settled(1)}},
+		} {
+			step, err := w.measure(ctx, p, Step{Scenario: "foreign", Step: step.name, Player: name, Servers: n}, step.begin, step.of)
+			if err != nil {
+				stop()
+				done.Wait()
+				return err
+			}
+			step.Values = f.count()
+			b.record(step)
+		}
 		stop()
 		done.Wait()
-		if err != nil {
-			return err
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		step.Values = map[string]float64{"writes": float64(f.writes), "conflicts": float64(f.conflicts), "lost": 0}
-		for _, times := range f.lost {
-			step.Values["lost"] += float64(times)
-		}
-		if len(f.lost) > 0 {
-			say("    lost: %v", f.lost)
-		}
-		b.record(step)
 		return f.failed
 	})
+}
+
+// count returns what happened since the last count.
+func (f *strangers) count() map[string]float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	counted := map[string]float64{"writes": float64(f.writes), "conflicts": float64(f.conflicts), "lost": 0}
+	for _, times := range f.lost {
+		counted["lost"] += float64(times)
+	}
+	if len(f.lost) > 0 {
+		say("    lost: %v", f.lost)
+	}
+	f.writes, f.conflicts, f.lost = 0, 0, map[string]int{}
+	return counted
 }
 
 // strangers are the two foreign writers, and what they know to be written.

@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// settling is how long a process is left alone before its memory is read:
-	// Go gives back what a burst took little by little.
+	// settling is how long a process is left alone before its memory is read, and
+	// resting how long it is once more after a burst: Go gives back what that took
+	// little by little, and collects what it left only after two minutes.
 	settling = 30 * time.Second
+	resting  = 4 * time.Minute
 	// strange is how many Secrets, and how many ConfigMaps of 100 KB, are put
 	// beside the servers.
 	strange = 400
@@ -34,11 +36,9 @@ func (b *bench) memory(ctx context.Context, n int) error {
 			return err
 		}
 		defer stop()
-		read := func(step string, servers int) error {
-			select {
-			case <-time.After(settling):
-			case <-ctx.Done():
-				return ctx.Err()
+		read := func(step string, servers int, after time.Duration) error {
+			if err := pause(ctx, after); err != nil {
+				return errors.Join(err, stop())
 			}
 			all, anonymous, err := resident(pid)
 			if err != nil {
@@ -50,7 +50,7 @@ func (b *bench) memory(ctx context.Context, n int) error {
 			}})
 			return nil
 		}
-		if err := read("idle", 0); err != nil {
+		if err := read("idle", 0, settling); err != nil {
 			return err
 		}
 		if err := w.create(ctx, n); err != nil {
@@ -59,14 +59,26 @@ func (b *bench) memory(ctx context.Context, n int) error {
 		if _, err := w.board.await(ctx, n, "servers are ready", settled(1)); err != nil {
 			return err
 		}
-		if err := read("servers", n); err != nil {
+		if err := read("burst", n, settling); err != nil {
+			return err
+		}
+		if err := read("servers", n, resting); err != nil {
 			return err
 		}
 		if err := w.clutter(ctx, strange); err != nil {
 			return err
 		}
-		return read("foreign", n)
+		return read("foreign", n, settling)
 	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // binary starts the operator's own binary.

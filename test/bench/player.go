@@ -73,15 +73,15 @@ func play(text string, in io.Reader, out io.Writer) error {
 	config.UserAgent = "bench-" + s.Player
 	counter := newMeter()
 	counter.wrap(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	if s.Profiles != "" {
 		finish, err := profile(s)
 		if err != nil {
 			return err
 		}
-		defer finish()
+		defer finish() // before cancel, which takes what the role remembers
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	ended := make(chan error, 1)
 	ready := make(chan struct{})
 	go func() { ended <- roles[s.Player](ctx, config, s, func() { close(ready) }) }()
@@ -133,6 +133,7 @@ func liveHeap() uint64 {
 // profile begins a profile of processor time, and writes one of memory too when
 // it ends.
 func profile(s settings) (finish func(), err error) {
+	runtime.MemProfileRate = 8 << 10
 	name := filepath.Join(s.Profiles, fmt.Sprintf("%s-%d", s.Player, os.Getpid()))
 	cpu, err := os.Create(name + ".cpu")
 	if err != nil {
