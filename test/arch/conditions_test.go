@@ -1,0 +1,33 @@
+package arch
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Whoever reads a reason, an Event or an error code finds what to do about it.
+func TestEverySayingIsExplained(t *testing.T) {
+	page := read(t, "docs/conditions.md")
+	for _, said := range []struct {
+		name, says string
+		where      []string
+	}{
+		{"condition or reason", `(?m)^\s(?:Condition|Reason)\w+ += "(\w+)"$`, []string{"apis/v1alpha1/conditions.go"}},
+		{"Event", `\.event\(server, corev1\.EventType\w+, "(\w+)"`, []string{"controllers/mcpserver/controller.go", "controllers/mcpserver/controller_rivals.go", "controllers/mcpserver/deletion.go"}},
+		{"error code", `(?m)^\sCode\w+ += (-\d+)$`, []string{"cmd/runner/internal/proxy/errors.go"}},
+	} {
+		found := 0
+		for _, file := range said.where {
+			for _, match := range regexp.MustCompile(said.says).FindAllStringSubmatch(read(t, file), -1) {
+				found++
+				if !strings.Contains(page, "\n| `"+match[1]+"` |") && !strings.Contains(page, "\n| "+match[1]+" |") {
+					t.Errorf("docs/conditions.md does not explain the %s %s, which %s has", said.name, match[1], file)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("no %s is found in %v: is the expression right still?", said.name, said.where)
+		}
+	}
+}
