@@ -45,25 +45,6 @@ func main() {
 // operator is idle nearly always, and then keeps 10 MB less. GOGC overrides it.
 const gcPercent = 50
 
-// calm is how often what is not in use is given back to the machine. Go would
-// keep half of what lives for work that comes again, and an operator's comes in
-// bursts with hours between them. It costs one garbage collection.
-const calm = time.Minute
-
-// giveBack returns memory until ctx ends.
-func giveBack(ctx context.Context) {
-	tick := time.NewTicker(calm)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			debug.FreeOSMemory()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // run runs the operator until ctx ends or leadership is lost.
 func run(ctx context.Context, s settings) error {
 	if os.Getenv("GOGC") == "" {
@@ -84,7 +65,6 @@ func run(ctx context.Context, s settings) error {
 	if err := controllers.Register(ctx, mgr, s.controllers); err != nil {
 		return err
 	}
-	go giveBack(ctx)
 	logger.Info("starting", "version", version, "runnerImage", s.controllers.Workload.RunnerImage)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)

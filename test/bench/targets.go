@@ -52,8 +52,9 @@ func goals() []struct {
 		{"two foreign writers, rest: 409s to them", 0, of("foreign", "rest", 0, value("conflicts", 1))},
 		{"replicas of 100: requests a server", 3, of("life", "replicas", 100, func(s Step) float64 { return requests(s) / float64(s.Servers) })},
 		{"replicas of 100: pods that rolled", 0, of("life", "replicas", 100, value("podsRolled", 1))},
-		{"image of 100: seconds", 4, of("life", "image", 100, seconds)},
-		{"image of 100: writes", 600, of("life", "image", 100, writes)},
+		// Updating, the number, the run config, the proxy, the old run config away,
+		// a pod less, a pod more, Ready: what is told, and nothing twice.
+		{"image of 100: writes", 800, of("life", "image", 100, writes)},
 		{"restart with 601: writes", 0, of("life", "restart", 601, writes)},
 		{"delete 601: seconds", 15, of("life", "delete", 601, seconds)},
 		{"memory idle: MB", 40, of("memory", "idle", 0, value("resident", megabyte))},
