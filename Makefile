@@ -48,6 +48,7 @@ tidy: ## Tidy every go.mod
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Lint the code
 	$(TOOLS)/golangci-lint run --allow-parallel-runners
+	hack/lint.sh
 
 .PHONY: golden
 golden: $(TOOLS)/helm ## Write the golden files; look at the diff before you commit it

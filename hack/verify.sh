@@ -53,6 +53,7 @@ step "format" "run make fmt" $tools/golangci-lint fmt --diff
 step "vet" "mend what vet says" go vet -tags $tags,helm $packages
 step "lint" "mend what the linters say, or tell them why not with //nolint:NAME // reason" \
 	$tools/golangci-lint run --allow-parallel-runners
+step "rules" "do what the findings say: no comment silences these" hack/lint.sh
 step "architecture and schema" "mend what the tests say" \
 	go test -tags $tags -timeout 5m -count=1 ./test/arch ./test/schema
 step "chart" "mend config/chart, or run make golden and look at the diff" \

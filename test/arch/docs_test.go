@@ -5,10 +5,12 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/hack/lint/rules"
 )
 
 // block is the first fenced text below a heading.
@@ -59,6 +61,22 @@ func TestThePassIsDrawnAsItIs(t *testing.T) {
 		if !drawn || !called {
 			t.Errorf("%s: drawn %t, and called as %s %t, after the verb before it", step.verb, drawn, step.call, called)
 		}
+	}
+}
+
+// P2 names the packages that hack/lint lets write.
+func TestThePageNamesWhoMayWrite(t *testing.T) {
+	_, principle, found := strings.Cut(read(t, "docs/architecture.md"), "\n- **P2** Only ")
+	principle, _, ends := strings.Cut(principle, " writes")
+	if !found || !ends {
+		t.Fatal("docs/architecture.md has no P2 that says who writes")
+	}
+	var named []string
+	for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(principle, -1) {
+		named = append(named, name[1])
+	}
+	if may := rules.Writers(); !slices.Equal(named, may) {
+		t.Errorf("P2 in docs/architecture.md lets %v write, and hack/lint %v", named, may)
 	}
 }
 

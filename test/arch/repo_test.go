@@ -2,8 +2,9 @@
 // is a check here, with a message that says what to do instead.
 //
 // repo_test.go reads the repository, layers_test.go judges imports,
-// writes_test.go who writes to the API server, shape_test.go files and
-// functions, words_test.go text, and dependencies_test.go the module files.
+// shape_test.go files and functions, words_test.go text, dependencies_test.go
+// the module files, versions_test.go releases and docs_test.go pages. What
+// needs types is judged by hack/lint.
 // Every check is a function from what it judges to findings, so that the test
 // beside it can show it bad input.
 package arch

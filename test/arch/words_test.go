@@ -2,10 +2,6 @@ package arch
 
 import (
 	"fmt"
-	"go/ast"
-	"go/token"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -32,9 +28,6 @@ var forbidden = map[string]string{
 	"FIX" + "ME":                "unfinished work: finish it, or say what the code does now",
 }
 
-// managerName is the form of our field managers: KIND.freehold.dev/PURPOSE.
-var managerName = regexp.MustCompile(`^[a-z]+\.freehold\.dev/[a-z]+$`)
-
 // words judges the text of a file.
 func words(name, text string) []string {
 	var findings []string
@@ -48,28 +41,6 @@ func words(name, text string) []string {
 	return findings
 }
 
-// managers finds field managers that are written out: outside the contract a
-// manager is a constant of apis/ownership, so that a misspelt one cannot claim
-// fields under a name that nobody knows.
-func managers(s source) []string {
-	if s.isTest() || s.generated() || strings.HasPrefix(s.name, "apis/ownership/") || strings.HasPrefix(s.name, "test/") {
-		return nil
-	}
-	var findings []string
-	ast.Inspect(s.file, func(n ast.Node) bool {
-		lit, ok := n.(*ast.BasicLit)
-		if !ok || lit.Kind != token.STRING {
-			return true
-		}
-		if text, err := strconv.Unquote(lit.Value); err == nil && managerName.MatchString(text) {
-			findings = append(findings, fmt.Sprintf("%s: %q is a field manager: use its constant in apis/ownership, "+
-				"or declare it there with its grants", s.at(lit.Pos()), text))
-		}
-		return true
-	})
-	return findings
-}
-
 func TestTextIsAtHomeEverywhere(t *testing.T) {
 	for _, name := range files(t) {
 		if text := read(t, name); utf8.ValidString(text) {
@@ -78,22 +49,9 @@ func TestTextIsAtHomeEverywhere(t *testing.T) {
 	}
 }
 
-func TestManagersAreConstants(t *testing.T) {
-	for _, s := range sources(t) {
-		report(t, managers(s))
-	}
-}
-
 func TestWordsSeesEachWord(t *testing.T) {
 	for word, why := range forbidden {
 		expect(t, words("Makefile", "fine\nrun "+word+"/x\n"), why)
 	}
 	expect(t, words("Makefile", "go mod download\n"))
-}
-
-func TestManagersSeesALiteral(t *testing.T) {
-	const text = "package x\n\nvar owner, label = \"mcpserver.freehold.dev/children\", \"freehold.dev/server\"\n"
-	expect(t, managers(mustParse(t, "controllers/mcpserver/x.go", text)), `"mcpserver.freehold.dev/children" is a field manager`)
-	expect(t, managers(mustParse(t, "apis/ownership/x.go", text)))
-	expect(t, managers(mustParse(t, "controllers/mcpserver/x_test.go", text)))
 }

@@ -1,0 +1,60 @@
+// Package managers is bad input: field managers that the contract does not
+// name.
+package managers
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+const kind = "mcpserver"
+
+var (
+	written  = "mcpserver.freehold.dev/children" // want `"mcpserver.freehold.dev/children" is a field manager: use its constant in apis/ownership`
+	other    = "tools.mcpserver.freehold.dev/x"  // want `is a field manager`
+	together = kind + ".freehold.dev/children"   // want `"mcpserver.freehold.dev/children" is a field manager`
+)
+
+const mine ownership.Manager = "nobody" // want `"nobody" is a field manager`
+
+const name = "somebody"
+
+func begun(purpose string) []string {
+	return []string{
+		"runner.freehold.dev/" + purpose,          // want `"runner.freehold.dev/" is a field manager`
+		fmt.Sprintf("%s.freehold.dev/x", purpose), // want `is a field manager`
+	}
+}
+
+func given(config *corev1.ConfigMap, options metav1.PatchOptions) {
+	_ = client.FieldOwner("operator")                        // want `"operator" is a field manager`
+	_ = client.FieldOwner(name)                              // want `"somebody" is a field manager`
+	_ = client.FieldOwner(mine)                              // want `"nobody" is a field manager`
+	_ = ownership.Manager("operator")                        // want `"operator" is a field manager`
+	_ = metav1.ApplyOptions{Force: true, FieldManager: name} // want `"somebody" is a field manager`
+	options.FieldManager = "operator"                        // want `"operator" is a field manager`
+	_, _ = corev1ac.ExtractConfigMap(config, "operator")     // want `"operator" is a field manager`
+	by("operator")                                           // want `"operator" is a field manager`
+}
+
+func by(manager ownership.Manager) bool {
+	return manager == "operator" // want `"operator" is a field manager`
+}
+
+// fromTheContract is how it is done.
+func fromTheContract(config *corev1.ConfigMap, from ownership.Manager) any {
+	_, _ = corev1ac.ExtractConfigMap(config, string(ownership.MCPServerChildren))
+	if by(ownership.RunnerBackend) || from == "" {
+		return client.FieldOwner(ownership.RunnerBackend)
+	}
+	return metav1.ApplyOptions{FieldManager: string(from)}
+}
+
+// labels have no purpose of a kind.
+var labels = map[string]string{"freehold.dev/server": "x", "app.kubernetes.io/managed-by": "freehold.dev"}

@@ -1,0 +1,67 @@
+// Package writes is bad input: each way to write past controllers/apply.
+package writes
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	. "sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// embedded hides the client behind a name of its own.
+type embedded struct{ client.Client }
+
+// patcher hides it behind an interface.
+type patcher interface{ client.Writer }
+
+func throughControllerRuntime(ctx context.Context, c client.Client, pod *corev1.Pod, ac, status runtime.ApplyConfiguration) {
+	_ = c.Create(ctx, pod)                                          // want `Create of sigs.k8s.io/controller-runtime/pkg/client writes`
+	_ = c.Update(ctx, pod)                                          // want `Update of`
+	_ = c.Status().Patch(ctx, pod, client.MergeFrom(pod))           // want `Patch of`
+	_ = c.SubResource("status").Update(ctx, pod)                    // want `Update of`
+	_ = c.Status().Apply(ctx, status)                               // want `Apply of`
+	_ = c.Delete(ctx, pod)                                          // want `Delete of`
+	_ = c.DeleteAllOf(ctx, pod)                                     // want `DeleteAllOf of`
+	_ = c.Apply(ctx, ac)                                            // want `Apply of sigs.k8s.io/controller-runtime/pkg/client writes to the API server, and only controllers/apply may: state an intent`
+	_, _ = CreateOrUpdate(ctx, c, pod, func() error { return nil }) // want `CreateOrUpdate of .*: get, compare and update takes the fields of others`
+	AddFinalizer(pod, "x")                                          // want `a finalizer is an intent of its own manager`
+}
+
+func throughClientGo(ctx context.Context, k kubernetes.Interface, d dynamic.ResourceInterface, r rest.Interface, dep *appsv1.Deployment) {
+	_, _ = k.AppsV1().Deployments("").UpdateStatus(ctx, dep, metav1.UpdateOptions{})                 // want `UpdateStatus of k8s.io/client-go/kubernetes/typed/apps/v1`
+	_, _ = k.AppsV1().Deployments("").Apply(ctx, appsv1ac.Deployment("", ""), metav1.ApplyOptions{}) // want `Apply of`
+	_ = k.CoreV1().Pods("").EvictV1(ctx, nil)                                                        // want `EvictV1 of`
+	_ = d.Delete(ctx, "", metav1.DeleteOptions{})                                                    // want `Delete of k8s.io/client-go/dynamic`
+	_, _ = d.Apply(ctx, "", nil, metav1.ApplyOptions{})                                              // want `Apply of k8s.io/client-go/dynamic`
+	_ = r.Put()                                                                                      // want `Put of k8s.io/client-go/rest`
+	_, _ = resourcelock.New("", "", "", nil, nil, resourcelock.ResourceLockConfig{})                 // want `apply.NewLeaseLock elects by apply`
+}
+
+func throughAValue(e embedded, p patcher) (any, any, any) {
+	return e.Patch, // want `Patch of`
+		p.Update, // want `Update of`
+		client.Client.Create // want `Create of`
+}
+
+// reads is what everyone may do.
+func reads(ctx context.Context, c client.Client, k kubernetes.Interface, pod *corev1.Pod) error {
+	if _, err := k.AppsV1().Deployments("").List(ctx, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	return c.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+}
+
+// table has verbs of its own.
+type table map[string]string
+
+func (t table) Delete(key string) { delete(t, key) }
+func (t table) Apply(key string)  { t.Delete(key) }
