@@ -105,6 +105,10 @@ func stored(t *testing.T, path Path) {
 	if !read.Has(field) {
 		t.Errorf("%q is stored as %s, which is read as %s", path, data, read)
 	}
+	again, err := ParsePath(Notation(field))
+	if err != nil || !samePath(path, again) {
+		t.Errorf("%q is written as %s, which is read as %q: %v", path, Notation(field), again, err)
+	}
 }
 
 // plainPath is a path in the API server's terms, if it has no wildcard.

@@ -1,0 +1,178 @@
+package ownership
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Verdict is what the contract says of one manager's hold on one field.
+type Verdict string
+
+const (
+	// Ours is a field of the manager's grant, held by apply.
+	Ours Verdict = "ours"
+	// Foreign is a field that is nobody's by the contract, held by somebody
+	// else: the contract leaves it alone.
+	Foreign Verdict = "foreign"
+	// Taken is a foreign hand on a field that the contract gives to one manager
+	// alone, whether that manager still holds it as well or not.
+	Taken Verdict = "taken"
+	// Yielded is a shared field that somebody else holds alone.
+	Yielded Verdict = "yielded"
+	// Stray is what a manager of the contract holds otherwise than by an apply
+	// inside its grant: an Update entry, or a field of somebody else.
+	Stray Verdict = "stray"
+)
+
+// Wrong reports whether the contract is broken.
+func (v Verdict) Wrong() bool { return v == Taken || v == Stray }
+
+// Holding is one manager's hold on one field of a live object.
+type Holding struct {
+	Owner
+	Field fieldpath.Path
+	// Time is when the entry last changed, nil if it does not say.
+	Time *metav1.Time
+	// Verdict is the contract's.
+	Verdict Verdict
+	// Grantee is the manager to whom the contract gives the field, empty if it
+	// is nobody's.
+	Grantee Manager
+}
+
+// Judge returns who holds which field of an object, each with the contract's
+// verdict, in the order of the fields. kind and name are the object's, entries
+// its managedFields. It returns an error if an entry cannot be read.
+func (c Contract) Judge(kind schema.GroupKind, name string, entries []metav1.ManagedFieldsEntry) ([]Holding, error) {
+	j := judge{contract: c, applied: map[Manager]*fieldpath.Set{}}
+	for _, g := range c.Grants {
+		if g.Object.GroupKind() == kind && g.Named(name) {
+			j.grants = append(j.grants, g)
+		}
+	}
+	var holdings []Holding
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			return nil, fmt.Errorf("reading the fields of manager %s: %w", entry.Manager, err)
+		}
+		if entry.Operation == metav1.ManagedFieldsOperationApply {
+			j.note(Manager(entry.Manager), set)
+		}
+		owner := Owner{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
+		set.Leaves().Iterate(func(field fieldpath.Path) {
+			holdings = append(holdings, Holding{Owner: owner, Field: field.Copy(), Time: entry.Time})
+		})
+	}
+	for i := range holdings {
+		holdings[i].Verdict, holdings[i].Grantee = j.verdict(holdings[i])
+	}
+	slices.SortStableFunc(holdings, func(a, b Holding) int {
+		return cmp.Or(a.Field.Compare(b.Field), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Subresource, b.Subresource))
+	})
+	return holdings, nil
+}
+
+// judge is what verdicts on one object need.
+type judge struct {
+	contract Contract
+	// grants are those on the object.
+	grants []Grant
+	// applied is what each manager holds by apply, on all subresources.
+	applied map[Manager]*fieldpath.Set
+}
+
+func (j judge) note(manager Manager, set *fieldpath.Set) {
+	if before, ok := j.applied[manager]; ok {
+		set = before.Union(set)
+	}
+	j.applied[manager] = set
+}
+
+// holds reports whether manager holds field by apply.
+func (j judge) holds(manager Manager, field fieldpath.Path) bool {
+	set, ok := j.applied[manager]
+	return ok && set.Has(field)
+}
+
+func (j judge) verdict(h Holding) (Verdict, Manager) {
+	var grantee *Grant
+	for i, g := range j.grants {
+		if g.Covers(h.Field) && (grantee == nil || g.Manager == Manager(h.Manager)) {
+			grantee = &j.grants[i]
+		}
+	}
+	whose := Manager("")
+	if grantee != nil {
+		whose = grantee.Manager
+	}
+	switch {
+	case len(j.contract.Of(Manager(h.Manager))) > 0:
+		inside := whose == Manager(h.Manager) && grantee.Object.Subresource == h.Subresource
+		if inside && h.Operation == metav1.ManagedFieldsOperationApply {
+			return Ours, whose
+		}
+		return Stray, whose
+	case grantee == nil || grantee.adds(h.Field, j):
+		return Foreign, ""
+	case grantee.Mode == Exclusive:
+		return Taken, whose
+	case j.holds(whose, h.Field):
+		return Foreign, whose
+	}
+	return Yielded, whose
+}
+
+// adds reports whether field lies inside the grant, but beside what its manager
+// states: a label, an annotation or an item of a list that the grant does not
+// name and the manager does not hold. A grant of spec.template does not claim
+// the sidecars of others.
+func (g Grant) adds(field fieldpath.Path, j judge) bool {
+	for _, path := range g.Fields {
+		if path.Covers(field) && !j.beside(g.Manager, field, path.named()) {
+			return false
+		}
+	}
+	return true
+}
+
+// beside reports whether one of the steps of field after the first named ones
+// is a key or an item that manager does not hold.
+func (j judge) beside(manager Manager, field fieldpath.Path, named int) bool {
+	for i := named; i < len(field); i++ {
+		if keyed(field, i) && !j.holds(manager, field[:i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// keyed reports whether a step of field is an item of a list, or the key of a
+// label or annotation. Other maps look like structs in managedFields; who adds
+// to those, as to a ConfigMap's data, changes what runs.
+func keyed(field fieldpath.Path, i int) bool {
+	if field[i].FieldName == nil {
+		return true
+	}
+	is := func(i int, names ...string) bool {
+		return i >= 0 && field[i].FieldName != nil && slices.Contains(names, *field[i].FieldName)
+	}
+	return is(i-1, "labels", "annotations") && is(i-2, "metadata")
+}
+
+// named is how many steps of the path name one field: those before a [*].
+func (p Path) named() int {
+	if i := slices.IndexFunc(p.steps, func(s step) bool { return s.any }); i >= 0 {
+		return i
+	}
+	return len(p.steps)
+}
