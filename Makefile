@@ -112,8 +112,8 @@ bench-proxy: ## Measure what the proxy costs against a bare one; two minutes. BE
 ##@ Building
 
 .PHONY: build
-build: ## Build the operator and the runner into bin/
-	hack/build.sh operator runner
+build: ## Build the operator, the runner and the plugin of kubectl into bin/
+	hack/build.sh operator runner kubectl-freehold
 
 .PHONY: images
 images: ## Make the images of operator, runner and the demo's server, without a container engine

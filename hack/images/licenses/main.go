@@ -1,4 +1,4 @@
-// Licenses finds the licence of every module that is linked into the operator and the runner, and refuses one that is
+// Licenses finds the licence of every module that is linked into a command of ours, and refuses one that is
 // not permissive, or that it does not know.
 //
 //	go -C hack/images run ./licenses -page docs/licenses.md              the list, for people

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// commands and platforms are those of the images.
+// commands are those that are given away, platforms those of the images.
 var (
-	commands  = []string{"operator", "runner"}
+	commands  = []string{"operator", "runner", "kubectl-freehold"}
 	platforms = []string{"amd64", "arm64"}
 )
 

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// serverLabel is on everything that belongs to a server. It is part of the
+// contract's grants.
+const serverLabel = "freehold.dev/server"
+
+// pageSize is how many objects are asked for at once, as kubectl does.
+const pageSize = 500
+
+// ownershipAudit is what audit prints for programs.
+type ownershipAudit struct {
+	Servers  int       `json:"servers"`
+	Objects  int       `json:"objects"`
+	Findings []finding `json:"findings"`
+}
+
+// finding is a holding that the contract forbids.
+type finding struct {
+	Object  reference `json:"object"`
+	holding `json:",inline"`
+}
+
+func (c *cli) audit() *cobra.Command {
+	out, everywhere := output{}, false
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show only what the contract forbids",
+		Long: `Look at all MCPServers of a namespace, or of all, and at everything that belongs
+to them, and show only what the ownership contract forbids: a foreign hand on a
+field that is one manager's alone (taken), and what a manager of ours holds
+otherwise than by an apply in its grant (stray).
+
+The exit code is 0 if nothing is wrong, 1 if something is, and 2 if not
+everything could be looked at.`,
+		Example: `  # The namespace of the kubeconfig
+  kubectl freehold audit
+
+  # The whole cluster, in a pipeline
+  kubectl freehold audit -A || exit 1
+
+  # For a program
+  kubectl freehold audit -n tools -o json`,
+		Args: exactly(0, "a namespace by -n, or all by -A, and no object"),
+		RunE: func(*cobra.Command, []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			servers, children, err := c.installed(everywhere)
+			return c.judgeAll(out, servers, children, err)
+		},
+	}
+	out.add(cmd)
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "look at the servers of all namespaces")
+	return cmd
+}
+
+// judgeAll shows what is wrong with what was read; unread is why there is no
+// more of it.
+func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructured, unread error) error {
+	if len(servers)+len(children) == 0 && unread != nil {
+		return unread
+	}
+	content := ownershipAudit{Servers: len(servers), Objects: len(servers) + len(children), Findings: []finding{}}
+	lines := [][]string{{"NAMESPACE", "OBJECT", "FIELD", "MANAGER", "OPERATION", "AGE", "GRANTED TO", "VERDICT"}}
+	for _, u := range append(servers, children...) {
+		holdings, err := c.judge(u)
+		if err != nil {
+			unread = errors.Join(unread, err)
+			continue
+		}
+		tree := &node{}
+		for _, h := range holdings {
+			if h.Verdict.Wrong() {
+				tree.add(h.Field, holdOf(h, age(c.now())))
+				content.Findings = append(content.Findings, finding{Object: referenceTo(u), holding: holdingOf(h)})
+			}
+		}
+		for _, r := range tree.rows(true) {
+			for _, h := range r.holds {
+				lines = append(lines, []string{
+					u.GetNamespace(), title(u), r.field, safe(h.manager), h.operation, h.time, string(h.grantee), paint(c.Out, h.verdict),
+				})
+			}
+		}
+	}
+	if err := c.showAudit(out, content, lines); err != nil {
+		return err
+	}
+	switch {
+	case unread != nil:
+		return unread
+	case len(content.Findings) > 0:
+		return errWrong
+	}
+	return nil
+}
+
+// showAudit prints what was found, and beside it how much was looked at, so that
+// nobody takes an empty namespace for a sound one.
+func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) error {
+	switch {
+	case !out.isTable():
+		if err := out.print(c.Out, "OwnershipAudit", &content); err != nil {
+			return err
+		}
+	case len(content.Findings) > 0:
+		if err := table(c.Out, lines); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(c.ErrOut, "servers: %d, objects: %d, fields not held as the contract says: %d\n",
+		content.Servers, content.Objects, len(content.Findings))
+	return nil
+}
+
+// installed reads the servers and what belongs to them. What could be read
+// comes along with an error.
+func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unstructured, err error) {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, nil, err
+	}
+	list := func(selector string, types ...string) ([]*unstructured.Unstructured, error) {
+		builder := resource.NewBuilder(c.flags).Unstructured().
+			NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
+			RequestChunksOf(pageSize).ContinueOnError().
+			ResourceTypeOrNameArgs(true, strings.Join(types, ","))
+		if selector != "" {
+			builder = builder.LabelSelectorParam(selector)
+		}
+		return all(builder.Flatten().Do())
+	}
+	servers, err = list("", argument(ownership.MCPServer))
+	if err != nil {
+		return nil, nil, err
+	}
+	children, err = list(serverLabel, c.childKinds()...)
+	return servers, children, err
+}
+
+// childKinds are the kinds of objects that the contract gives names for.
+func (c *cli) childKinds() []string {
+	var kinds []string
+	for _, g := range c.contract.Grants {
+		if kind := argument(g.Object); len(g.Names) > 0 && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// argument is a kind as the command line names it, Kind.version.group, with a
+// group that may be empty.
+func argument(o ownership.Object) string { return o.Kind + "." + o.Version + "." + o.Group }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// completeObject offers the kinds of the contract, and the names of the objects
+// of a kind.
+func (c *cli) completeObject(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return c.kinds(), cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		return c.names(args[0]), cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// kinds are those of the contract, as the command line writes them.
+func (c *cli) kinds() []string {
+	var kinds []string
+	for _, g := range c.contract.Grants {
+		if kind := strings.ToLower(g.Object.Kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// names are those of the objects of a kind, none if they cannot be read:
+// a shell that waits for a Tab shows no errors.
+func (c *cli) names(kind string) []string {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil
+	}
+	found, err := all(resource.NewBuilder(c.flags).Unstructured().
+		NamespaceParam(namespace).DefaultNamespace().
+		ResourceTypeOrNameArgs(true, kind).Flatten().Do())
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(found))
+	for _, u := range found {
+		names = append(names, u.GetName())
+	}
+	return names
+}
+
+// completeField offers the fields of the contract as KIND.FIELD.
+func (c *cli) completeField(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var fields []string
+	for _, g := range c.contract.Grants {
+		for _, f := range g.Fields {
+			fields = append(fields, strings.ToLower(g.Object.Kind)+"."+f.String())
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields), cobra.ShellCompDirectiveNoFileComp
+}

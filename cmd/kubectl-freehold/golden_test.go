@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+// desk is a program whose clock stands, and what it prints.
+type desk struct {
+	*cli
+	out, err bytes.Buffer
+}
+
+func sit(in string) *desk {
+	d := &desk{}
+	d.cli = newCLI(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &d.out, ErrOut: &d.err})
+	d.now = func() time.Time { return time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC) }
+	return d
+}
+
+// said is all that came of a command.
+func (d *desk) said(code int) string {
+	return fmt.Sprintf("exit code %d\n--- output\n%s--- errors\n%s", code, d.out.String(), d.err.String())
+}
+
+// object is one of the objects in testdata, as an API server gave them.
+func (d *desk) object(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	u, err := d.file(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; `make golden` writes it anew (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestWhatCommandsPrint(t *testing.T) {
+	for name, args := range map[string]string{
+		"owners-server":            "owners -f testdata/server.yaml",
+		"owners-server-wrong":      "owners -f testdata/server-wrong.yaml",
+		"owners-server-wide":       "owners -f testdata/server-wrong.yaml -o wide",
+		"owners-server-json":       "owners -f testdata/server-wrong.yaml -o json",
+		"owners-server-yaml":       "owners -f testdata/server.yaml -o yaml",
+		"owners-proxy":             "owners -f testdata/proxy.yaml",
+		"owners-other-kind":        "owners -f testdata/shop.yaml",
+		"owners-no-such-format":    "owners -f testdata/shop.yaml -o xml",
+		"owners-both":              "owners deployment x -f testdata/shop.yaml",
+		"owners-no-managed-fields": "owners -f testdata/bare.yaml",
+		"diff-two-moments":         "diff-owners testdata/backend.yaml testdata/backend-scaled.yaml",
+		"diff-json":                "diff-owners testdata/backend.yaml testdata/backend-scaled.yaml -o json",
+		"diff-same":                "diff-owners testdata/backend.yaml testdata/backend.yaml",
+		"diff-one":                 "diff-owners testdata/backend.yaml",
+		"release-unnamed":          "release deployment x",
+		"unknown-command":          "owner deployment x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := sit("")
+			code := d.run(t.Context(), strings.Split(args, " "))
+			golden(t, filepath.Join("testdata", "golden", name+".txt"), "kubectl freehold "+args+"\n"+d.said(code))
+		})
+	}
+}
+
+// small is a contract of its own, so that these goldens change with the
+// commands only. Freehold's is a page, docs/ownership.md.
+var small = ownership.Contract{Grants: []ownership.Grant{
+	{
+		Manager: "tests.freehold.dev/builder", Identity: "builder", Object: ownership.Deployment, Names: []string{"SERVER-proxy"},
+		Mode: ownership.Exclusive, Create: true, Versioned: true, Why: "builds",
+		Fields: ownership.Paths(`metadata.labels["app.kubernetes.io/name"]`, "spec.template"),
+	},
+	{
+		Manager: "tests.freehold.dev/scale", Identity: "scaler", Object: ownership.Deployment, Names: []string{"SERVER-proxy", "SERVER-other"},
+		Mode: ownership.Shared, Why: "scales", Fields: ownership.Paths("spec.replicas"),
+	},
+	{
+		Manager: "tests.freehold.dev/report", Identity: "SERVER-runner", Object: ownership.MCPServerSub,
+		Mode: ownership.Exclusive, Why: "reports", Fields: ownership.Paths("status.conditions[type=Ready]", "status.runtime"),
+	},
+	{
+		Manager: "tests.freehold.dev/builder", Identity: "builder", Object: ownership.ConfigMap,
+		Mode: ownership.Exclusive, Why: "configures", Fields: ownership.Paths("data"),
+	},
+}}
+
+func TestWhatCommandsSayOfTheContract(t *testing.T) {
+	for name, args := range map[string]string{
+		"who-scale":         "who-can-write deployment.spec.replicas",
+		"who-whole-spec":    "who-can-write Deployments.spec",
+		"who-condition":     "who-can-write mcpserver.status.conditions[type=Ready]",
+		"who-label-json":    `who-can-write deployment.metadata.labels["app.kubernetes.io/name"] -o json`,
+		"who-users-own":     "who-can-write mcpserver.spec.image",
+		"who-no-such-kind":  "who-can-write pod.spec",
+		"who-no-field":      "who-can-write deployment",
+		"who-no-path":       "who-can-write deployment.spec.[",
+		"explain-manager":   "explain manager scale",
+		"explain-all":       "explain manager",
+		"explain-yaml":      "explain manager tests.freehold.dev/report -o yaml",
+		"explain-unknown":   "explain manager kubectl",
+		"complete-managers": "__complete explain manager ",
+		"complete-kinds":    "__complete owners ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := sit("")
+			d.contract = small
+			code := d.run(t.Context(), strings.Split(args, " "))
+			golden(t, filepath.Join("testdata", "golden", name+".txt"), "kubectl freehold "+args+"\n"+d.said(code))
+		})
+	}
+}
+
+func TestAnObjectMayComeFromAPipe(t *testing.T) {
+	data, err := os.ReadFile("testdata/shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	piped, file := sit(string(data)), sit("")
+	codes := [2]int{piped.run(t.Context(), []string{"owners", "-f", "-"}), file.run(t.Context(), []string{"owners", "-f", "testdata/shop.yaml"})}
+	if diff := cmp.Diff(file.said(codes[1]), piped.said(codes[0])); diff != "" {
+		t.Errorf("(-file +pipe):\n%s", diff)
+	}
+}
+
+func TestWhatAuditFinds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		servers, children []string
+		unread            error
+		format            string
+	}{
+		"audit-fine":         {[]string{"server"}, []string{"backend"}, nil, ""},
+		"audit-wrong":        {[]string{"server-wrong"}, []string{"proxy", "backend-scaled"}, nil, ""},
+		"audit-wrong-json":   {[]string{"server-wrong"}, []string{"backend-scaled"}, nil, "json"},
+		"audit-empty":        {nil, nil, nil, ""},
+		"audit-unread":       {nil, nil, io.ErrUnexpectedEOF, ""},
+		"audit-wrong-unread": {nil, []string{"backend-scaled"}, io.ErrUnexpectedEOF, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := sit("")
+			var servers, children []*unstructured.Unstructured
+			for _, name := range tc.servers {
+				servers = append(servers, d.object(t, name))
+			}
+			for _, name := range tc.children {
+				children = append(children, d.object(t, name))
+			}
+			code := d.exit(d.judgeAll(output{format: tc.format}, servers, children, tc.unread))
+			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+		})
+	}
+}
+
+// Without a yes nothing is sent: there is no cluster here to send it to.
+func TestReleaseShowsAndAsks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object, answer string
+		releasing
+	}{
+		"release-no":        {"proxy", "n\n", releasing{manager: "argocd-controller"}},
+		"release-no-answer": {"server", "", releasing{manager: "billing"}},
+		"release-status":    {"server", "no\n", releasing{manager: "runner.freehold.dev/report", subresource: "status"}},
+		"release-update":    {"server-wrong", "y\n", releasing{manager: "kubectl-edit"}},
+		"release-nothing":   {"backend", "y\n", releasing{manager: "nobody"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := sit(tc.answer)
+			code := d.exit(d.handBack(context.Background(), d.object(t, tc.object), tc.releasing))
+			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+		})
+	}
+}
+
+// A shared field that somebody else holds is a fact, and no fault.
+func TestASharedFieldIsYielded(t *testing.T) {
+	d := sit("")
+	d.contract = ownership.Contract{Grants: []ownership.Grant{{
+		Manager: "tests.freehold.dev/one", Object: ownership.StatefulSet, Mode: ownership.Shared, Fields: ownership.Paths("spec.replicas"),
+	}}}
+	backend := d.object(t, "backend-scaled")
+	code := d.exit(d.showOwners(backend, output{}))
+	code += d.exit(d.judgeAll(output{}, nil, []*unstructured.Unstructured{backend}, nil))
+	golden(t, filepath.Join("testdata", "golden", "owners-yielded.txt"), d.said(code))
+}
+
+func TestVerdictsHaveColoursOnATerminal(t *testing.T) {
+	defer func(before func(io.Writer) bool) { colours = before }(colours)
+	colours = func(io.Writer) bool { return true }
+	d := sit("")
+	golden(t, filepath.Join("testdata", "golden", "owners-coloured.txt"), d.said(d.run(t.Context(), []string{"owners", "-f", "testdata/server-wrong.yaml"})))
+}
+
+// What a cluster holds may be written by anybody.
+func TestNamesCannotOrderATerminal(t *testing.T) {
+	d := sit("")
+	shop := d.object(t, "shop")
+	entries := shop.GetManagedFields()
+	entries[0].Manager = "team\x1b[2J\nroot\tall"
+	shop.SetManagedFields(entries)
+	if err := d.showOwners(shop, output{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.out.String(); strings.ContainsAny(got, "\x1b\t") || !strings.Contains(got, "team^[[2J root all") {
+		t.Errorf("printed\n%q", got)
+	}
+}

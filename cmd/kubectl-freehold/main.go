@@ -1,0 +1,59 @@
+// Command kubectl-freehold is a plugin of kubectl that shows who owns which
+// field, and what the ownership contract says of it. All of it reads only, but
+// for release.
+//
+// main.go and root.go are the program, objects.go reads what it is asked about,
+// tree.go and table.go put fields in order and print them; each other file is
+// one command.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// What the process says to a script: as diff does.
+const (
+	exitFine  = 0
+	exitWrong = 1
+	exitError = 2
+)
+
+// errWrong says that a command did its work and found something, which it has
+// printed.
+var errWrong = errors.New("something is wrong")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := newCLI(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run is the program, and returns its exit code.
+func (c *cli) run(ctx context.Context, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	return c.exit(root.ExecuteContext(ctx))
+}
+
+// exit prints an error, and is what the process says of it.
+func (c *cli) exit(err error) int {
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errWrong):
+		return exitWrong
+	}
+	fmt.Fprintln(c.ErrOut, "error:", err)
+	return exitError
+}

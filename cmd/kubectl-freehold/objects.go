@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// namespace is the one that the flags or the kubeconfig name.
+func (c *cli) namespace() (string, error) {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	return namespace, err
+}
+
+// object reads the one object that args name, as kubectl does: KIND NAME or
+// KIND/NAME.
+func (c *cli) object(args ...string) (*unstructured.Unstructured, error) {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, err
+	}
+	return one(resource.NewBuilder(c.flags).Unstructured().
+		NamespaceParam(namespace).DefaultNamespace().
+		ResourceTypeOrNameArgs(false, args...).
+		Flatten().Do())
+}
+
+// file reads the one object in a file, or from the standard input if its name
+// is -.
+func (c *cli) file(name string) (*unstructured.Unstructured, error) {
+	builder := resource.NewLocalBuilder().Unstructured().Flatten()
+	if name == "-" {
+		return one(builder.Stream(c.In, "the standard input").Do())
+	}
+	return one(builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{name}}).Do())
+}
+
+// either reads a file if there is one called name, else the object KIND/NAME.
+func (c *cli) either(name string) (*unstructured.Unstructured, error) {
+	if _, err := os.Stat(name); name == "-" || err == nil {
+		return c.file(name)
+	}
+	return c.object(name)
+}
+
+// one is the object of a result that must have just one, with managedFields.
+func one(result *resource.Result) (*unstructured.Unstructured, error) {
+	found, err := all(result)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("name one object, not %d", len(found))
+	}
+	if len(found[0].GetManagedFields()) == 0 {
+		return nil, fmt.Errorf("%s has no managedFields: if it comes from kubectl get, add --show-managed-fields", title(found[0]))
+	}
+	return found[0], nil
+}
+
+// all are the objects of a result. Where some cannot be read, the others come
+// along with the error.
+func all(result *resource.Result) ([]*unstructured.Unstructured, error) {
+	infos, err := result.Infos()
+	found := make([]*unstructured.Unstructured, 0, len(infos))
+	for _, info := range infos {
+		u, ok := info.Object.(*unstructured.Unstructured)
+		if !ok {
+			return nil, errors.Join(err, fmt.Errorf("%s is no object but %T", info.Name, info.Object))
+		}
+		found = append(found, u)
+	}
+	return found, err
+}
+
+// title names an object: Kind/name.
+func title(u *unstructured.Unstructured) string { return u.GetKind() + "/" + u.GetName() }
+
+// governed reports whether the contract speaks of an object: it is an
+// MCPServer or belongs to one, or a manager of ours has written it. A name
+// alone says nothing, since anybody may call a Deployment x-proxy.
+func (c *cli) governed(u *unstructured.Unstructured) bool {
+	server := ownership.MCPServer.GroupKind()
+	if u.GroupVersionKind().GroupKind() == server {
+		return true
+	}
+	for _, ref := range u.GetOwnerReferences() {
+		if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == server {
+			return true
+		}
+	}
+	for _, entry := range u.GetManagedFields() {
+		if len(c.contract.Of(ownership.Manager(entry.Manager))) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// judge returns who holds which field of an object, with verdicts if the
+// contract speaks of it.
+func (c *cli) judge(u *unstructured.Unstructured) ([]ownership.Holding, error) {
+	holdings, err := c.contract.Judge(u.GroupVersionKind().GroupKind(), u.GetName(), u.GetManagedFields())
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", title(u), err)
+	}
+	if !c.governed(u) {
+		for i := range holdings {
+			holdings[i].Verdict, holdings[i].Grantee = "", ""
+		}
+	}
+	return holdings, nil
+}
+
+// stamp is a time as everything that is not a table has it.
+func stamp(t *metav1.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}

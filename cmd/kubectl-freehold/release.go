@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// releasing is what release is told.
+type releasing struct {
+	manager, subresource string
+	dryRun, yes          bool
+}
+
+func (c *cli) release() *cobra.Command {
+	r := releasing{}
+	cmd := &cobra.Command{
+		Use:   "release (KIND NAME | KIND/NAME) --manager NAME",
+		Short: "Hand the fields of a manager back",
+		Long: `Hand back what a field manager holds of an object, by an apply of nothing under
+its name: what others hold as well stays as it is, and what nobody else holds is
+removed, or gets its default again. Both are shown before, and nothing is done
+without a yes.
+
+Only what is held by apply can be handed back so; an Update entry goes when
+somebody takes its fields over. A manager of Freehold that is at work states its
+fields again, so release those where it no longer is; a cluster that guards
+their names lets only Freehold's own identities do it (--as).`,
+		Example: `  # What a deployment tool took from Freehold's proxy
+  kubectl freehold release deployment everything-proxy --manager argocd-controller
+
+  # The finalizer of a server whose operator is gone for good
+  kubectl freehold release mcp everything --manager mcpserver.freehold.dev/finalizer
+
+  # A condition that somebody applied by hand
+  kubectl freehold release mcp everything --manager me --subresource status --yes`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name an object as KIND NAME or KIND/NAME; see --help for examples")
+			}
+			return nil
+		},
+		ValidArgsFunction: c.completeObject,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := c.object(args...)
+			if err != nil {
+				return err
+			}
+			return c.handBack(cmd.Context(), u, r)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.manager, "manager", "", "field manager whose fields are handed back")
+	flags.StringVar(&r.subresource, "subresource", "", "subresource through which they were written, such as status")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "let the API server judge the request, and change nothing")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	if err := cmd.MarkFlagRequired("manager"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}
+
+func (c *cli) handBack(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
+	holdings, err := c.judge(u)
+	if err != nil {
+		return err
+	}
+	stays, goes := parted(holdings, ownership.Owner{
+		Manager: r.manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: r.subresource,
+	})
+	if stays.Empty() && goes.Empty() {
+		return notHeld(u, r)
+	}
+	c.list("stays, since others hold it as well", stays)
+	c.list("is removed, or gets its default again", goes)
+	if !r.yes && !r.dryRun {
+		if sure, err := c.ask(fmt.Sprintf("Release what %q holds of %s?", safe(r.manager), title(u))); err != nil || !sure {
+			return errors.Join(err, errors.New("nothing was changed"))
+		}
+	}
+	if err := c.applyNothing(ctx, u, r); err != nil {
+		return err
+	}
+	done := "released"
+	if r.dryRun {
+		done = "could be released (dry run)"
+	}
+	_, err = fmt.Fprintf(c.Out, "%s %s\n", title(u), done)
+	return err
+}
+
+// parted divides what owner holds into what others hold as well, and what
+// nobody else does.
+func parted(holdings []ownership.Holding, owner ownership.Owner) (stays, goes *fieldpath.Set) {
+	stays, goes = &fieldpath.Set{}, &fieldpath.Set{}
+	others := &fieldpath.Set{}
+	for _, h := range holdings {
+		if h.Owner != owner {
+			others.Insert(h.Field)
+		}
+	}
+	for _, h := range holdings {
+		switch {
+		case h.Owner != owner:
+		case others.Has(h.Field):
+			stays.Insert(h.Field)
+		default:
+			goes.Insert(h.Field)
+		}
+	}
+	return stays, goes
+}
+
+// notHeld says what the manager has, since it has nothing to hand back.
+func notHeld(u *unstructured.Unstructured, r releasing) error {
+	var others []string
+	for _, entry := range u.GetManagedFields() {
+		through := ""
+		if entry.Subresource != "" {
+			through = " --subresource " + entry.Subresource
+		}
+		switch {
+		case entry.Manager == r.manager && entry.Operation == metav1.ManagedFieldsOperationUpdate:
+			return fmt.Errorf("%q holds fields of %s by Update%s, which no apply can hand back: they go when somebody takes them over",
+				r.manager, title(u), through)
+		case entry.Operation == metav1.ManagedFieldsOperationApply:
+			others = append(others, fmt.Sprintf("--manager %q%s", entry.Manager, through))
+		}
+	}
+	return fmt.Errorf("%q holds nothing of %s by apply there; who does: %s", r.manager, title(u), strings.Join(others, ", "))
+}
+
+func (c *cli) list(what string, fields *fieldpath.Set) {
+	if fields.Empty() {
+		return
+	}
+	fmt.Fprintf(c.Out, "What %s:\n", what)
+	fields.Iterate(func(field fieldpath.Path) { fmt.Fprintln(c.Out, "  "+ownership.Notation(field)) })
+}
+
+// ask waits for a line, and takes only a yes for one.
+func (c *cli) ask(question string) (bool, error) {
+	fmt.Fprint(c.Out, question+" [y/N] ")
+	answer := bufio.NewScanner(c.In)
+	if !answer.Scan() {
+		return false, answer.Err()
+	}
+	switch strings.ToLower(strings.TrimSpace(answer.Text())) {
+	case "y", "yes":
+		return true, nil
+	}
+	return false, nil
+}
+
+// applyNothing writes as the manager, by the one writer there is, under a
+// contract for just this: the manager may give up what it has, and state
+// nothing.
+func (c *cli) applyNothing(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	mapper, err := c.flags.ToRESTMapper()
+	if err != nil {
+		return err
+	}
+	kind := u.GroupVersionKind()
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, kind.GroupVersion())
+	server, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	if r.dryRun {
+		server = client.NewDryRunClient(server)
+	}
+	// An intent of nothing has no field whose schema matters.
+	converter := apply.NewConverter(scheme, map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
+	manager := ownership.Manager(r.manager)
+	only := ownership.Contract{Grants: []ownership.Grant{{
+		Manager: manager, Object: ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}, Mode: ownership.Shared,
+	}}}
+	return apply.New(server, server, converter, only).As(manager).Release(ctx, u)
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// cli is what all commands share.
+type cli struct {
+	genericiooptions.IOStreams
+	flags    *genericclioptions.ConfigFlags
+	contract ownership.Contract
+	now      func() time.Time
+}
+
+func newCLI(streams genericiooptions.IOStreams) *cli {
+	return &cli{
+		IOStreams: streams,
+		flags:     genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
+		contract:  ownership.Freehold(),
+		now:       time.Now,
+	}
+}
+
+// root is the tree of commands.
+func (c *cli) root() *cobra.Command {
+	c.flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
+		config.UserAgent = "kubectl-freehold/" + version
+		return config
+	})
+	root := &cobra.Command{
+		Use:   "kubectl-freehold",
+		Short: "Show who owns which field",
+		Long: `Show who owns which field of an object, and what Freehold's ownership contract
+says of it. Everything reads only, but for release, which asks first.
+
+The exit code is 0 if all is well, 1 if audit found something wrong or
+diff-owners a difference, and 2 after an error.`,
+		Version: version,
+		// An error is printed by run, and a mistake in a cluster is none in the
+		// command line.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl freehold"},
+	}
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.ErrOut)
+	c.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(c.owners(), c.audit(), c.whoCanWrite(), c.diffOwners(), c.explain(), c.release())
+	return root
+}
+
+// exactly refuses any other number of arguments.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("name %s; see --help for examples", what)
+		}
+		return nil
+	}
+}
