@@ -1,0 +1,160 @@
+// Package plugin runs kubectl-freehold, as it is built, against a real API
+// server on which Freehold's own controller and runner have written.
+//
+// suite_test.go starts the API server, and plugin_test.go has the stories.
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+var (
+	plane  *kit.Plane
+	binary string
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	code, err := withPlane(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withPlane(tests func() int) (code int, err error) {
+	dir, err := os.MkdirTemp("", "freehold-plugin-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	root, err := kit.Root()
+	if err != nil {
+		return 0, err
+	}
+	binary = filepath.Join(dir, "kubectl-freehold")
+	build := exec.Command("go", "build", "-tags", "fieldsv1string", "-o", binary, "./cmd/kubectl-freehold")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building the plugin: %w\n%s", err, out)
+	}
+	plane, err = kit.Start(context.Background())
+	defer func() {
+		if stopped := plane.Stop(); err == nil {
+			err = stopped
+		}
+	}()
+	if err != nil {
+		return 0, err
+	}
+	return tests(), nil
+}
+
+// story is a namespace with a server that Freehold runs, and a kubeconfig for
+// it. The operator makes a pass only when it is told to, so that what others do
+// stands until it was looked at.
+type story struct {
+	*kit.Stage
+	kubeconfig string
+	reconciler *mcpserver.Reconciler
+}
+
+func tell(t *testing.T) *story {
+	t.Helper()
+	s := &story{Stage: kit.NewStage(t, plane)}
+	s.kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
+	s.Must(clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c", Namespace: s.Namespace}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: plane.Config.Host, CertificateAuthorityData: plane.Config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {
+			ClientCertificateData: plane.Config.CertData, ClientKeyData: plane.Config.KeyData,
+		}},
+	}, s.kubeconfig), "writing a kubeconfig")
+	s.reconciler = mcpserver.New(plane.Client, plane.Client, controllers.NewApplier(plane.Client, plane.Client),
+		events.NewFakeRecorder(1000), workload.Options{RunnerImage: "freehold.dev/runner:test"})
+	return s
+}
+
+// serve makes a server and waits until it runs.
+func (s *story) serve(name string) {
+	s.Helper()
+	s.RunProxies()
+	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", ""))
+	server := &v1alpha1.MCPServer{}
+	server.SetName(name)
+	s.Await(server, name+" runs", func() error {
+		s.pass(name)
+		if r := server.Status.Runtime; r == nil || r.Generation != 1 || ptr.Deref(server.Status.ReadyReplicas, 0) == 0 {
+			return errors.New("the runner has not reported, or no replica is ready")
+		}
+		return nil
+	})
+	s.pass(name)
+}
+
+// pass is one pass of the operator.
+func (s *story) pass(name string) {
+	s.Helper()
+	_, err := s.reconciler.Reconcile(s.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.Namespace, Name: name}})
+	s.Must(err, "reconciling "+name)
+}
+
+// answer is what the plugin said.
+type answer struct {
+	out, err string
+	code     int
+}
+
+// asks runs the plugin; in is its standard input.
+func (s *story) asks(in string, args ...string) answer {
+	s.Helper()
+	var out, stderr bytes.Buffer
+	command := exec.CommandContext(s.Ctx, binary, args...)
+	// Without a home of somebody else: discovery is cached there.
+	command.Env = []string{"KUBECONFIG=" + s.kubeconfig, "HOME=" + s.TempDir(), "PATH=" + os.Getenv("PATH")}
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(in), &out, &stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		s.Fatalf("running %v: %v", args, err)
+	}
+	return answer{out: out.String(), err: stderr.String(), code: command.ProcessState.ExitCode()}
+}
+
+// says demands an exit code and texts, in what the plugin prints for people.
+func (s *story) says(got answer, code int, texts ...string) {
+	s.Helper()
+	if got.code != code {
+		s.Fatalf("the exit code is %d, want %d\n%s%s", got.code, code, got.out, got.err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(got.out+got.err, text) {
+			s.Errorf("the plugin does not say %q:\n%s%s", text, got.out, got.err)
+		}
+	}
+}
