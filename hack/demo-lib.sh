@@ -47,8 +47,8 @@ call_tool() {
 		--data '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"'"$2"'","arguments":{}}}' "$1"
 }
 
-# owners KIND NAME draws who owns which field.
-owners() { mcp get "$1" "$2" -o json --show-managed-fields | bin/tools/picture owners; }
+# freehold COMMAND... asks the plugin of kubectl.
+freehold() { in_cluster bin/kubectl-freehold -n demo "$@"; }
 
 # picture_writes SINCE counts Freehold's writes from the audit log.
 picture_writes() { bin/tools/picture writes "$(audit_log)" "$1"; }

@@ -17,6 +17,7 @@ echo "the CNI plugins and nftables from the distribution if they are not there"
 hack/cluster.sh up
 hack/images/build.sh clients >/dev/null
 go build -trimpath -buildvcs=false -o bin/tools/picture ./hack/picture
+hack/build.sh kubectl-freehold >/dev/null
 cluster load bin/images/{operator,runner,everything-server}.tar
 
 title "Freehold, installed as users install it"
@@ -39,7 +40,7 @@ echo "call test_simple_text:"
 call_tool "$url" test_simple_text
 
 title "Who owns which field"
-owners mcp everything
+freehold owners mcp everything
 
 title "Others write the same object: a finalizer, a label, a condition, the scale"
 mcp apply --server-side --field-manager=billing -f - <<'YAML'
@@ -101,6 +102,9 @@ mcp rollout status deployment/guarded-proxy --timeout=120s
 echo "It cannot be enforced yet, so nothing is served:"
 call_tool "$(mcp get mcp guarded -o jsonpath='{.status.url}')" test_simple_text
 mcp get mcp guarded -o json --show-managed-fields | bin/tools/picture survived 'spec.authzConfig=authz-controller'
+
+title "No field of Freehold's is held by anybody else"
+freehold audit
 
 title "Events"
 mcp get events --field-selector involvedObject.kind=MCPServer --sort-by=.lastTimestamp \

@@ -154,6 +154,22 @@ var verdicts = map[string]struct {
 		[]metav1.ManagedFieldsEntry{entry("hpa Update scale", `{"f:spec":{"f:size":{}}}`)},
 		[]string{"spec.size hpa yielded a.b/size"},
 	},
+	"shared, yielded, and once written otherwise than by apply": {
+		[]metav1.ManagedFieldsEntry{entry("a.b/size Update", `{"f:spec":{"f:size":{}}}`), entry("hpa Update scale", `{"f:spec":{"f:size":{}}}`)},
+		[]string{"spec.size a.b/size stray a.b/size", "spec.size hpa yielded a.b/size"},
+	},
+	"taken from a manager that holds more through a subresource": {
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", `{"f:metadata":{"f:annotations":{"f:mine":{}}}}`),
+			entry("a.b/build Apply status", `{"f:status":{"f:seen":{}}}`),
+			entry("git Apply", `{"f:metadata":{"f:annotations":{"f:mine":{}}}}`),
+		},
+		[]string{
+			"metadata.annotations.mine a.b/build ours a.b/build",
+			"metadata.annotations.mine git taken a.b/build",
+			"status.seen a.b/build stray a.b/report",
+		},
+	},
 	"shared and held by both": {
 		[]metav1.ManagedFieldsEntry{entry("a.b/size Apply", `{"f:spec":{"f:size":{}}}`), entry("hpa Apply", `{"f:spec":{"f:size":{}}}`)},
 		[]string{"spec.size a.b/size ours a.b/size", "spec.size hpa foreign a.b/size"},

@@ -1,12 +1,11 @@
 // Command picture draws what the demo shows, from what the API server says:
 //
-//	kubectl get mcp echo -o json --show-managed-fields | picture owners
 //	picture writes FREEHOLD-AUDIT-LOG [SINCE]
 //	picture survived PATH=MANAGER... < object.json
 //
-// owners prints each field with who owns it; writes counts the write requests
-// of Freehold by verb, from the audit log; survived checks that fields are
-// still owned by whom they were, and exits with 1 if one is not.
+// writes counts the write requests of Freehold by verb, from the audit log;
+// survived checks that fields are still owned by whom they were, and exits with
+// 1 if one is not. Who owns what is for kubectl freehold to show.
 package main
 
 import (
@@ -18,7 +17,6 @@ import (
 	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
@@ -32,8 +30,6 @@ func main() {
 
 func run(args []string) error {
 	switch {
-	case len(args) == 1 && args[0] == "owners":
-		return owners(os.Stdin, os.Stdout)
 	case len(args) > 1 && args[0] == "writes":
 		since := ""
 		if len(args) > 2 {
@@ -43,7 +39,7 @@ func run(args []string) error {
 	case len(args) > 1 && args[0] == "survived":
 		return survived(os.Stdin, os.Stdout, args[1:])
 	}
-	return fmt.Errorf("usage: picture owners, picture writes AUDIT-LOG [SINCE], or picture survived PATH=MANAGER and more")
+	return fmt.Errorf("usage: picture writes AUDIT-LOG [SINCE], or picture survived PATH=MANAGER and more")
 }
 
 func read(in io.Reader) (*unstructured.Unstructured, error) {
@@ -59,44 +55,6 @@ func read(in io.Reader) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("the object has no managedFields: add --show-managed-fields to kubectl get")
 	}
 	return u, nil
-}
-
-// owners prints one line a field: the shortest paths that say it all, a keyed
-// item or a struct with one owner standing for what is in it.
-func owners(in io.Reader, out io.Writer) error {
-	u, err := read(in)
-	if err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	for _, entry := range u.GetManagedFields() {
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return fmt.Errorf("reading the fields of %s: %w", entry.Manager, err)
-		}
-		for _, path := range summary(set) {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", strings.TrimPrefix(path, "."), entry.Manager, strings.ToLower(string(entry.Operation)))
-		}
-	}
-	return table.Flush()
-}
-
-// depth is how many steps of a path are shown: spec.template.spec says enough.
-const depth = 3
-
-func summary(set *fieldpath.Set) []string {
-	var paths []string
-	seen := map[string]bool{}
-	set.Leaves().Iterate(func(p fieldpath.Path) {
-		if len(p) > depth {
-			p = p[:depth]
-		}
-		if s := p.String(); !seen[s] {
-			seen[s] = true
-			paths = append(paths, s)
-		}
-	})
-	return paths
 }
 
 // survived prints for each PATH=MANAGER whether MANAGER still owns PATH.
