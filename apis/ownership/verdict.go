@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,8 +25,9 @@ const (
 	Taken Verdict = "taken"
 	// Yielded is a shared field that somebody else holds alone.
 	Yielded Verdict = "yielded"
-	// Stray is what a manager of the contract holds otherwise than by an apply
-	// inside its grant: an Update entry, or a field of somebody else.
+	// Stray is what a name of the contract holds otherwise than by an apply
+	// inside its grant: an Update entry, a field of somebody else, or what a
+	// manager left over that the contract no longer has.
 	Stray Verdict = "stray"
 )
 
@@ -82,6 +84,15 @@ func (c Contract) Judge(kind schema.GroupKind, name string, entries []metav1.Man
 	return holdings, nil
 }
 
+// Claims reports whether a field manager's name is one of the contract's, or of
+// the domain of one: an earlier release may have called a manager otherwise.
+func (c Contract) Claims(name string) bool {
+	domain, _, found := strings.Cut(name, "/")
+	return found && slices.ContainsFunc(c.Grants, func(g Grant) bool {
+		return strings.HasPrefix(string(g.Manager), domain+"/")
+	})
+}
+
 // judge is what verdicts on one object need.
 type judge struct {
 	contract Contract
@@ -116,7 +127,7 @@ func (j judge) verdict(h Holding) (Verdict, Manager) {
 		whose = grantee.Manager
 	}
 	switch {
-	case len(j.contract.Of(Manager(h.Manager))) > 0:
+	case j.contract.Claims(h.Manager):
 		inside := whose == Manager(h.Manager) && grantee.Object.Subresource == h.Subresource
 		if inside && h.Operation == metav1.ManagedFieldsOperationApply {
 			return Ours, whose

@@ -146,6 +146,12 @@ var verdicts = map[string]struct {
 		},
 		[]string{"spec.color a.b/build stray", "spec.size a.b/build stray a.b/size", "status.seen a.b/report stray a.b/report"},
 	},
+	"left over by a manager of an earlier release": {
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/before Apply", `{"f:spec":{"f:image":{}}}`), entry("a.bc/before Apply", `{"f:spec":{"f:color":{}}}`),
+		},
+		[]string{"spec.color a.bc/before foreign", "spec.image a.b/before stray a.b/build"},
+	},
 	"an object of another name": {
 		[]metav1.ManagedFieldsEntry{entry("a.b/other Apply", `{"f:spec":{"f:other":{}}}`), entry("git Apply", `{"f:spec":{"f:other":{}}}`)},
 		[]string{"spec.other a.b/other stray", "spec.other git foreign"},

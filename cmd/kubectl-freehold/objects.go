@@ -97,7 +97,7 @@ func (c *cli) governed(u *unstructured.Unstructured) bool {
 		}
 	}
 	for _, entry := range u.GetManagedFields() {
-		if len(c.contract.Of(ownership.Manager(entry.Manager))) > 0 {
+		if c.contract.Claims(entry.Manager) {
 			return true
 		}
 	}
