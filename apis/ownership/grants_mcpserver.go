@@ -64,7 +64,8 @@ func mcpServer() []Grant {
 			"status.conditions[type=Reconciling]",
 			"status.conditions[type=Stalled]",
 			"status.conditions[type=Accepted]",
-			"status.conditions[type=ForeignPodContent]"),
+			"status.conditions[type=ForeignPodContent]",
+			"status.conditions[type=FieldsContended]"),
 		own(MCPServerStatus, MCPServerSub, "reports address and scale",
 			"status.url", "status.replicas", "status.readyReplicas", "status.selector", "status.configHashes"),
 	}

@@ -18,6 +18,9 @@ const (
 	// ConditionForeignPodContent is present, and True, while somebody else's
 	// container or volume stands in one of our pod templates.
 	ConditionForeignPodContent = "ForeignPodContent"
+	// ConditionFieldsContended is present, and True, while somebody changes again
+	// and again what Freehold states.
+	ConditionFieldsContended = "FieldsContended"
 	// ConditionBackendApplied is the runner's: whether the backend's objects
 	// carry the runner's content.
 	ConditionBackendApplied = "BackendApplied"
@@ -75,6 +78,8 @@ const (
 	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
+	// ReasonContended says that fields were taken back more than once lately.
+	ReasonContended = "Contended"
 	// ReasonApplied, ReasonStandingBack and ReasonBackendBlocked are the
 	// runner's: the backend carries its content; newer content stands; an
 	// object stands in its place of which nobody can tell whose content it is.

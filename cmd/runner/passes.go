@@ -73,7 +73,7 @@ type loop struct {
 
 // run makes a pass at once and after each wake, until ctx ends, and learns from
 // the backend once for each of its starts. No timer wakes it but that of a pass
-// that failed.
+// that failed, or found fields of the backend contested.
 func (l *loop) run(ctx context.Context) {
 	learned, pause := make(chan backend.Facts), retries()
 	l.stopAsk = func() {}
@@ -89,6 +89,9 @@ func (l *loop) run(ctx context.Context) {
 			retry = time.After(pause.Step())
 		} else {
 			pause = retries()
+			if report.Again > 0 {
+				retry = time.After(report.Again)
+			}
 		}
 		l.say(report)
 		l.learn(ctx, report, learned)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,17 +18,22 @@ import (
 // Applier holds what all writers of a process share: the connection, the
 // contract and the memory of what was written.
 type Applier struct {
+	// Now is the clock by which fields are taken back; time.Now unless it is set
+	// before the first Put.
+	Now func() time.Time
+
 	client    client.Client
 	live      client.Reader
 	converter *Converter
 	contract  ownership.Contract
 	memory    memory
+	contests  *contests
 }
 
 // New returns an Applier. c sends the applies; live reads from the server, not
 // from a cache, and is asked only where a cache cannot know.
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
-	return &Applier{client: c, live: live, converter: converter, contract: contract, memory: newMemory()}
+	return &Applier{Now: time.Now, client: c, live: live, converter: converter, contract: contract, memory: newMemory(), contests: newContests()}
 }
 
 // As returns the writer of one manager.
@@ -59,6 +65,8 @@ type Outcome struct {
 	Result          Result
 	UID             types.UID
 	ResourceVersion string
+	// TakenBack is set if the write took fields back that somebody had changed.
+	TakenBack *Contest
 }
 
 // Option changes a Put.
@@ -76,7 +84,8 @@ const AtVersion Option = 1
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
 // object that is not ours; ErrExists if a birth met an object that appeared
 // meanwhile; ErrGone, ErrReincarnated or ErrStale if the object moved;
-// *Contended for a shared grant; ErrNamespaceTerminating for a birth that
+// *Contended for a shared grant; *Fought for an exclusive one of which fields
+// were taken back often enough for now; ErrNamespaceTerminating for a birth that
 // comes too late; else what the client returned.
 func (w *Writer) Put(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
 	in, err := w.applier.converter.freeze(ac)
@@ -115,6 +124,10 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	if settled {
 		return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
 	}
+	contest, err := w.contested(live, in, grant, k)
+	if err != nil {
+		return Outcome{}, err
+	}
 	pre := preconditions{uid: live.GetUID()}
 	if grant.Object.Subresource != "" {
 		pre.uid = "" // ignored there: a status apply never creates
@@ -122,7 +135,12 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	if versioned {
 		pre.resourceVersion = live.GetResourceVersion()
 	}
-	return w.send(ctx, in, grant, k, pre)
+	outcome, err := w.send(ctx, in, grant, k, pre)
+	if err == nil && contest != nil {
+		outcome.TakenBack = contest
+		w.applier.contests.tookBack(k, w.applier.Now())
+	}
+	return outcome, err
 }
 
 // settled reports whether the live object, or our memory of a newer one, is

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -154,25 +155,30 @@ func TestFindings(t *testing.T) {
 	r := runner(t)
 	plain := errors.New("no route to host")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "echo-backend", errors.New("no"))
+	fight := []apply.Contest{{Object: ownership.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"}}}
 	for name, tc := range map[string]struct {
-		err   error
-		want  conditions.Finding
-		retry bool
+		err      error
+		contests []apply.Contest
+		want     conditions.Finding
+		retry    bool
 	}{
-		"applied":         {nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
-		"a newer stands":  {&standingBack{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
-		"a mark is odd":   {&standingBack{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
-		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, conditions.False("SpecInvalid", "spec.x: no"), false},
-		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
-		"not allowed":     {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},
-		"could not reach": {plain, conditions.Finding{}, true},
+		"applied":         {nil, nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
+		"a newer stands":  {&standingBack{"why", "StandingBack"}, nil, conditions.False("StandingBack", "why"), false},
+		"a mark is odd":   {&standingBack{"why", "BackendBlocked"}, nil, conditions.False("BackendBlocked", "why"), false},
+		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},
+		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, nil, conditions.False("ApplyFailed", "policy"), true},
+		"not allowed":     {forbidden, nil, conditions.False("ApplyFailed", forbidden.Error()), true},
+		"could not reach": {plain, nil, conditions.Finding{}, true},
+		"contended":       {&apply.Fought{Contest: fight[0]}, fight, conditions.Contended(fight), false},
+		"taken back":      {nil, fight, conditions.Contended(fight), false},
+		"worse than that": {plain, fight, conditions.Finding{}, true},
 	} {
-		got, err := r.finding(tc.err)
+		got, err := r.finding(tc.err, tc.contests)
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.retry {
 			t.Errorf("%s: retries with %v (-want +got):\n%s", name, err, diff)
 		}
 	}
-	got, err := r.finding(fmt.Errorf("applying: %w", apply.ErrForeign))
+	got, err := r.finding(fmt.Errorf("applying: %w", apply.ErrForeign), nil)
 	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNameTaken || err != nil {
 		t.Errorf("a foreign object: got %v, %v", got, err)
 	}

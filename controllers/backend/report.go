@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -111,13 +112,23 @@ func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil
 }
 
+// contests are those over fields of the backend's objects, and how long the last
+// of them goes on.
+func (r *Runner) contests() ([]apply.Contest, time.Duration) {
+	return r.Applier.Contests(r.Run.Server.Namespace, func(apply.Contest) bool { return true })
+}
+
 // finding words how the writes ended. The error is what is left to the queue:
 // also a refusal, because the end of a quota or of a policy is no event here.
-func (r *Runner) finding(err error) (conditions.Finding, error) {
+func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Finding, error) {
 	var back *standingBack
 	var refused *workload.Refused
 	var bad *apply.BadIntent
+	var fought *apply.Fought
 	switch {
+	case (err == nil || errors.As(err, &fought)) && len(contests) > 0:
+		// The backend serves all the same.
+		return conditions.Contended(contests), nil
 	case err == nil:
 		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend carries workload generation %d", r.mine().Generation)), nil
 	case errors.As(err, &back):

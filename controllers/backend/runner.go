@@ -58,6 +58,8 @@ type Report struct {
 	Verdict workload.Verdict
 	// Finding is what BackendApplied says, zero where it was not stated.
 	Finding conditions.Finding
+	// Again is when another pass is due though nothing happens, 0 if none is.
+	Again time.Duration
 	// Start is the start of the backend that now runs, zero while none does.
 	Start Start
 }
@@ -149,8 +151,9 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if calm(err) {
 		return Report{Verdict: verdict, Waiting: err.Error()}, nil
 	}
-	finding, err := r.finding(err)
-	report := Report{Verdict: verdict, Finding: finding, Start: r.started(w.statefulSet)}
+	contests, ends := r.contests()
+	finding, err := r.finding(err, contests)
+	report := Report{Verdict: verdict, Finding: finding, Again: ends, Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
 	}

@@ -2,8 +2,8 @@
 // here, the backend by the runner in the proxy pod.
 //
 // controller.go is the pass, observe.go all its reads, desired.go what is
-// wanted, status.go what is said about it, deletion.go the pass of a server
-// that goes, watches.go what wakes it.
+// wanted, status.go what is said about it, status_contest.go who takes what is
+// ours, deletion.go the pass of a server that goes, watches.go what wakes it.
 package mcpserver
 
 import (
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if server.DeletionTimestamp != nil {
 		return r.delete(ctx, server, w)
 	}
-	held, err := r.applier.As(ownership.MCPServerFinalizer).Put(ctx, server, finalizer(server))
+	held, err := r.put(ctx, server, ownership.MCPServerFinalizer, server, finalizer(server))
 	if err != nil || held.Result != apply.Unchanged {
 		return settle(ctx, err) // the write wakes the next pass
 	}
@@ -103,7 +103,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	applied := r.applyChildren(ctx, server, w, want)
 	reported := r.report(ctx, server, w, want, applied)
-	return settle(ctx, errors.Join(applied, reported))
+	result, err := settle(ctx, errors.Join(applied, reported))
+	if _, ends := r.contests(server); err == nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = ends // so that its condition goes by itself
+	}
+	return result, err
 }
 
 // claim makes sure that the wanted content has its number before anything
@@ -125,7 +129,7 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 	}
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.mark)
-	_, err := r.applier.As(ownership.MCPServerWorkload).Put(ctx, server, workloadStatus(server, want.mark), apply.AtVersion)
+	_, err := r.put(ctx, server, ownership.MCPServerWorkload, server, workloadStatus(server, want.mark), apply.AtVersion)
 	// The object moved, so the watch brings it again.
 	if errors.Is(err, apply.ErrStale) {
 		return false, nil
@@ -143,7 +147,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	children := r.applier.As(ownership.MCPServerChildren)
 	var errs []error
 	for _, child := range want.children {
-		_, err := children.Put(ctx, child.live, child.ac)
+		_, err := r.put(ctx, server, ownership.MCPServerChildren, child.live, child.ac)
 		if errors.Is(err, apply.ErrNamespaceTerminating) {
 			return err // nor would the others be born
 		}
@@ -178,7 +182,7 @@ func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServe
 	if err != nil {
 		return err
 	}
-	_, err = r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, stopped, apply.AtVersion)
+	_, err = r.put(ctx, server, ownership.MCPServerChildren, w.proxy, stopped, apply.AtVersion)
 	return err
 }
 
@@ -215,7 +219,7 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 		return nil // the next pass claims a number above
 	}
 	left := want.leaveNode(live)
-	done, err := r.applier.As(ownership.MCPServerChildren).Put(ctx, live, want.proxy, apply.AtVersion)
+	done, err := r.put(ctx, server, ownership.MCPServerChildren, live, want.proxy, apply.AtVersion)
 	if err == nil && done.Result == apply.Written && len(left) > 0 {
 		r.event(server, corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
 			fmt.Sprintf("somebody set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))
@@ -228,7 +232,7 @@ func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer,
 	if !w.ownBackend {
 		return nil
 	}
-	_, err := r.applier.As(ownership.MCPServerScale).Put(ctx, w.backend, scale(server))
+	_, err := r.put(ctx, server, ownership.MCPServerScale, w.backend, scale(server))
 	return err
 }
 
@@ -244,7 +248,10 @@ func settle(ctx context.Context, err error) (ctrl.Result, error) {
 	for _, e := range parts(err) {
 		var bad *apply.BadIntent
 		var outside *apply.NotGranted
+		var fought *apply.Fought
 		switch {
+		case errors.As(e, &fought):
+			result.RequeueAfter = cmp.Or(result.RequeueAfter, fought.Again)
 		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
 		case errors.Is(e, apply.ErrForeign):
 			result.RequeueAfter = foreignRetry

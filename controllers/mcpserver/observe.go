@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -34,6 +35,8 @@ type world struct {
 	configs    []corev1.ConfigMap
 	pods       []corev1.Pod
 	mounts     []corev1.Event
+	// contests are those that the pass itself knows of when it reports.
+	contests []apply.Contest
 }
 
 // observe reads the world, once.

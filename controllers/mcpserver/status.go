@@ -29,8 +29,9 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	if moved(applied) || errors.Is(applied, apply.ErrExists) || errors.Is(applied, apply.ErrNamespaceTerminating) {
 		return nil // the next pass knows more
 	}
+	w.contests, _ = r.contests(server)
 	found := findings(server, w, want, applied)
-	said, err := r.applier.As(ownership.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
+	said, err := r.put(ctx, server, ownership.MCPServerConditions, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {
 		r.announce(server, found[v1alpha1.ConditionReady])
 	}
@@ -38,7 +39,7 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	if scalars == nil {
 		return err
 	}
-	_, scaled := r.applier.As(ownership.MCPServerStatus).Put(ctx, server, scalars)
+	_, scaled := r.put(ctx, server, ownership.MCPServerStatus, server, scalars)
 	return errors.Join(err, scaled)
 }
 
@@ -52,6 +53,9 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) m
 	if names := foreignPodContent(w); len(names) > 0 {
 		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
 			"pods of this server run content that is not Freehold's: "+strings.Join(names, ", "))
+	}
+	if len(w.contests) > 0 {
+		found[v1alpha1.ConditionFieldsContended] = conditions.Contended(w.contests)
 	}
 	if answer.Status == metav1.ConditionTrue {
 		return found
@@ -226,7 +230,7 @@ func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditio
 	status := v1alpha1ac.MCPServerStatus().WithObservedGeneration(server.Generation)
 	for _, t := range []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
-		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent,
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldsContended,
 	} {
 		if f, ok := found[t]; ok {
 			status.WithConditions(conditions.Stamp(server.Status.Conditions, t, f, server.Generation, r.Now()))

@@ -172,9 +172,12 @@ func (r *Runners) pass(key types.NamespacedName) error {
 	}
 	running.mu.Lock()
 	defer running.mu.Unlock()
-	_, err := running.runner.Pass(running.ctx)
+	report, err := running.runner.Pass(running.ctx)
 	if running.ctx.Err() != nil {
 		return nil
+	}
+	if report.Again > 0 {
+		r.queue.AddAfter(key, report.Again)
 	}
 	if errors.Is(err, ErrDead) {
 		r.bury(key, running)

@@ -1,0 +1,54 @@
+package mcpserver
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// takenBack counts writes, not fields.
+var takenBack = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "freehold_fields_taken_back_total",
+	Help: "Writes that took back fields which somebody had changed, by kind of object.",
+}, []string{"kind"})
+
+func init() { metrics.Registry.MustRegister(takenBack) }
+
+// put writes as a manager, and tells who had changed what it takes back.
+func (r *Reconciler) put(ctx context.Context, server *v1alpha1.MCPServer, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
+	done, err := r.applier.As(manager).Put(ctx, live, ac, opts...)
+	if err == nil && done.TakenBack != nil {
+		takenBack.WithLabelValues(done.TakenBack.Object.Kind).Inc()
+		r.event(server, corev1.EventTypeWarning, "FieldsTakenBack", "Repair", done.TakenBack.String()+"; set back")
+	}
+	return done, err
+}
+
+// contests are those over fields of the server and its children, and how long
+// they will be remembered.
+func (r *Reconciler) contests(server *v1alpha1.MCPServer) ([]apply.Contest, time.Duration) {
+	children := []string{
+		workload.RunnerName(server.Name), workload.ProxyName(server.Name), workload.BackendName(server.Name), workload.HeadlessName(server.Name),
+	}
+	return r.applier.Contests(server.Namespace, func(c apply.Contest) bool {
+		switch c.Object.Kind {
+		case ownership.MCPServer.Kind:
+			return c.Key.Name == server.Name
+		case ownership.ConfigMap.Kind:
+			return strings.HasPrefix(c.Key.Name, workload.RunConfigPrefix(server.Name))
+		}
+		return slices.Contains(children, c.Key.Name)
+	})
+}

@@ -1,0 +1,69 @@
+package mcpserver
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// A fight is said while it goes on, costs a write a minute, and is over by
+// itself.
+func TestAFightIsToldWhileItGoesOn(t *testing.T) {
+	r, s := settled(t)
+	now := noon
+	r.Now = func() time.Time { return now }
+	r.applier.Now = r.Now
+	name := workload.ProxyName("echo")
+	theirs := corev1ac.Service(name, "ns").WithSpec(corev1ac.ServiceSpec().WithType(corev1.ServiceTypeNodePort))
+	// steal takes a field, and returns how many writes the next pass makes, and when
+	// it wants another.
+	steal := func() (writes int, again time.Duration) {
+		if err := s.apply(theirs, "intruder", ""); err != nil {
+			t.Fatal(err)
+		}
+		before := s.applies
+		result, err := r.Reconcile(t.Context(), theServer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.applies - before, result.RequeueAfter
+	}
+	told := func() bool {
+		return meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldsContended)
+	}
+	for i, want := range []struct {
+		writes int
+		again  time.Duration
+		told   bool
+	}{
+		{1, 0, false},              // taken back, as after a slip of somebody's hand
+		{2, time.Minute, true},     // again: now it is said
+		{1, 2 * time.Minute, true}, // and once more
+		{0, time.Minute, true},     // which did not help
+		{0, time.Minute, true},
+	} {
+		writes, again := steal()
+		if writes != want.writes || again != want.again || told() != want.told {
+			t.Fatalf("theft %d: %d writes, again in %s, told %t; want %+v", i+1, writes, again, told(), want)
+		}
+	}
+	now = now.Add(time.Minute)
+	if writes, _ := steal(); writes != 1 || !told() {
+		t.Fatalf("after a minute it wrote %d times, told %t", writes, told())
+	}
+	service := s.objects[storedKey{"Service", name}].(*corev1.Service)
+	if service.Spec.Type == corev1.ServiceTypeNodePort {
+		t.Error("the field was not taken back")
+	}
+	now = now.Add(2 * time.Minute)
+	rest(t, r, s)
+	if told() {
+		t.Error("it is over, and still told")
+	}
+}

@@ -1,0 +1,65 @@
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// A GitOps tool that renders fields of ours, or kubectl in a loop.
+const (
+	theirProxy   = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: echo-proxy}\nspec: {revisionHistoryLimit: 7}\n"
+	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/managed-by: them}}\n"
+)
+
+var _ = It("A tool that forces our fields over and over costs a few writes and is named, and the server serves and changes all the while", func() {
+	const rounds, most = 30, 3
+	s := onStage()
+	op := operate(s)
+	runners := s.RunProxies()
+	s.Apply(git, server("echo", ""))
+	live := atRest(s, "echo")
+	operators, theirs := op.requests.Mark(), runners.Requests.Mark()
+	force := func() {
+		for range rounds {
+			s.Force(intruder, theirProxy)
+			s.Force(intruder, theirBackend)
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	force()
+	s.Await(live, "who forces is named", func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionFieldsContended)
+		b := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendApplied)
+		if c == nil || b == nil || b.Reason != v1alpha1.ReasonContended {
+			return fmt.Errorf("it says %v and %v", c, b)
+		}
+		Expect(c.Message).To(ContainSubstring("Deployment echo-proxy: .spec.revisionHistoryLimit, by " + intruder))
+		Expect(b.Message).To(ContainSubstring("Service echo-backend: .metadata.labels.app.kubernetes.io/managed-by, by " + intruder))
+		Expect(b.Status).To(Equal(metav1.ConditionTrue))
+		return nil
+	})
+	announced(s, live, corev1.EventTypeWarning, "FieldsTakenBack")
+	force()
+	for who, log := range map[string]kit.Log{"the operator": op.requests.Since(operators), "the runner": runners.Requests.Since(theirs)} {
+		// Beside those that the gate refused because a controller wrote meanwhile.
+		writes := log.In(s.Namespace).Writes().Of("deployments", "services").Answered(http.StatusOK)
+		Expect(len(writes)).To(BeNumerically("<=", most), "%s wrote %s", who, writes)
+		told := log.In(s.Namespace).Writes().Of("mcpservers/status")
+		Expect(len(told)).To(BeNumerically("<=", 2), "%s told %s", who, told)
+	}
+	ready(s, "echo")
+
+	s.Apply(git, server("echo", "args: [b]"))
+	rolledOut(s, "echo", 2)
+	ready(s, "echo")
+})

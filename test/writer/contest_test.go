@@ -1,0 +1,102 @@
+package writer
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// A tool that forces a field of ours every five seconds is answered at once a few
+// times, then once a minute, and everything else goes on at once meanwhile.
+func TestAFightIsNotFoughtForEver(t *testing.T) {
+	for name, take := range map[string]struct {
+		theirs func(*desk)
+		by     []string
+	}{
+		"with a tool that forces":     {(*desk).force, []string{"somebody"}},
+		"with one that updates":       {(*desk).update, []string{"somebody"}},
+		"with one that removes a key": {(*desk).strike, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := under(t, contract(ownership.Grant{
+				Manager: one, Object: ownership.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
+			}))
+			now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+			d.applier.Now = func() time.Time { return now }
+			d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
+			_ = d.sent()
+			taken := 0
+			for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
+				take.theirs(d)
+				got, err := d.applier.As(one).Put(d.Ctx, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "1"))
+				if err != nil {
+					if fought := cause[*apply.Fought](d, err); fought.Again > time.Minute || !slices.Equal(fought.By, take.by) {
+						t.Fatalf("it is by %v, not %v, or too long: %v", fought.By, take.by, fought)
+					}
+					continue
+				}
+				taken++
+				if got.TakenBack == nil || !slices.Equal(got.TakenBack.By, take.by) {
+					t.Fatalf("taken back is %v, want from %v", got.TakenBack, take.by)
+				}
+			}
+			if want := 3 + 4; taken != want {
+				t.Errorf("taken back %d times in five minutes, want %d", taken, want)
+			}
+			if going, _ := d.applier.Contests(d.Namespace, func(apply.Contest) bool { return true }); len(going) != 1 {
+				t.Errorf("the contests are %v", going)
+			}
+			// What is new goes out at once.
+			if got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "2")); got.TakenBack != nil {
+				t.Errorf("new content is called taken back: %v", got.TakenBack)
+			}
+			if got := read(d, &corev1.ConfigMap{}, "note").Data["ours"]; got != "2" {
+				t.Errorf("it is %q", got)
+			}
+		})
+	}
+}
+
+// A process that has just started knows a fight by the managers that hold its
+// fields, so that it, and each of several replicas, ends one too.
+func TestANewProcessKnowsAFight(t *testing.T) {
+	t.Parallel()
+	d := under(t, contract(ownership.Grant{
+		Manager: one, Object: ownership.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
+	}))
+	d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
+	d.force()
+	d.applier = d.process()
+	got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "1"))
+	if got.TakenBack == nil || !slices.Equal(got.TakenBack.Fields, []string{".data.ours"}) {
+		t.Errorf("taken back is %v", got.TakenBack)
+	}
+}
+
+// force, update and strike change our field with another manager's name.
+func (d *desk) force() {
+	d.Helper()
+	_, err := d.ApplyErr("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {ours: theirs}\n", client.ForceOwnership)
+	d.Must(err, "forcing")
+}
+
+func (d *desk) update() {
+	d.Helper()
+	live := read(d, &corev1.ConfigMap{}, "note")
+	live.Data["ours"] = "theirs"
+	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "updating")
+}
+
+func (d *desk) strike() {
+	d.Helper()
+	live := read(d, &corev1.ConfigMap{}, "note")
+	delete(live.Data, "ours")
+	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "striking")
+}
