@@ -172,7 +172,11 @@ func mayPass(r *http.Request) bool {
 }
 
 func isOurs(hostport string) bool {
-	host := (&url.URL{Host: hostport}).Hostname()
+	// Whatever stands behind the colon of a name is no part of it, a port or not.
+	host, _, _ := strings.Cut(hostport, ":")
+	if strings.Count(hostport, ":") > 1 {
+		host = (&url.URL{Host: hostport}).Hostname() // an IPv6 address
+	}
 	return strings.EqualFold(host, "echo-proxy") || strings.EqualFold(host, "localhost") ||
 		strings.HasSuffix(strings.ToLower(host), ".localhost") || net.ParseIP(strings.Trim(host, "[]")) != nil
 }
