@@ -24,7 +24,3 @@ func False(reason, message string) Finding {
 	return Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// Unknown is a finding of someone who could not look.
-func Unknown(reason, message string) Finding {
-	return Finding{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
-}

@@ -28,7 +28,7 @@ func TestLastTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		"same status":           {[]metav1.Condition{condition("Ready", "True", then)}, True("Up", ""), then},
 		"same, other reason":    {[]metav1.Condition{condition("Ready", "False", then)}, False("Other", "other"), then},
 		"true to false":         {[]metav1.Condition{condition("Ready", "True", then)}, False("Down", ""), stamped},
-		"false to unknown":      {[]metav1.Condition{condition("Ready", "False", then)}, Unknown("Lost", ""), stamped},
+		"false to unknown":      {[]metav1.Condition{condition("Ready", "False", then)}, Finding{metav1.ConditionUnknown, "Lost", ""}, stamped},
 		"same, without a time":  {[]metav1.Condition{condition("Ready", "True", time.Time{})}, True("Up", ""), stamped},
 		"same, in another zone": {[]metav1.Condition{condition("Ready", "True", then.Local())}, True("Up", ""), then},
 	} {

@@ -23,7 +23,11 @@ app.kubernetes.io/component: operator
 {{- end -}}
 
 {{- define "freehold.image" -}}
+{{- if .image.digest -}}
+{{- printf "%s@%s" .image.repository .image.digest -}}
+{{- else -}}
 {{- printf "%s:%s" .image.repository (.image.tag | default .chart.AppVersion) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "freehold.subject" -}}
