@@ -43,8 +43,9 @@ type Grant struct {
 	Manager  Manager
 	Identity string
 	Object   Object
-	// Names are the names that the object may have, with SERVER for the name
-	// of the MCPServer and * for any text. Empty means any name.
+	// Names are the names that the object may have. A word in capital letters,
+	// which no object's name has, says whose name stands there, as SERVER in
+	// SERVER-proxy; it and * fit any text. Empty means any name.
 	Names  []string
 	Fields []Path
 	Mode   Mode
@@ -65,11 +66,18 @@ func (g Grant) Covers(field fieldpath.Path) bool {
 // Named reports whether the grant speaks of an object called name.
 func (g Grant) Named(name string) bool {
 	return len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(pattern string) bool {
-		// Names of objects have no slash, so * matches any text. The patterns
-		// are ours and well formed, so the error cannot occur.
-		matched, _ := path.Match(strings.ReplaceAll(pattern, "SERVER", "*"), name) //nolint:errcheck // see above
-		return matched
+		// Names of objects have no slash, so * matches any text, and so does a
+		// row of them. A pattern that is not well formed names nothing.
+		matched, err := path.Match(strings.Map(anyCapital, pattern), name)
+		return matched && err == nil
 	})
+}
+
+func anyCapital(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return '*'
+	}
+	return r
 }
 
 // Outside returns the leaves of fields that are outside the grant, in the
@@ -127,9 +135,10 @@ func (c Contract) MayRemove(kind schema.GroupVersionKind) bool {
 	return slices.ContainsFunc(c.Removals, func(r Removal) bool { return r.Object.GroupVersionKind == kind })
 }
 
-// managerName allows DOMAIN/PURPOSE of lower-case letters: no place for a pod
-// name, a uid or a number.
-var managerName = regexp.MustCompile(`^[a-z]+(\.[a-z]+)*/[a-z]+$`)
+// managerName allows KIND.DOMAIN/PURPOSE, kind and purpose of lower-case
+// letters: no place for a pod name, a uid or a number. Domains are what their
+// owners called them.
+var managerName = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/[a-z]+$`)
 
 // Check returns one error for each row that breaks a rule of the table: two
 // grants of one manager on one object, two exclusive grants that overlap, a
@@ -139,7 +148,7 @@ func (c Contract) Check() []error {
 	var errs []error
 	for i, g := range c.Grants {
 		if !managerName.MatchString(string(g.Manager)) {
-			errs = append(errs, fmt.Errorf("manager %q: write it as domain/purpose in lower-case letters", g.Manager))
+			errs = append(errs, fmt.Errorf("manager %q: write it as kind.domain/purpose, kind and purpose in lower-case letters", g.Manager))
 		}
 		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Object.Kind == "" || (g.Mode != Exclusive && g.Mode != Shared) {
 			errs = append(errs, fmt.Errorf("grant of %s on %s: identity, fields, mode, kind and why must be stated", g.Manager, g.Object))

@@ -31,6 +31,9 @@ func TestABrokenTableIsRefusedByRow(t *testing.T) {
 		"a wildcard meets an item":                {[]Grant{row("a/x", Exclusive, "spec.l[*].a"), row("a/y", Exclusive, "spec.l[k=1]")}, "both own"},
 		"two rows of one manager on one object":   {[]Grant{row("a/x", Exclusive, "spec.a"), row("a/x", Exclusive, "spec.b")}, "join them"},
 		"a manager name that holds an id":         {[]Grant{row("a/pod-7f9c", Exclusive, "spec.a")}, "domain/purpose"},
+		"a manager named after a pod":             {[]Grant{row("pod-7f9c.example.com/x", Exclusive, "spec.a")}, "domain/purpose"},
+		"a domain without an end":                 {[]Grant{row("a.example-/x", Exclusive, "spec.a")}, "domain/purpose"},
+		"a domain of the author's own":            {[]Grant{row("page.wiki-2.k8s.example.com/x", Exclusive, "spec.a")}, ""},
 		"a subresource that creates":              {[]Grant{born}, "creates nothing"},
 		"a row without fields":                    {[]Grant{row("a/x", Exclusive)}, "must be stated"},
 		"different objects by name do not clash":  {[]Grant{named(row("a/x", Exclusive, "spec"), "SERVER-a"), named(row("a/y", Exclusive, "spec"), "SERVER-b")}, ""},
@@ -78,6 +81,19 @@ func TestGrantsAreFoundByName(t *testing.T) {
 			if _, ok := c.Grant(manager, Service, name); ok != (manager == want) {
 				t.Errorf("grant of %s on Service %s: %v", manager, name, ok)
 			}
+		}
+	}
+}
+
+// Another author's objects belong to somebody who is not called SERVER.
+func TestAWordInCapitalsFitsAnyName(t *testing.T) {
+	g := Grant{Names: []string{"PAGE-html-OTHER", "fixed", "[broken"}}
+	for name, want := range map[string]bool{
+		"home-html-x": true, "a-b-html-c-d": true, "fixed": true,
+		"home-html": false, "home-css-x": false, "fixed-x": false, "[broken": false,
+	} {
+		if g.Named(name) != want {
+			t.Errorf("%s: %t, want %t", name, !want, want)
 		}
 	}
 }

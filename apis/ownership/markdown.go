@@ -5,18 +5,10 @@ import (
 	"strings"
 )
 
-// Markdown is the contract as a page for people: docs/ownership.md.
+// Markdown is the contract for people: a section for each object, what the
+// words in it mean, and who deletes. Its headings are of the second level.
 func (c Contract) Markdown() string {
 	var b strings.Builder
-	b.WriteString(`# Who writes what
-
-Generated from the table in ` + "`apis/ownership`" + ` by ` + "`make generate`" + `.
-
-Every write of Freehold is a server-side apply under one of the field managers
-below, and states only fields of that manager's grant. What is in no grant is
-not ours and survives every pass.
-
-`)
 	for _, object := range c.objects() {
 		fmt.Fprintf(&b, "## %s\n\n| manager | identity | mode | writes | what for |\n|---|---|---|---|---|\n", object)
 		for _, g := range c.Grants {
@@ -30,8 +22,12 @@ not ours and survives every pass.
 
 - *exclusive*: the apply is forced; the field is this manager's alone. *shared*: it is not, and a conflict is reported.
 - *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
-- *versioned* may send the resourceVersion that was read: the claim of a workload generation, the gate in front of workloads, and the leader lease. Every other write on a main resource carries the uid that was read.
-
+- *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read.
+`)
+	if len(c.Removals) == 0 {
+		return b.String()
+	}
+	b.WriteString(`
 ## Deletions
 
 With the uid that was read as a precondition.

@@ -2,6 +2,27 @@
 // an ownership.Contract; it can apply complete statements about objects,
 // release what it owns, and nothing else. There is no Create, Update or Patch.
 //
+// The package knows no kind of Freehold: any operator that is made with
+// controller-runtime can use it, with a contract of its own. docs/library.md
+// is its guide, and test/library/operator an operator that does.
+//
+// An operator has one Applier, made by New from its manager's client, and asks
+// it As which manager to write. What it must know:
+//
+//   - Put is given the object as it was read, with its managedFields: a cache
+//     must not strip them from what is written. The time at which it was read
+//     does not matter, and nothing waits for the cache.
+//   - An intent is complete. What the manager owned and the intent no longer
+//     states is given up, and removed if nobody else owns it.
+//   - Nothing is sent if the object is as the intent says and the manager owns
+//     just that, so a pass may state everything every time. A condition's time
+//     must then be kept while its status is the same.
+//   - An intent about an object that the manager may create should state its
+//     controller: an object of the name that has another one, and that the
+//     manager never wrote, is answered with ErrForeign and left alone.
+//   - Whether an apply is forced, and whether it may create, is said by the
+//     grant and not by the caller.
+//
 // intent.go freezes an apply configuration to bytes, preconditions.go says
 // what a write may be made conditional on, writer.go sends it, unchanged.go
 // finds that nothing has to be sent, values.go compares for it, memory.go

@@ -23,6 +23,17 @@ const (
 	tableEnd   = "```\n<!-- end of what is generated -->\n"
 )
 
+// preface begins the page about ownership.
+const preface = `# Who writes what
+
+Generated from the table in ` + "`apis/ownership`" + ` by ` + "`make generate`" + `.
+
+Every write of Freehold is a server-side apply under one of the field managers
+below, and states only fields of that manager's grant. What is in no grant is
+not ours and survives every pass.
+
+`
+
 func main() {
 	if err := run(ownership.Freehold()); err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
@@ -43,7 +54,7 @@ func run(contract ownership.Contract) error {
 	if err := write(architecturePage, before+tableBegin+table(contract)+tableEnd+after); err != nil {
 		return err
 	}
-	return write(ownershipPage, contract.Markdown())
+	return write(ownershipPage, preface+contract.Markdown())
 }
 
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // a page for everybody

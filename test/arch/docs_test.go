@@ -80,6 +80,25 @@ func TestThePageNamesWhoMayWrite(t *testing.T) {
 	}
 }
 
+// The guide of the library quotes code that compiles and is tested.
+func TestTheLibrarysGuideQuotesItsOperator(t *testing.T) {
+	var code strings.Builder
+	for _, name := range files(t) {
+		if path.Dir(name) == "test/library/operator" {
+			code.WriteString(read(t, name))
+		}
+	}
+	quotes := regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(read(t, "docs/library.md"), -1)
+	if len(quotes) == 0 {
+		t.Error("docs/library.md shows no code")
+	}
+	for _, quote := range quotes {
+		if !strings.Contains(code.String(), quote[1]) {
+			t.Errorf("docs/library.md shows code that is not in test/library/operator: copy it from there\n%s", quote[1])
+		}
+	}
+}
+
 // The README draws managers by their short names.
 func TestTheManagersThatAreDrawnAreTheContracts(t *testing.T) {
 	drawn := map[string]bool{}

@@ -29,8 +29,10 @@ var layers = map[string][]string{
 	"controllers/conditions": {"apis/...", "applyconfig/..."},
 	"controllers/runspec":    {"apis/...", "applyconfig/..."},
 	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec"},
-	"controllers/apply":      {"apis/v1alpha1", "apis/ownership", "applyconfig/..."},
-	"controllers/refs":       {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec", "controllers/workload"},
+	// With apis/ownership the library for other operators (docs/library.md):
+	// neither knows our kinds.
+	"controllers/apply": {"apis/ownership"},
+	"controllers/refs":  {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec", "controllers/workload"},
 
 	"controllers/backend":          below,
 	"controllers/mcpserver":        below,
@@ -47,6 +49,8 @@ var layers = map[string][]string{
 	"config/...": {"apis/..."},
 	"hack/...":   {"apis/...", "applyconfig/...", "bin/...", "hack/..."},
 	"test/...":   {"..."},
+	// Another author's operator has nothing of ours but the library.
+	"test/library/operator/...": {"apis/ownership", "controllers/apply"},
 }
 
 // pure packages decide and never do.
@@ -203,6 +207,10 @@ func TestDirectionSeesWrongImports(t *testing.T) {
 		"the root from a part":    {"controllers/mcpserver", "controllers", "may not import controllers:"},
 		"a test":                  {"controllers/apply", "test/kit", "may not import test/kit"},
 		"the plugin a controller": {"cmd/kubectl-freehold", "controllers/mcpserver", "may not import controllers/mcpserver"},
+		"our kinds in the writer": {"controllers/apply", "apis/v1alpha1", "may not import apis/v1alpha1"},
+		"our kinds in a contract": {"apis/ownership", "apis/v1alpha1", "may not import apis/v1alpha1"},
+		"our intents, written":    {"controllers/apply", "applyconfig/apis/v1alpha1", "may not import applyconfig"},
+		"our findings, elsewhere": {"test/library/operator", "controllers/conditions", "may not import controllers/conditions"},
 		"nowhere":                 {"controllers/util", "apis/v1alpha1", "has no place in the picture"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,9 @@ var managers = &analysis.Analyzer{
 }
 
 // managerName is the form of our field managers, KIND.freehold.dev/PURPOSE,
-// and the beginning of one that is put together.
-var managerName = regexp.MustCompile(`^[^\s/]+\.freehold\.dev/`)
+// also of one that is put together. A purpose has letters only; a version of an
+// API has a number.
+var managerName = regexp.MustCompile(`^[^\s/]+\.freehold\.dev/([a-z]*|%.*)$`)
 
 // wanted are the names of parameters and fields that take a field manager.
 var wanted = regexp.MustCompile(`^([fF]ieldManager|[fF]ieldOwner)$`)

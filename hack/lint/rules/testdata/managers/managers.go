@@ -27,8 +27,8 @@ const name = "somebody"
 
 func begun(purpose string) []string {
 	return []string{
-		"runner.freehold.dev/" + purpose,          // want `"runner.freehold.dev/" is a field manager`
-		fmt.Sprintf("%s.freehold.dev/x", purpose), // want `is a field manager`
+		"runner.freehold.dev/" + purpose,               // want `"runner.freehold.dev/" is a field manager`
+		fmt.Sprintf("runner.freehold.dev/%s", purpose), // want `is a field manager`
 	}
 }
 
@@ -55,6 +55,9 @@ func fromTheContract(config *corev1.ConfigMap, from ownership.Manager) any {
 	}
 	return metav1.ApplyOptions{FieldManager: string(from)}
 }
+
+// apiVersion is no manager's name.
+const apiVersion = "cli.freehold.dev/v1alpha1"
 
 // labels have no purpose of a kind.
 var labels = map[string]string{"freehold.dev/server": "x", "app.kubernetes.io/managed-by": "freehold.dev"}
