@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Generates everything that is generated from the API types: deep copies, the
-# CRDs, and the apply configurations. Run by `make generate`.
+# Generates everything that is generated from the API types (deep copies, the
+# CRDs, and the apply configurations) and from the contract (pages and admission
+# policies). Run by `make generate`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=github.com/freehold-dev/freehold/apis/v1alpha1
@@ -36,7 +37,7 @@ if ! diff -rq bin/_applyconfig applyconfig >/dev/null 2>&1; then
 	rm -rf applyconfig && mv bin/_applyconfig applyconfig
 fi
 
-echo "generate: docs/ownership.md and the table in docs/architecture.md"
+echo "generate: docs/ownership.md, the table in docs/architecture.md, and config/policy"
 go run ./hack/docs
 
 echo "generate: the chart's copies of config/crd and config/policy"

@@ -20,6 +20,7 @@ func runner() []Grant {
 
 	report := grant(RunnerReport, MCPServerSub, "reports what runs", Paths(
 		"status.runtime", "status.conditions[type=BackendApplied]"))
+	report.Names = []string{"SERVER"}
 	return []Grant{backend, service, report}
 }
 

@@ -75,6 +75,25 @@ func Paths(texts ...string) []Path {
 // String is the text the path was read from.
 func (p Path) String() string { return p.text }
 
+// Keys are the path's steps as the API server writes them into managedFields
+// (https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#fieldsv1-v1-meta),
+// for example f:spec and k:{"port":80}; a step that stands for any is *.
+func (p Path) Keys() ([]string, error) {
+	keys := make([]string, 0, len(p.steps))
+	for _, s := range p.steps {
+		if s.any {
+			keys = append(keys, "*")
+			continue
+		}
+		key, err := fieldpath.SerializePathElement(s.element)
+		if err != nil {
+			return nil, fmt.Errorf("writing path %q as managedFields do: %w", p.text, err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 // Covers reports whether field is the path's field or lies below it.
 func (p Path) Covers(field fieldpath.Path) bool {
 	if len(field) < len(p.steps) {

@@ -1,15 +1,18 @@
 // Command docs writes what is generated from the contract: docs/ownership.md,
-// and in docs/architecture.md the table under "Who writes what". Run by
-// `make generate` from the root of the repository.
+// in docs/architecture.md the table under "Who writes what", and the admission
+// policies config/policy/managers-*.yaml. Run by `make generate` from the root
+// of the repository.
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/ownership/admission"
 )
 
 const (
@@ -34,6 +37,9 @@ not ours and survives every pass.
 
 `
 
+// generated begins what people should not edit.
+const generated = "# Generated from the contract in apis/ownership by `make generate`; docs/policies.md explains it.\n"
+
 func main() {
 	if err := run(ownership.Freehold()); err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
@@ -54,7 +60,38 @@ func run(contract ownership.Contract) error {
 	if err := write(architecturePage, before+tableBegin+table(contract)+tableEnd+after); err != nil {
 		return err
 	}
-	return write(ownershipPage, preface+contract.Markdown())
+	if err := write(ownershipPage, preface+contract.Markdown()); err != nil {
+		return err
+	}
+	return policies(contract)
+}
+
+// policies writes config/policy anew, but for the policies written by hand.
+func policies(contract ownership.Contract) error {
+	compiled, err := admission.Compile(contract, admission.Freehold())
+	if err != nil {
+		return err
+	}
+	const pattern = "config/policy/managers-%s.yaml"
+	old, err := filepath.Glob(fmt.Sprintf(pattern, "*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range old {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	for _, p := range compiled {
+		text, err := p.YAML()
+		if err != nil {
+			return err
+		}
+		if err := write(fmt.Sprintf(pattern, p.Name), generated+string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // a page for everybody

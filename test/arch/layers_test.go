@@ -20,9 +20,10 @@ var below = []string{
 // that ends in /... fits everything below it too. A package may always import
 // what lies below itself.
 var layers = map[string][]string{
-	"apis/v1alpha1":  {},
-	"apis/ownership": {},
-	"apis/runconfig": {"apis/v1alpha1"},
+	"apis/v1alpha1":            {},
+	"apis/ownership":           {},
+	"apis/ownership/admission": {"apis/ownership"},
+	"apis/runconfig":           {"apis/v1alpha1"},
 
 	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
 
@@ -55,7 +56,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/ownership", "apis/runconfig", "controllers/conditions", "controllers/runspec", "controllers/workload",
+	"apis/ownership", "apis/ownership/admission", "apis/runconfig", "controllers/conditions", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

@@ -173,6 +173,9 @@ func (b *bench) onWorld(ctx context.Context, measure func(context.Context, *worl
 func (b *bench) player(ctx context.Context, w *world, name string) (*player, error) {
 	s := b.settings
 	s.Player, s.Kubeconfig = name, w.kubeconfig
+	if name == "reference" {
+		s.Kubeconfig = w.reference
+	}
 	return startPlayer(ctx, s)
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // runners are the runner's half of every server: its real pass, for each proxy
@@ -182,3 +185,26 @@ func up(pod *corev1.Pod) bool {
 func kinds() []client.Object {
 	return []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &corev1.Service{}, &v1alpha1.MCPServer{}}
 }
+
+// asRunners sends what the runners write as the runner of the server that it is
+// about, on the one connection.
+func asRunners(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent := kit.RequestOf(req)
+		if sent.Manager == "" {
+			return next.RoundTrip(req)
+		}
+		server := sent.Name
+		for _, suffix := range []string{workload.BackendName(""), workload.HeadlessName("")} {
+			server = strings.TrimSuffix(server, suffix)
+		}
+		req = req.Clone(req.Context())
+		req.Header.Set("Impersonate-User", "system:serviceaccount:"+sent.Namespace+":"+workload.RunnerName(server))
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip sends.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -47,9 +47,9 @@ type world struct {
 	*kit.Plane
 	board *board
 	// reader is what the runners see.
-	reader     client.Reader
-	kubeconfig string
-	processes  map[string]int
+	reader                client.Reader
+	kubeconfig, reference string
+	processes             map[string]int
 	// from is the number of the first server; what clear removed is not named
 	// again, since its children go later.
 	from int
@@ -76,10 +76,11 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 	if err := w.Client.Create(ctx, object); err != nil {
 		return w, fmt.Errorf("creating the namespace: %w", err)
 	}
-	w.kubeconfig = filepath.Join(dir, "kubeconfig")
-	identity := w.AsServiceAccount(kit.SystemNamespace, ownership.IdentityOperator)
-	if err := clientcmd.WriteToFile(kubeconfigOf(identity), w.kubeconfig); err != nil {
-		return w, fmt.Errorf("writing a kubeconfig: %w", err)
+	w.kubeconfig, w.reference = filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "kubeconfig-reference")
+	for path, identity := range map[string]string{w.kubeconfig: ownership.IdentityOperator, w.reference: identityReference} {
+		if err := clientcmd.WriteToFile(kubeconfigOf(w.AsServiceAccount(kit.SystemNamespace, identity)), path); err != nil {
+			return w, fmt.Errorf("writing a kubeconfig: %w", err)
+		}
 	}
 	if w.processes, err = children(); err != nil {
 		return w, err
@@ -87,14 +88,21 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 	return w, w.run(ctx)
 }
 
-// allow gives the players' identity more rights than the operator's.
-func (w *world) allow(ctx context.Context, role *rbacv1.ClusterRole) error {
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ownership.IdentityOperator, Namespace: kit.SystemNamespace}},
+// identityReference is who the reference writes as: the operator's identity may
+// write by apply alone.
+const identityReference = "freehold-reference"
+
+// allow gives the reference's identity the operator's rights, and more.
+func (w *world) allow(ctx context.Context, more *rbacv1.ClusterRole) error {
+	errs := []error{w.Client.Create(ctx, more)}
+	for _, role := range []string{more.Name, ownership.IdentityOperator} {
+		errs = append(errs, w.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: identityReference + "-" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: identityReference, Namespace: kit.SystemNamespace}},
+		}))
 	}
-	if err := errors.Join(w.Client.Create(ctx, role), w.Client.Create(ctx, binding)); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("giving rights: %w", err)
 	}
 	return nil
@@ -104,7 +112,9 @@ func (w *world) allow(ctx context.Context, role *rbacv1.ClusterRole) error {
 func (w *world) run(ctx context.Context) error {
 	config := rest.CopyConfig(w.Config)
 	config.UserAgent = "bench-runners"
-	live, err := client.New(config, client.Options{Scheme: w.Scheme})
+	each := rest.CopyConfig(config)
+	each.Wrap(asRunners)
+	live, err := client.New(each, client.Options{Scheme: w.Scheme})
 	if err != nil {
 		return fmt.Errorf("building the runners' client: %w", err)
 	}

@@ -140,6 +140,32 @@ func TestChartBringsTheCRDs(t *testing.T) {
 	}
 }
 
+// TestPoliciesNameTheOperators holds that the policies know the operator by the
+// namespace and the name that the release gives it, and those of other releases.
+func TestPoliciesNameTheOperators(t *testing.T) {
+	out := render(t, "--namespace", "mcp", "--set", "policy.otherNamespaces={second,third},serviceAccount.name=op")
+	policies, bindings := 0, 0
+	for _, object := range documents(t, out) {
+		switch object["kind"] {
+		case "ValidatingAdmissionPolicy":
+			policies++
+		case "ValidatingAdmissionPolicyBinding":
+			bindings++
+		}
+	}
+	sources, err := filepath.Glob("../../config/policy/managers-*.yaml")
+	if err != nil || policies != len(sources)+2 || bindings != policies {
+		t.Errorf("there are %d policies and %d bindings, for %d files (%v)", policies, bindings, len(sources), err)
+	}
+	const operators = "['system:serviceaccount:mcp:op', 'system:serviceaccount:second:op', 'system:serviceaccount:third:op']"
+	if got := strings.Count(out, operators); got != 2*len(sources) {
+		t.Errorf("%s stands %d times, want twice in each of %d policies", operators, got, len(sources))
+	}
+	if strings.Contains(out, "serviceaccount:freehold-system") {
+		t.Error("a policy knows an operator that the release has not")
+	}
+}
+
 // TestSchemaRefuses holds that a misspelt or impossible value is an error.
 func TestSchemaRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ set, says string }{
@@ -150,6 +176,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"a namespace of no kind":   {"namespaces[0]=Team_A", "namespaces"},
 		"the probes' port":         {"metrics.port=8081", "port"},
 		"a level of no kind":       {"log.level=loud", "level"},
+		"an operator of nowhere":   {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := helm(t, "template", "freehold", chart, "--set", tc.set)

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -24,13 +25,15 @@ var _ = Describe("The status of one server", func() {
 		s := onStage()
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
-		s.ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
+		s.AsOperator().ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
 		film := s.Film(serverOf(s, "echo"))
 
 		var requests kit.Requests
 		var all sync.WaitGroup
-		all.Go(func() { writeStatus(s, &requests, operatorSays) })
-		all.Go(func() { writeStatus(s, &requests, runnerSays) })
+		s.Apply("admin", runnerMayReport)
+		s.Apply("admin", runnerIsBound)
+		all.Go(func() { writeStatus(s.AsOperator(), &requests, operatorSays) })
+		all.Go(func() { writeStatus(s.As(s.Namespace, "echo-runner"), &requests, runnerSays) })
 		all.Wait()
 
 		sent := requests.Since(0)
@@ -65,22 +68,22 @@ var _ = Describe("The status of one server", func() {
 })
 
 // operatorSays is the operator's n-th statement on its conditions.
-func operatorSays(n int64) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration) {
+func operatorSays(n int64, _ types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration) {
 	ready := conditions.False(v1alpha1.ReasonStarting, fmt.Sprintf("statement %d", n))
 	return ownership.MCPServerConditions, applyv1alpha1.MCPServer("echo", "").WithStatus(applyv1alpha1.MCPServerStatus().
 		WithObservedGeneration(n).WithConditions(conditions.Stamp(nil, v1alpha1.ConditionReady, ready, n, aNewYear)))
 }
 
 // runnerSays is the runner's n-th report.
-func runnerSays(n int64) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration) {
+func runnerSays(n int64, server types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration) {
 	applied := conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("report %d", n))
 	return ownership.RunnerReport, applyv1alpha1.MCPServer("echo", "").WithStatus(applyv1alpha1.MCPServerStatus().
-		WithRuntime(applyv1alpha1.RuntimeStatus().WithServerUID("uid").WithGeneration(n)).
+		WithRuntime(applyv1alpha1.RuntimeStatus().WithServerUID(string(server)).WithGeneration(n)).
 		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, applied, n, aNewYear)))
 }
 
 // writeStatus writes 100 statements, each on the object as it was read before.
-func writeStatus(s *kit.Stage, requests *kit.Requests, says func(int64) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
+func writeStatus(s *kit.Stage, requests *kit.Requests, says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
 	defer GinkgoRecover()
 	direct, err := client.New(requests.Wrap(s.Config), client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
@@ -88,11 +91,19 @@ func writeStatus(s *kit.Stage, requests *kit.Requests, says func(int64) (ownersh
 	for n := int64(1); n <= 100; n++ {
 		live := serverOf(s, "echo")
 		s.Read(live)
-		manager, statement := says(n)
+		manager, statement := says(n, live.UID)
 		_, err := applier.As(manager).Put(s.Ctx, live, statement.WithNamespace(s.Namespace))
 		Expect(err).NotTo(HaveOccurred(), "statement %d of %s", n, manager)
 	}
 }
+
+// What the operator gives a server's runner, as far as reports need it.
+const (
+	runnerMayReport = `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reports}, rules: [
+  {apiGroups: [freehold.dev], resources: [mcpservers, mcpservers/status], verbs: [get, patch]}]}`
+	runnerIsBound = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: reports},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reports}, subjects: [{kind: ServiceAccount, name: echo-runner}]}`
+)
 
 // aNewYear is a time like any other.
 var aNewYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -139,9 +139,15 @@ func (t *tape) String() string { return strings.Join(t.applies(), "\n") }
 // carried: whoever may write states the same again.
 func (t *tape) replay(s *kit.Stage) {
 	GinkgoHelper()
-	api, err := s.HTTP()
+	operator, err := s.AsOperator().HTTP()
+	Expect(err).NotTo(HaveOccurred())
+	runner, err := s.As(s.Namespace, "echo-runner").HTTP()
 	Expect(err).NotTo(HaveOccurred())
 	for _, path := range t.applies() {
+		api := operator
+		if strings.Contains(path, "fieldManager=runner.") {
+			api = runner
+		}
 		object := &unstructured.Unstructured{}
 		Expect(json.NewDecoder(bytes.NewReader(t.last[path])).Decode(&object.Object)).To(Succeed())
 		object.SetResourceVersion("")

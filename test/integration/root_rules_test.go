@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,9 +16,11 @@ import (
 )
 
 const (
-	workloadStays = "status.workload may not disappear and its generation may not fall"
-	runtimeStays  = "status.runtime may not disappear and its generation may not fall"
-	runtimeBelow  = "status.runtime.generation may not be higher than status.workload.generation"
+	workloadStays = "status.workload may not disappear and its generation may not fall: " +
+		"leave it as it is, and write other content into spec, which raises it; to start over, delete the server and make it again"
+	runtimeStays = "status.runtime may not disappear and its generation may not fall: " +
+		"leave it to the runner; to start over, delete the server and make it again"
+	runtimeBelow = "status.runtime.generation may not be higher than status.workload.generation"
 )
 
 // The rules stand on the root of the schema, because one that stands on status
@@ -29,24 +32,24 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 		s = onStage()
 		s.Apply("kubectl", server("echo", ""))
 		statusOf(s, "operator", `workload: {generation: 3, hash: abc}`)
-		live = statusOf(s, "runner", `runtime: {serverUID: u, generation: 2}`)
+		live = statusOf(s, "runner", `runtime: {serverUID: $uid, generation: 2}`)
 	})
 
 	DescribeTable("refuse", func(manager, status, message string) {
-		_, err := s.ApplyStatusErr(manager, server("echo", "")+"status: {"+status+"}")
+		_, err := s.ApplyStatusErr(manager, server("echo", "")+"status: {"+ofServer(s, "echo", status)+"}")
 		refusedWith(err, message)
 	},
 		Entry("a workload generation that falls", "operator", `workload: {generation: 2, hash: abc}`, workloadStays),
 		Entry("a workload that its manager stops stating", "operator", `url: http://x`, workloadStays),
-		Entry("a runtime generation that falls", "runner", `runtime: {serverUID: u, generation: 1}`, runtimeStays),
+		Entry("a runtime generation that falls", "runner", `runtime: {serverUID: $uid, generation: 1}`, runtimeStays),
 		Entry("a runtime that its manager stops stating", "runner", `url: http://x`, runtimeStays),
-		Entry("a runtime ahead of the workload", "runner", `runtime: {serverUID: u, generation: 9}`, runtimeBelow),
+		Entry("a runtime ahead of the workload", "runner", `runtime: {serverUID: $uid, generation: 9}`, runtimeBelow),
 	)
 
 	It("let equal and higher generations through", func() {
 		statusOf(s, "operator", `workload: {generation: 3, hash: abd}`)
 		statusOf(s, "operator", `workload: {generation: 7, hash: abc}`)
-		statusOf(s, "runner", `runtime: {serverUID: v, generation: 7}`)
+		statusOf(s, "runner", `runtime: {serverUID: $uid, generation: 7}`)
 	})
 
 	It("hold against a PUT of the status subresource without status", func() {
@@ -73,16 +76,25 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 
 	It("let a first report of a runtime through only once there is a workload", func() {
 		s.Apply("kubectl", server("fresh", ""))
-		_, err := s.ApplyStatusErr("runner", server("fresh", "")+"status: {runtime: {serverUID: u, generation: 1}}")
+		report := server("fresh", "") + ofServer(s, "fresh", "status: {runtime: {serverUID: $uid, generation: 1}}")
+		_, err := s.ApplyStatusErr("runner", report)
 		refusedWith(err, runtimeBelow)
 		s.ApplyStatus("operator", server("fresh", "")+"status: {workload: {generation: 1, hash: abc}}")
-		s.ApplyStatus("runner", server("fresh", "")+"status: {runtime: {serverUID: u, generation: 1}}")
+		s.ApplyStatus("runner", report)
 	})
 })
 
 func statusOf(s *kit.Stage, manager, status string) *unstructured.Unstructured {
 	GinkgoHelper()
-	return s.ApplyStatus(manager, server("echo", "")+"status: {"+status+"}")
+	return s.ApplyStatus(manager, server("echo", "")+"status: {"+ofServer(s, "echo", status)+"}")
+}
+
+// ofServer puts the server's uid in the place of $uid.
+func ofServer(s *kit.Stage, name, status string) string {
+	GinkgoHelper()
+	live := serverOf(s, name)
+	s.Read(live)
+	return strings.ReplaceAll(status, "$uid", string(live.UID))
 }
 
 // putStatus sends the object as it is: the client's own Status().Update would

@@ -23,7 +23,8 @@ import (
 // node that is not there.
 const controllers = "clusterrole-aggregation-controller,deployment-controller,disruption-controller," +
 	"endpointslice-controller,garbage-collector-controller,namespace-controller,replicaset-controller," +
-	"root-ca-certificate-publisher-controller,service-cidr-controller,serviceaccount-controller,statefulset-controller"
+	"root-ca-certificate-publisher-controller,service-cidr-controller,serviceaccount-controller,statefulset-controller," +
+	"validatingadmissionpolicy-status-controller"
 
 // controllerManager is a running kube-controller-manager.
 type controllerManager struct {

@@ -200,7 +200,8 @@ func (p *Plane) HTTP() (*rest.RESTClient, error) {
 	return http, nil
 }
 
-// ApplyDir applies every YAML file of a directory as the administrator.
+// ApplyDir applies every document of the YAML files of a directory as the
+// administrator.
 func (p *Plane) ApplyDir(ctx context.Context, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -211,12 +212,14 @@ func (p *Plane) ApplyDir(ctx context.Context, dir string) error {
 		if err != nil {
 			return fmt.Errorf("reading a manifest: %w", err)
 		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &object.Object); err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
-		if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit")); err != nil {
-			return fmt.Errorf("applying %s: %w", file, err)
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+				return fmt.Errorf("reading %s: %w", file, err)
+			}
+			if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit")); err != nil {
+				return fmt.Errorf("applying %s: %w", file, err)
+			}
 		}
 	}
 	return nil

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 // Patience is how long a wait lasts before the test fails. Everything waited
@@ -72,6 +74,26 @@ func (s *Stage) On(namespace string) *Stage {
 	other := *s
 	other.Namespace = namespace
 	return &other
+}
+
+// As returns the same stage for a ServiceAccount: what it writes, that identity
+// does, with no right but its own.
+func (s *Stage) As(namespace, name string) *Stage {
+	s.Helper()
+	plane := *s.Plane
+	plane.Config = s.AsServiceAccount(namespace, name)
+	var err error
+	plane.Client, err = client.NewWithWatch(plane.Config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
+	s.Must(err, "connecting as "+name)
+	other := *s
+	other.Plane = &plane
+	return &other
+}
+
+// AsOperator is As for the operator that Install installed.
+func (s *Stage) AsOperator() *Stage {
+	s.Helper()
+	return s.As(SystemNamespace, ownership.IdentityOperator)
 }
 
 // Patient returns the same stage with longer waits, for what is many.

@@ -1,99 +1,27 @@
-// Package policy holds what config/policy refuses, on a real API server: who
-// writes what a policy has nothing against must not notice that it is there.
 package policy
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 const (
 	namespace  = "default"
 	generation = "freehold.dev/workload-generation"
+	breakGlass = "freehold.dev/break-glass-generation"
 	managedBy  = "app.kubernetes.io/managed-by"
 )
 
 // kinds are the two that carry a workload generation.
 var kinds = []string{"StatefulSet", "Deployment"}
-
-var admin client.Client
-
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	plane, err := kit.Start(ctx)
-	if err == nil {
-		admin = plane.Client
-		err = install(ctx)
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if err = errors.Join(err, plane.Stop()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
-}
-
-// install applies the policies and waits until the API server holds them,
-// which it does some time after it accepted them.
-func install(ctx context.Context) error {
-	names, err := filepath.Glob("../../config/policy/*.yaml")
-	if err != nil || len(names) == 0 {
-		return fmt.Errorf("no policy found: %w", err)
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &object.Object); err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
-		if err := admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test")); err != nil {
-			return fmt.Errorf("applying %s: %w", name, err)
-		}
-	}
-	probe := workload("StatefulSet", "probe", "2")
-	if err := admin.Create(ctx, probe); err != nil {
-		return err
-	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		// Up again first: until it is refused, the way back is open.
-		if err := patch(ctx, probe, annotate("2")); err != nil {
-			return false, err
-		}
-		return apierrors.IsInvalid(patch(ctx, probe, annotate("1"))), nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the API server to hold the policies: %w", err)
-	}
-	return admin.Delete(ctx, probe)
-}
 
 // workload is a StatefulSet or Deployment of ours.
 func workload(kind, name, number string) *unstructured.Unstructured {
@@ -173,6 +101,8 @@ func TestRefused(t *testing.T) {
 	}{
 		"going back":          {annotate("9"), []string{"is 10 and may not go back to 9", "write that content into the MCPServer", startOver}},
 		"disappearing":        {annotate(nil), []string{"is 10 and may not disappear", startOver}},
+		"broken other glass":  {body{"metadata": body{"annotations": body{generation: "9", breakGlass: "8"}}}, []string{"may not go back to 9", breakGlass + `: "9"`}},
+		"broken glass, gone":  {body{"metadata": body{"annotations": body{generation: nil, breakGlass: ""}}}, []string{"may not disappear"}},
 		"all annotations":     {body{"metadata": body{"annotations": nil}}, []string{"may not disappear"}},
 		"no number":           {annotate("ten"), []string{`may not become "ten", which is no number`}},
 		"a negative number":   {annotate("-11"), []string{`may not become "-11", which is no number`}},
@@ -240,6 +170,7 @@ func TestLetIn(t *testing.T) {
 		"growing":              {"10", annotate("11")},
 		"growing by a digit":   {"9", annotate("10")},
 		"staying":              {"10", annotate("10")},
+		"behind broken glass":  {"10", body{"metadata": body{"annotations": body{generation: "9", breakGlass: "9"}}}},
 		"content":              {"10", body{"spec": body{"minReadySeconds": 3}}},
 		"foreign label":        {"10", body{"metadata": body{"labels": body{"example.com/team": "a"}}}},
 		"foreign annotation":   {"10", body{"metadata": body{"annotations": body{"example.com/note": "a"}}}},

@@ -56,6 +56,9 @@ func withPlane(tests func() int) (code int, err error) {
 			err = stopped
 		}
 	}()
+	if err == nil {
+		err = plane.Install(context.Background())
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,13 @@
+// Package admission compiles an ownership contract to ValidatingAdmissionPolicies
+// (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/),
+// so that the API server itself holds who writes what.
+//
+// There is one policy for each kind of the contract. It looks only at requests
+// under the contract's field managers or by its identities, and judges what
+// such a request changes, never what stands in the object already: fields and
+// Update entries that an older contract left behind refuse nobody's write.
+//
+// policy.go makes the policies, identity.go says in CEL who asks, fields.go
+// what a request adds to a manager's entry, messages.go what people read, and
+// yaml.go writes the policies down.
+package admission

@@ -1,0 +1,159 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// entries are the variables that read managedFields: what stood in them before
+// the request, what the request's manager owns by apply then and now, and
+// whether it gave all of it up.
+//
+// dyn, because the API server's type checker knows nothing below fieldsV1.
+func entries() []admissionv1.Variable {
+	applied := func(of string) string {
+		return "variables." + of + ".filter(e, e.manager == variables.manager && e.operation == 'Apply' && e.?subresource.orValue('') == variables.subresource)\n" +
+			".map(e, e.?fieldsV1.orValue({}))"
+	}
+	return []admissionv1.Variable{
+		{Name: "entriesBefore", Expression: "oldObject == null ? [] : dyn(oldObject).metadata.?managedFields.orValue([])"},
+		{Name: "entries", Expression: "dyn(object).metadata.?managedFields.orValue([])"},
+		{Name: "stood", Expression: "(" + applied("entriesBefore") + " + [{}])[0]"},
+		{Name: "applied", Expression: "(" + applied("entries") + " + [{}])[0]"},
+		// The time of an entry moves when its manager writes, not when others
+		// take fields from it. So what stood with the same time was not written.
+		{Name: "updates", Expression: "variables.entries.filter(e, e.manager == variables.manager && e.operation == 'Update' &&\n" +
+			"!variables.entriesBefore.exists(b, b.manager == e.manager && b.operation == 'Update' &&\n" +
+			"b.?subresource == e.?subresource && b.?apiVersion == e.?apiVersion && b.?time == e.?time))"},
+		{Name: "released", Expression: "variables.stood.size() > 0 && variables.applied.size() == 0 && variables.updates.size() == 0"},
+	}
+}
+
+// outside are the variables that say what the request adds to its manager's
+// entry outside the grant, and for people what the grant holds. What stood in
+// the entry before may stay or go as a whole.
+func (k compiler) outside() ([]admissionv1.Variable, error) {
+	var added, allowed []string
+	for _, g := range k.grants() {
+		levels, err := levels(g)
+		if err != nil {
+			return nil, err
+		}
+		fields := make([]string, 0, len(g.Fields))
+		for _, f := range g.Fields {
+			fields = append(fields, f.String())
+		}
+		added = append(added, at(g)+" ?\n"+strings.Join(levels, " +\n")+" :")
+		allowed = append(allowed, at(g)+" ?\n"+text(strings.Join(fields, ", "))+" :")
+	}
+	return []admissionv1.Variable{
+		{Name: "outside", Expression: strings.Join(append(added, "[]"), "\n")},
+		{Name: "allowed", Expression: strings.Join(append(allowed, "''"), "\n")},
+	}, nil
+}
+
+// levels are the expressions that together list what is outside a grant.
+func levels(g ownership.Grant) ([]string, error) {
+	root := &node{}
+	for _, path := range g.Fields {
+		keys, err := path.Keys()
+		if err != nil {
+			return nil, err
+		}
+		if err := root.add(keys); err != nil {
+			return nil, fmt.Errorf("path %s: %w", path, err)
+		}
+	}
+	if root.all {
+		return []string{"[]"}, nil
+	}
+	return root.outside(nil, ""), nil
+}
+
+// node is one level of a grant's fields: all of it, or what its keys say.
+type node struct {
+	all  bool
+	keys map[string]*node
+}
+
+func (n *node) add(keys []string) error {
+	if len(keys) == 0 || keys[0] == "*" {
+		if len(keys) > 1 {
+			return fmt.Errorf("a * may only stand at the end")
+		}
+		n.all = true
+		return nil
+	}
+	if n.keys == nil {
+		n.keys = map[string]*node{}
+	}
+	if n.keys[keys[0]] == nil {
+		n.keys[keys[0]] = &node{}
+	}
+	return n.keys[keys[0]].add(keys[1:])
+}
+
+// outside has one expression for each level: the keys that are not granted and
+// did not stand there in the same way. Field sets are opaque to CEL, which has
+// no recursion: a level's keys are compared one by one, and what lies below
+// a key that is not granted only as a whole.
+func (n *node) outside(at []string, path string) []string {
+	if n.all {
+		return nil
+	}
+	var whole, parts []string
+	for _, key := range slices.Sorted(maps.Keys(n.keys)) {
+		if n.keys[key].all {
+			whole = append(whole, key)
+		} else {
+			parts = append(parts, key)
+		}
+	}
+	now, before := reach("variables.applied", at), reach("variables.stood", at)
+	here := now
+	if len(at) > 0 {
+		here = "dyn(" + here + ".orValue({}))"
+		whole = append([]string{"."}, whole...)
+	}
+	var terms []string
+	if len(whole) > 0 {
+		terms = append(terms, fmt.Sprintf("!(k in %s)", texts(whole)))
+	}
+	// A struct that is owned without anything in it is a leaf, which no grant covers.
+	if len(parts) > 0 {
+		terms = append(terms, fmt.Sprintf("!(k in %s && %s[k].exists(f, f != '.'))", texts(parts), here))
+	}
+	// Last, because comparing whole subtrees is what costs.
+	terms = append(terms, fmt.Sprintf("%s[?k] != %s[?k]", now, before))
+	levels := []string{fmt.Sprintf("%s.filter(k, %s).map(k, %s)", here, strings.Join(terms, " && "), said(path))}
+	for _, key := range parts {
+		levels = append(levels, n.keys[key].outside(append(slices.Clone(at), key), path+inWords(key))...)
+	}
+	return levels
+}
+
+// reach is the level below keys, an optional value unless there are none.
+func reach(from string, keys []string) string {
+	for _, key := range keys {
+		from += "[?" + text(key) + "]"
+	}
+	return from
+}
+
+// said is the path of a key as the API server's conflicts write it.
+func said(path string) string {
+	return fmt.Sprintf("%s + (k.startsWith('f:') ? '.' + k.substring(2) : '[' + k.substring(2) + ']')", text(path))
+}
+
+func inWords(key string) string {
+	if field, ok := strings.CutPrefix(key, "f:"); ok {
+		return "." + field
+	}
+	return "[" + key[2:] + "]"
+}

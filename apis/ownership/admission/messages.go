@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Messages say what was asked, what holds instead, and what to do. They are
+// CEL, because they name who asked.
+
+// namedFields is how many fields a message names before it only counts them.
+const namedFields = 10
+
+// ownNames answers an identity of ours that writes under another name.
+func (k compiler) ownNames() string {
+	return join(
+		"variables.user", text(fmt.Sprintf(" belongs to %s, which writes %s only under the field managers of that identity, but this request ", k.Product, k.kind.Kind)),
+		`(variables.manager == '' ? 'names none' : 'names "' + variables.manager + '"')`,
+		text(fmt.Sprintf(": send it as a server-side apply under the manager that %s gives the fields to, or, as a person, from an account of your own", k.Page)),
+	)
+}
+
+// ourNames answers somebody else who writes under a name of ours.
+func (k compiler) ourNames() string {
+	return join(
+		text("field manager "), "variables.manager", text(fmt.Sprintf(" is %s's, for its ServiceAccount ", k.Product)),
+		"variables.owner", text(" alone, and "), "variables.user",
+		text(" is not that: write under a name of your own, for example with kubectl apply --server-side --field-manager=my-team"),
+	)
+}
+
+// noGrant answers an identity of ours at an object that is not its manager's.
+func (k compiler) noGrant() string {
+	return join(
+		text("field manager "), "variables.manager", text(fmt.Sprintf(" has no grant on %s", k.resource)),
+		"(variables.subresource == '' ? '' : '/' + variables.subresource)", text(" "), "variables.name",
+		text(fmt.Sprintf(": %s says what it may write", k.Page)),
+	)
+}
+
+// noUpdate answers a create, an update, or a patch that is no apply.
+func (k compiler) noUpdate() string {
+	return join(
+		text("field manager "), "variables.manager", text(" writes by server-side apply alone, and this request is a create, an update or a patch of another kind: "+
+			"send what the manager states as an apply, or write under another manager"),
+	)
+}
+
+// tooMuch answers an apply that states more than its manager's grant.
+func (k compiler) tooMuch() string {
+	return join(
+		text("field manager "), "variables.manager", text(fmt.Sprintf(" may write of this %s only ", k.kind.Kind)), "variables.allowed",
+		text(", and this request adds "),
+		// The API server drops a message that is too long.
+		fmt.Sprintf("(variables.outside.size() > %d ? string(variables.outside.size()) + ' fields, among them ' + variables.outside[0] : variables.outside.join(', '))", namedFields),
+		text(": leave that out, or write it under the manager whose it is"),
+	)
+}
+
+func join(parts ...string) string { return strings.Join(parts, " +\n") }

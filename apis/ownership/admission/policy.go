@@ -1,0 +1,195 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// Options are what the contract does not say.
+type Options struct {
+	// Product is whose contract it is, in messages; in lower case it begins the
+	// names of the policies.
+	Product string
+	// Namespace is where the ServiceAccounts are whose names hold nobody else's.
+	Namespace string
+	// Page is where people find the contract, for messages.
+	Page string
+}
+
+// Freehold are those of Freehold's own policies. A chart that installs them
+// elsewhere replaces the namespace.
+func Freehold() Options {
+	return Options{Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md"}
+}
+
+// Policy is a policy and its binding.
+type Policy struct {
+	// Name is the plural of the kind, for the name of a file.
+	Name    string
+	Policy  admissionv1.ValidatingAdmissionPolicy
+	Binding admissionv1.ValidatingAdmissionPolicyBinding
+}
+
+// Compile returns one policy for each kind of the contract, in the order in
+// which the contract first names them. It returns an error for what cannot be
+// said in a policy: a path with a * in its middle, two identities that hold
+// somebody's name, or a name with more than one *.
+func Compile(c ownership.Contract, o Options) ([]Policy, error) {
+	var policies []Policy
+	for _, kind := range kinds(c) {
+		k := compiler{Options: o, contract: c, kind: kind, resource: resource(kind)}
+		policy, err := k.policy()
+		if err != nil {
+			return nil, fmt.Errorf("compiling the policy of %s: %w", kind.Kind, err)
+		}
+		policies = append(policies, policy)
+	}
+	return policies, nil
+}
+
+func kinds(c ownership.Contract) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, g := range c.Grants {
+		if !slices.Contains(kinds, g.Object.GroupVersionKind) {
+			kinds = append(kinds, g.Object.GroupVersionKind)
+		}
+	}
+	return kinds
+}
+
+func resource(kind schema.GroupVersionKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.Resource
+}
+
+// compiler makes the policy of one kind.
+type compiler struct {
+	Options
+	contract ownership.Contract
+	kind     schema.GroupVersionKind
+	resource string
+}
+
+func (k compiler) policy() (Policy, error) {
+	name := strings.ToLower(k.Product) + "-managers-" + k.resource
+	spec, err := k.spec()
+	return Policy{
+		Name: k.resource,
+		Policy: admissionv1.ValidatingAdmissionPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       spec,
+		},
+		Binding: admissionv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			},
+		},
+	}, err
+}
+
+func (k compiler) spec() (admissionv1.ValidatingAdmissionPolicySpec, error) {
+	ours, err := k.ours()
+	if err != nil {
+		return admissionv1.ValidatingAdmissionPolicySpec{}, err
+	}
+	variables, err := k.variables()
+	if err != nil {
+		return admissionv1.ValidatingAdmissionPolicySpec{}, err
+	}
+	fail := admissionv1.Fail
+	rule := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		Rule: admissionv1.Rule{
+			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
+			// Wherever an object of the kind can be written: a manager of ours has
+			// no business at a scale, and must not be thought to have.
+			Resources: []string{k.resource, k.resource + "/status", k.resource + "/scale"},
+		},
+	}}
+	return admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    &fail,
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{rule}},
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "ours", Expression: ours}},
+		Variables:        variables,
+		Validations:      k.validations(),
+	}, nil
+}
+
+func (k compiler) variables() ([]admissionv1.Variable, error) {
+	variables, err := k.asker()
+	if err != nil {
+		return nil, err
+	}
+	outside, err := k.outside()
+	return append(append(variables, entries()...), outside...), err
+}
+
+// validations are judged in this order, and the first that fails is what
+// people read. The API server works out all of their messages whenever the
+// policy matches, so a message costs as much as a judgement and must not fail.
+func (k compiler) validations() []admissionv1.Validation {
+	return []admissionv1.Validation{
+		{
+			Expression:        "variables.identity == '' || variables.owner == variables.identity",
+			MessageExpression: k.ownNames(),
+		},
+		{
+			// Giving up is everybody's: kubectl freehold release.
+			Expression:        "variables.owner == '' || variables.owner == variables.identity || variables.released",
+			MessageExpression: k.ourNames(),
+		},
+		{Expression: "variables.identity == '' || variables.granted", MessageExpression: k.noGrant()},
+		{Expression: "variables.identity == '' || variables.updates.size() == 0", MessageExpression: k.noUpdate()},
+		{Expression: "variables.outside.size() == 0", MessageExpression: k.tooMuch()},
+	}
+}
+
+// grants are those on the kind.
+func (k compiler) grants() []ownership.Grant {
+	return slices.DeleteFunc(slices.Clone(k.contract.Grants), func(g ownership.Grant) bool {
+		return g.Object.GroupVersionKind != k.kind
+	})
+}
+
+// managers are all of the contract and whose they are.
+func (k compiler) managers() map[string]string {
+	managers := map[string]string{}
+	for _, g := range k.contract.Grants {
+		managers[string(g.Manager)] = g.Identity
+	}
+	return managers
+}
+
+// identities are all of the contract.
+func (k compiler) identities() []string {
+	identities := slices.Collect(maps.Values(k.managers()))
+	slices.SortFunc(identities, cmp.Compare[string])
+	return slices.Compact(identities)
+}
+
+// text is a string literal of CEL.
+func text(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + "'"
+}
+
+// texts is a list literal of CEL.
+func texts(list []string) string {
+	quoted := make([]string, 0, len(list))
+	for _, s := range list {
+		quoted = append(quoted, text(s))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// The crowded Deployment has 50 managers, and 200 fields of our manager that
+// the contract does not grant: the most that a policy has to compare.
+const (
+	crowdManagers = 50
+	crowdFields   = 200
+)
+
+func crowded(fields int) *unstructured.Unstructured {
+	var annotations strings.Builder
+	for i := range fields {
+		fmt.Fprintf(&annotations, `, example.com/a-%d: a`, i)
+	}
+	o := object(fmt.Sprintf(oldProxy, annotations.String()))
+	o.SetName("crowd-proxy")
+	return o
+}
+
+// crowd leaves the crowded Deployment, before there are policies.
+func crowd(ctx context.Context) error {
+	if err := applied(ctx, admin, string(ownership.MCPServerChildren), "", crowded(crowdFields), true); err != nil {
+		return err
+	}
+	for i := range crowdManagers - 1 {
+		o := object(fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: crowd-proxy, namespace: older, labels: {
+  m%[1]d.example.com/a: a, m%[1]d.example.com/b: b, m%[1]d.example.com/c: c, m%[1]d.example.com/d: d}}}`, i))
+		if err := applied(ctx, admin, fmt.Sprintf("manager-%d", i), "", o, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestACrowdedObjectIsWritten holds that the API server works the policies out
+// on such an object within its limits, whatever the answer is.
+func TestACrowdedObjectIsWritten(t *testing.T) {
+	c, m := operator(t), string(ownership.MCPServerChildren)
+	live := crowded(0)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(live.GetManagedFields()); got < crowdManagers {
+		t.Fatalf("the object has %d managers", got)
+	}
+	change := crowded(crowdFields)
+	if err := unstructured.SetNestedField(change.Object, int64(7), "spec", "revisionHistoryLimit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := applied(t.Context(), c, m, "", change, true); err != nil {
+		t.Error("with 200 fields of an older contract: ", err)
+	}
+	err := applied(t.Context(), c, m, "", crowded(crowdFields+3), true)
+	refused(t, err, ".metadata.annotations.example.com/a-200", ".metadata.annotations.example.com/a-201", ".metadata.annotations.example.com/a-202")
+	if err := applied(t.Context(), c, m, "", crowded(0), true); err != nil {
+		t.Error("dropping them: ", err)
+	}
+	refused(t, applied(t.Context(), c, m, "", crowded(crowdFields), true), "adds 200 fields, among them .metadata.annotations.example.com/a-")
+}
+
+// TestCostOfTheCrowd holds that judging the crowded object leaves three
+// quarters of what the API server lets a policy cost:
+// https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints
+func TestCostOfTheCrowd(t *testing.T) {
+	old := crowded(crowdFields)
+	deployment := policyOf(t, "managers-deployments.yaml")
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Apply", APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	entries := func(fields int) []metav1.ManagedFieldsEntry {
+		var ours strings.Builder
+		for i := range fields {
+			fmt.Fprintf(&ours, `"f:example.com/a-%d":{},`, i)
+		}
+		all := []metav1.ManagedFieldsEntry{entry(string(ownership.MCPServerChildren), `{"f:metadata":{"f:annotations":{`+ours.String()+
+			`"f:freehold.dev/workload-generation":{}},"f:labels":{"f:freehold.dev/server":{}}},"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{}}}}`)}
+		for i := range crowdManagers - 1 {
+			all = append(all, entry(fmt.Sprintf("manager-%d", i), `{"f:metadata":{"f:labels":{"f:a":{},"f:b":{},"f:c":{},"f:d":{}}}}`))
+		}
+		return all
+	}
+	for name, tc := range map[string]struct{ before, now int }{
+		"200 fields that stood there": {crowdFields, crowdFields},
+		"200 fields that are new":     {0, crowdFields},
+		"none":                        {0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was, is := old.DeepCopy(), old.DeepCopy()
+			was.SetManagedFields(entries(tc.before))
+			is.SetManagedFields(entries(tc.now))
+			budget := int64(celconfig.RuntimeCELCostBudget)
+			cost := deployment.cost(t, was, is, string(ownership.MCPServerChildren))
+			t.Logf("with %d managers and %s the policy costs %d of %d (%.1f %%)", crowdManagers, name, cost, budget, 100*float64(cost)/float64(budget))
+			if cost <= 0 || cost > budget/4 {
+				t.Errorf("it costs %d of %d", cost, budget)
+			}
+		})
+	}
+}
+
+// compiled is a policy as the API server compiles it.
+type compiled struct {
+	conditions, validations, messages plugincel.ConditionEvaluator
+}
+
+func policyOf(t *testing.T, file string) compiled {
+	t.Helper()
+	root, err := kit.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "config", "policy", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(data), "\n---\n")
+	policy := &admissionv1.ValidatingAdmissionPolicy{}
+	if err := yaml.UnmarshalStrict([]byte(document), policy); err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables []plugincel.NamedExpressionAccessor
+	for _, v := range policy.Spec.Variables {
+		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
+	}
+	var conditions, validations, messages []plugincel.ExpressionAccessor
+	for i := range policy.Spec.MatchConditions {
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
+	}
+	for _, v := range policy.Spec.Validations {
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression})
+		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
+	}
+	var options plugincel.OptionalVariableDeclarations
+	compiler.CompileAndStoreVariables(variables, options, environment.StoredExpressions)
+	return compiled{
+		conditions:  compiler.CompileCondition(conditions, options, environment.StoredExpressions),
+		validations: compiler.CompileCondition(validations, options, environment.StoredExpressions),
+		messages:    compiler.CompileCondition(messages, options, environment.StoredExpressions),
+	}
+}
+
+// cost is what validations and messages take, which share one budget.
+func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager string) int64 {
+	t.Helper()
+	kind, resource := ownership.Deployment.GroupVersionKind, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	attributes := admission.NewAttributesRecord(is, was, kind, is.GetNamespace(), is.GetName(), resource, "", admission.Update,
+		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: "system:serviceaccount:freehold-system:freehold-operator"})
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was)}
+	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
+	left := int64(celconfig.RuntimeCELCostBudget)
+	for name, evaluator := range map[string]plugincel.ConditionEvaluator{"conditions": c.conditions, "validations": c.validations, "messages": c.messages} {
+		results, remaining, err := evaluator.ForInput(t.Context(), versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{}, left)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, r := range results {
+			if r.Error != nil {
+				t.Errorf("%s: %v", name, r.Error)
+			}
+		}
+		left = remaining
+	}
+	return celconfig.RuntimeCELCostBudget - left
+}

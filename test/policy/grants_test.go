@@ -1,0 +1,222 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// right is a write within a grant, and one more field that is outside of it.
+type right struct {
+	manager ownership.Manager
+	object  ownership.Object
+	name    string
+	// fields is YAML without kind and name; $uid stands for the server's uid.
+	fields string
+	// more is a field outside the grant, and its name in the refusal.
+	more, said string
+}
+
+const (
+	labelled = "metadata: {labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}}\n"
+	numbered = `metadata: {annotations: {freehold.dev/workload-generation: "1"}, labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}}` + "\n"
+	pods     = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
+	note     = "metadata: {annotations: {example.com/note: a}}"
+	noteSaid = ".metadata.annotations.example.com/note"
+)
+
+// rights has a row for each grant, in an order in which they can be written.
+var rights = []right{
+	{ownership.MCPServerFinalizer, ownership.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
+	{ownership.MCPServerWorkload, ownership.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
+	{ownership.MCPServerConditions, ownership.MCPServerSub, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		"status: {selector: a=b}", ".status.selector"},
+	{ownership.MCPServerStatus, ownership.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
+		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions"},
+	{ownership.MCPServerChildren, ownership.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, ".metadata.annotations"},
+	{ownership.MCPServerChildren, ownership.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
+	{ownership.MCPServerChildren, ownership.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
+	{ownership.MCPServerChildren, ownership.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
+	{ownership.MCPServerChildren, ownership.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
+	{ownership.MCPServerChildren, ownership.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
+	{ownership.RunnerBackend, ownership.StatefulSet, "echo-backend", numbered + "spec: {serviceName: s, " + pods + "}", "spec: {replicas: 3}", ".spec.replicas"},
+	{ownership.RunnerBackend, ownership.Service, "echo-backend", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
+	{ownership.RunnerBackend, ownership.Service, "echo-backend-headless", numbered + "spec: {clusterIP: None, ports: [{port: 80, protocol: TCP}]}",
+		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team"},
+	{ownership.MCPServerScale, ownership.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
+	{ownership.RunnerReport, ownership.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
+	{ownership.OperatorLease, ownership.Lease, "freehold-operator", "spec: {holderIdentity: a}", note, ".metadata"},
+}
+
+// TestEveryGrantHasARow holds that no grant goes untried.
+func TestEveryGrantHasARow(t *testing.T) {
+	for _, g := range ownership.Freehold().Grants {
+		if !slices.ContainsFunc(rights, func(r right) bool { return r.manager == g.Manager && r.object == g.Object && g.Named(r.name) }) {
+			t.Errorf("nothing tries the grant of %s on %s", g.Manager, g.Object)
+		}
+	}
+}
+
+// grant is the row's.
+func (r right) grant(t *testing.T) ownership.Grant {
+	t.Helper()
+	g, ok := ownership.Freehold().Grant(r.manager, r.object, r.name)
+	if !ok {
+		t.Fatalf("the contract has no grant of %s on %s %s", r.manager, r.object, r.name)
+	}
+	return g
+}
+
+// scene is the row in a namespace.
+type scene struct {
+	right
+	namespace, uid string
+}
+
+func (s scene) intent(more ...string) *unstructured.Unstructured {
+	o := object(strings.ReplaceAll(s.fields, "$uid", s.uid))
+	for _, m := range more {
+		merge(o.Object, object(m).Object)
+	}
+	o.SetGroupVersionKind(s.object.GroupVersionKind)
+	o.SetNamespace(s.namespace)
+	o.SetName(s.name)
+	return o
+}
+
+func merge(into, from map[string]any) {
+	for key, value := range from {
+		inner, is := into[key].(map[string]any)
+		more, both := value.(map[string]any)
+		if is && both {
+			merge(inner, more)
+			continue
+		}
+		into[key] = value
+	}
+}
+
+func (s scene) live(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	o := s.intent()
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (s scene) apply(ctx context.Context, c client.Client, manager string, force bool, more ...string) error {
+	return applied(ctx, c, manager, s.object.Subresource, s.intent(more...), force)
+}
+
+// mergePatch adds what is outside the grant.
+func (s scene) mergePatch(ctx context.Context, c client.Client, manager string) error {
+	text, err := json.Marshal(object(s.more).Object)
+	if err != nil {
+		return err
+	}
+	if s.object.Subresource != "" {
+		return c.SubResource(s.object.Subresource).Patch(ctx, s.intent(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(manager))
+	}
+	return c.Patch(ctx, s.intent(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(manager))
+}
+
+// put replaces the object by one with what is outside the grant.
+func (s scene) put(t *testing.T, c client.Client, manager string) error {
+	t.Helper()
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		o := s.live(t)
+		merge(o.Object, object(s.more).Object)
+		if s.object.Subresource != "" {
+			return c.SubResource(s.object.Subresource).Update(t.Context(), o, client.FieldOwner(manager))
+		}
+		return c.Update(t.Context(), o, client.FieldOwner(manager))
+	})
+}
+
+// wrong are the writes of a row that are refused, and what the refusal says.
+func (s scene) wrong(t *testing.T, c client.Client) map[string]wrong {
+	t.Helper()
+	ctx, m := t.Context(), string(s.manager)
+	own, only := "writes "+s.object.Kind+" only under the field managers of that identity", "writes by server-side apply alone"
+	adds := "and this request adds " + s.said + ": leave that out"
+	writes := map[string]wrong{
+		"a merge patch without a manager":      {s.mergePatch(ctx, c, ""), []string{own, "names none", "docs/ownership.md"}},
+		"an update without a manager":          {s.put(t, c, ""), []string{own, "names none"}},
+		"an apply as another manager":          {s.apply(ctx, c, "someone", false, s.more), []string{own, `names "someone"`, "an account of your own"}},
+		"a forced apply as another manager":    {s.apply(ctx, c, "someone", true), []string{own, `names "someone"`}},
+		"a merge patch as the manager":         {s.mergePatch(ctx, c, m), []string{"field manager " + m + " " + only, "write under another manager"}},
+		"an update as the manager":             {s.put(t, c, m), []string{"field manager " + m + " " + only}},
+		"more than the grant":                  {s.apply(ctx, c, m, false, s.more), []string{"field manager " + m + " may write of this " + s.object.Kind + " only ", s.grant(t).Fields[0].String(), adds}},
+		"more than the grant, by force":        {s.apply(ctx, c, m, true, s.more), []string{adds}},
+		"somebody else as the manager":         {s.apply(ctx, admin, m, false), []string{"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone", "is not that", "--field-manager=my-team"}},
+		"somebody else's merge patch":          {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
+		"another ServiceAccount, by force":     {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
+		"the identity of another namespace":    {s.apply(ctx, as(t, "elsewhere", strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
+		"another manager of the same identity": {s.apply(ctx, c, s.sibling(), true), []string{"field manager " + s.sibling() + " has no grant on ", s.name}},
+	}
+	if s.grant(t).Identity == ownership.IdentityRunner {
+		writes["the runner of another server"] = wrong{s.apply(ctx, as(t, s.namespace, "other-runner"), m, true), []string{"is not that"}}
+	}
+	if s.grant(t).Create {
+		writes["a create"] = wrong{c.Create(ctx, s.intent(), client.FieldOwner(m)), []string{only}}
+	}
+	return writes
+}
+
+type wrong struct {
+	err  error
+	says []string
+}
+
+// sibling is a manager of the same identity that has no grant on the object.
+func (s scene) sibling() string {
+	contract := ownership.Freehold()
+	i := slices.IndexFunc(rights, func(r right) bool {
+		_, has := contract.Grant(r.manager, s.object, s.name)
+		return !has && contract.Of(r.manager)[0].Identity == contract.Of(s.manager)[0].Identity
+	})
+	return string(rights[i].manager)
+}
+
+// TestGrants holds, for each grant of the contract, that the right write passes
+// and each wrong one is refused, and leaves the object as it was.
+func TestGrants(t *testing.T) {
+	stage := kit.NewStage(t, plane)
+	server := stage.Apply("kubectl", kit.Server("echo", "i", ""))
+	for _, r := range rights {
+		s := scene{right: r, namespace: stage.Namespace, uid: string(server.GetUID())}
+		c := operator(t)
+		if s.grant(t).Identity == ownership.IdentityRunner {
+			c = as(t, s.namespace, "echo-runner")
+		}
+		t.Run(fmt.Sprintf("%s on %s %s", r.manager, r.object, r.name), func(t *testing.T) {
+			if err := s.apply(t.Context(), c, string(r.manager), true); err != nil {
+				t.Fatal("the right write is refused: ", err)
+			}
+			before := s.live(t).GetResourceVersion()
+			writes := s.wrong(t, c)
+			for _, name := range slices.Sorted(maps.Keys(writes)) {
+				t.Run(name, func(t *testing.T) { refused(t, writes[name].err, writes[name].says...) })
+			}
+			if err := s.apply(t.Context(), c, string(r.manager), true); err != nil {
+				t.Error("afterwards the right write is refused: ", err)
+			}
+			if after := s.live(t).GetResourceVersion(); after != before && r.object != ownership.Deployment && r.object != ownership.StatefulSet {
+				t.Errorf("the object moved from %s to %s", before, after)
+			}
+		})
+	}
+}

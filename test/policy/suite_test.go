@@ -1,0 +1,104 @@
+// Package policy holds what config/policy refuses, on a real API server: who
+// writes what a policy has nothing against must not notice that it is there.
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+var (
+	plane *kit.Plane
+	admin client.Client
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctrllog.SetLogger(logr.Discard())
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	var err error
+	plane, err = kit.Start(ctx)
+	if err == nil {
+		admin = plane.Client
+		// Before the policies, as an older release left them.
+		err = errors.Join(leaveOlder(ctx), plane.Install(ctx), allow(ctx))
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, plane.Stop()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// allow gives every ServiceAccount every right, so that what is refused is
+// refused by a policy.
+func allow(ctx context.Context) error {
+	return admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "everything"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts"}},
+	})
+}
+
+// as is a client of a ServiceAccount.
+func as(tb testing.TB, namespace, name string) client.Client {
+	tb.Helper()
+	return clientOf(tb, plane.AsServiceAccount(namespace, name))
+}
+
+func clientOf(tb testing.TB, config *rest.Config) client.Client {
+	tb.Helper()
+	c, err := client.New(config, client.Options{Scheme: plane.Scheme, Mapper: admin.RESTMapper()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func operator(tb testing.TB) client.Client {
+	tb.Helper()
+	return as(tb, kit.SystemNamespace, ownership.IdentityOperator)
+}
+
+// object reads YAML.
+func object(text string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		panic(fmt.Sprintf("%v in:\n%s", err, text))
+	}
+	return o
+}
+
+// applied sends an apply, of the status if sub says so.
+func applied(ctx context.Context, c client.Client, manager, sub string, o *unstructured.Unstructured, force bool) error {
+	ac := client.ApplyConfigurationFromUnstructured(o.DeepCopy())
+	options := client.ApplyOptions{FieldManager: manager, Force: &force}
+	if sub == "" {
+		return c.Apply(ctx, ac, &options)
+	}
+	return c.SubResource(sub).Apply(ctx, ac, &client.SubResourceApplyOptions{ApplyOptions: options})
+}
