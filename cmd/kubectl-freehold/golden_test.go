@@ -233,3 +233,16 @@ func TestNamesCannotOrderATerminal(t *testing.T) {
 		t.Errorf("printed\n%q", got)
 	}
 }
+
+// A group of somebody else's may have a kind of the same name.
+func TestAuditAsksForKindsOfTheirGroup(t *testing.T) {
+	want := []string{"Deployment.v1.apps"}
+	d := sit("")
+	d.contract = small
+	if diff := cmp.Diff(want, d.childKinds()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := argument(ownership.Service); got != "Service.v1." {
+		t.Errorf("a Service is asked for as %q", got)
+	}
+}
