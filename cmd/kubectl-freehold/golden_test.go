@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -244,5 +245,18 @@ func TestAuditAsksForKindsOfTheirGroup(t *testing.T) {
 	}
 	if got := argument(ownership.Service); got != "Service.v1." {
 		t.Errorf("a Service is asked for as %q", got)
+	}
+}
+
+// The API server counts an apply and an update of one name as two owners.
+func TestAnotherOperationIsAnotherOwner(t *testing.T) {
+	d := sit("")
+	before, after := d.object(t, "backend"), d.object(t, "backend")
+	entries := after.GetManagedFields()
+	entries[0].Operation = metav1.ManagedFieldsOperationUpdate
+	after.SetManagedFields(entries)
+	code := d.exit(d.showDiff(before, after, output{}))
+	if got := d.out.String(); code != exitWrong || !strings.Contains(got, "Update") || !strings.Contains(got, "Apply") {
+		t.Errorf("exit code %d\n%s", code, got)
 	}
 }

@@ -15,11 +15,17 @@ import (
 	"strings"
 )
 
-// commands are those that are given away, platforms those of the images.
+// The platforms of the images, and of what people run (config/krew).
 var (
-	commands  = []string{"operator", "runner", "kubectl-freehold"}
-	platforms = []string{"amd64", "arm64"}
+	images = []string{"linux/amd64", "linux/arm64"}
+	desks  = append([]string{"darwin/amd64", "darwin/arm64", "windows/amd64"}, images...)
 )
+
+// commands are those that are given away, and for which platforms.
+var commands = []struct {
+	name      string
+	platforms []string
+}{{"operator", images}, {"runner", images}, {"kubectl-freehold", desks}}
 
 // module is one that is linked into at least one binary.
 type module struct {
@@ -64,12 +70,12 @@ type moduleListing struct {
 func linked(root string) ([]*module, error) {
 	found := map[string]*module{}
 	for _, command := range commands {
-		for _, arch := range platforms {
-			packages, err := list(root, "./cmd/"+command, arch)
+		for _, platform := range command.platforms {
+			packages, err := list(root, "./cmd/"+command.name, platform)
 			if err != nil {
 				return nil, err
 			}
-			if err := collect(found, command, packages); err != nil {
+			if err := collect(found, command.name, packages); err != nil {
 				return nil, err
 			}
 		}
@@ -92,10 +98,11 @@ func ordered(found map[string]*module) ([]*module, error) {
 }
 
 // list asks Go what a command is linked from.
-func list(root, command, arch string) ([]listing, error) {
+func list(root, command, platform string) ([]listing, error) {
+	goos, goarch, _ := strings.Cut(platform, "/")
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", "-tags", "fieldsv1string", command)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
