@@ -23,4 +23,3 @@ func True(reason, message string) Finding {
 func False(reason, message string) Finding {
 	return Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
-

@@ -148,8 +148,12 @@ func MountTrouble(message string, cures Cures) *Finding {
 var podName = regexp.MustCompile(`pods "[^"]*" is`)
 
 // Refusal words the API server's refusal to create a pod without the pod's
-// name, which differs with each attempt.
+// name, which differs with each attempt. message is that of a ReplicaSet's
+// condition, or of a StatefulSet's Event, which says before it what was tried.
 func Refusal(message string) Finding {
+	if _, why, tried := strings.Cut(message, " failed error: "); tried {
+		message = why
+	}
 	return *found(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+podName.ReplaceAllString(message, "it is"))
 }
 

@@ -231,6 +231,10 @@ func TestRefusalNamesNoPod(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+	tried := `create Pod echo-backend-0 in StatefulSet echo-backend failed error: pods "echo-backend-0" is forbidden: no`
+	if got := Refusal(tried).Message; got != "the API server refuses the pod: it is forbidden: no" {
+		t.Errorf("of an Event it says %q", got)
+	}
 	if got := Refusal("admission webhook said no").Message; got != "the API server refuses the pod: admission webhook said no" {
 		t.Errorf("it says %q", got)
 	}

@@ -1,9 +1,10 @@
 // Package mcpserver runs MCPServers: everything around the proxy is applied
 // here, the backend by the runner in the proxy pod.
 //
-// controller.go is the pass, observe.go all its reads, desired.go what is
-// wanted, status.go what is said about it, status_contest.go who takes what is
-// ours, deletion.go the pass of a server that goes, watches.go what wakes it.
+// controller.go is the pass, controller_settle.go how it ends, observe.go all
+// its reads, desired.go what is wanted, status.go what is said about it,
+// status_contest.go who takes what is ours, deletion.go the pass of a server
+// that goes, watches.go what wakes it.
 package mcpserver
 
 import (
@@ -11,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,22 +21,12 @@ import (
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
-
-// foreignRetry is how often a server looks again whether a name that it needs
-// is free. A timer, because objects that are not ours are not watched.
-const foreignRetry = time.Minute
-
-// refusedRetry is how often a write that the API server refused is tried again.
-// A timer, because the end of somebody's admission policy is no event here.
-const refusedRetry = 10 * time.Minute
 
 // remembered is how many servers a process remembers something of. Forgetting
 // one costs patience or a claim, never a wrong write.
@@ -87,6 +77,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if server.DeletionTimestamp != nil {
 		return r.delete(ctx, server, w)
 	}
+	asking, err := w.ask(ctx, r.live, server, r.Now())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	result, err := r.pass(ctx, server, w)
+	if err == nil && result.RequeueAfter == 0 {
+		// A contest's condition goes by itself, and what refuses pods is no event.
+		_, ends := r.contests(server)
+		result.RequeueAfter = cmp.Or(min(ends, asking), ends, asking)
+	}
+	return result, err
+}
+
+// pass decides and writes.
+func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
 	held, err := r.put(ctx, server, ownership.MCPServerFinalizer, server, finalizer(server))
 	if err != nil || held.Result != apply.Unchanged {
 		return settle(ctx, err) // the write wakes the next pass
@@ -103,11 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	applied := r.applyChildren(ctx, server, w, want)
 	reported := r.report(ctx, server, w, want, applied)
-	result, err := settle(ctx, errors.Join(applied, reported))
-	if _, ends := r.contests(server); err == nil && result.RequeueAfter == 0 {
-		result.RequeueAfter = ends // so that its condition goes by itself
-	}
-	return result, err
+	return settle(ctx, errors.Join(applied, reported))
 }
 
 // claim makes sure that the wanted content has its number before anything
@@ -234,65 +235,4 @@ func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer,
 	}
 	_, err := r.put(ctx, server, ownership.MCPServerScale, w.backend, scale(server))
 	return err
-}
-
-// settle turns the end of a pass into what the queue understands. Where the
-// object moved or went under the pass, its event is on the way and wakes the
-// next one; what was refused is tried again after a while, for the same spec
-// gives the same intent; what the contract does not grant is never sent; all
-// else is retried. Of several things that went wrong each counts by itself: a
-// write that timed out is retried also beside one that was refused.
-func settle(ctx context.Context, err error) (ctrl.Result, error) {
-	var result ctrl.Result
-	var retried, refused, final []error
-	for _, e := range parts(err) {
-		var bad *apply.BadIntent
-		var outside *apply.NotGranted
-		var fought *apply.Fought
-		switch {
-		case errors.As(e, &fought):
-			result.RequeueAfter = cmp.Or(result.RequeueAfter, fought.Again)
-		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
-		case errors.Is(e, apply.ErrForeign):
-			result.RequeueAfter = foreignRetry
-		case errors.Is(e, errRival):
-			result.RequeueAfter = rivalPatience
-		case errors.As(e, &bad):
-			refused = append(refused, e)
-			result.RequeueAfter = cmp.Or(result.RequeueAfter, refusedRetry)
-		case errors.As(e, &outside):
-			final = append(final, e)
-		default:
-			retried = append(retried, e)
-		}
-	}
-	switch {
-	case len(retried) > 0:
-		return ctrl.Result{}, errors.Join(slices.Concat(retried, refused, final)...)
-	case len(final) > 0 && result.RequeueAfter == 0:
-		return ctrl.Result{}, reconcile.TerminalError(errors.Join(final...))
-	case len(refused)+len(final) > 0:
-		// The queue does not log what is not returned to it.
-		logf.FromContext(ctx).Error(errors.Join(append(refused, final...)...), "refused", "again", result.RequeueAfter.String())
-	}
-	return result, nil
-}
-
-// parts are the errors that were joined into err. Those of the writer are not
-// taken apart: each is wrapped as one.
-func parts(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, parts(e)...)
-	}
-	return all
-}
-
-// moved reports whether an object changed, or went, after it was read.
-func moved(err error) bool {
-	return errors.Is(err, apply.ErrStale) || errors.Is(err, apply.ErrGone) || errors.Is(err, apply.ErrReincarnated)
 }

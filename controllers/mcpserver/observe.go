@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,6 +37,9 @@ type world struct {
 	configs    []corev1.ConfigMap
 	pods       []corev1.Pod
 	mounts     []corev1.Event
+	// refusal is why the API server refuses pods of the backend, as far as somebody
+	// asked.
+	refusal string
 	// contests are those that the pass itself knows of when it reports.
 	contests []apply.Contest
 }
@@ -98,6 +103,49 @@ func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1
 		w.mounts = append(w.mounts, events.Items...)
 	}
 	return nil
+}
+
+// A StatefulSet has no condition that says why its pods are not made, only Events.
+// They are not watched, because there is no telling them from everybody else's:
+// a server whose backend lacks pods for longer than patientFor is asked about,
+// and again after each askAgain.
+const (
+	patientFor = 10 * time.Second
+	askAgain   = 30 * time.Second
+)
+
+// lacking returns since when a server has been on its way with a backend that
+// lacks pods, and whether it is.
+func (w *world) lacking(server *v1alpha1.MCPServer) (since time.Time, lacks bool) {
+	moving := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReconciling)
+	if moving == nil || moving.Status != metav1.ConditionTrue || !w.ownBackend {
+		return time.Time{}, false
+	}
+	s := w.backend
+	return moving.LastTransitionTime.Time, s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
+}
+
+// ask looks, where pods have been lacking for a while, for what refuses them, and
+// returns when to look the next time, 0 for never.
+func (w *world) ask(ctx context.Context, live client.Reader, server *v1alpha1.MCPServer, now time.Time) (time.Duration, error) {
+	since, lacks := w.lacking(server)
+	if !lacks {
+		return 0, nil
+	}
+	if left := since.Add(patientFor).Sub(now); left > 0 {
+		return left, nil
+	}
+	events := &corev1.EventList{}
+	about := client.MatchingFields{"involvedObject.uid": string(w.backend.UID), "reason": "FailedCreate"}
+	if err := live.List(ctx, events, client.InNamespace(server.Namespace), about); err != nil {
+		return 0, fmt.Errorf("listing events: %w", err)
+	}
+	for i := range events.Items {
+		if e := &events.Items[i]; !e.LastTimestamp.Time.Before(since) {
+			since, w.refusal = e.LastTimestamp.Time, e.Message
+		}
+	}
+	return askAgain, nil
 }
 
 // config is the ConfigMap called name, nil if there is none.

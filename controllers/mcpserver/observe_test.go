@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -155,6 +156,55 @@ func TestOutdatedRunConfigs(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// asked is a cluster in which only Events are read.
+type asked struct {
+	client.Reader
+	events []corev1.Event
+	lists  int
+}
+
+func (a *asked) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	a.lists++
+	list.(*corev1.EventList).Items = a.events //nolint:forcetypeassert // nothing else is listed
+	return nil
+}
+
+// Nobody is asked about a backend that lacks nothing, or has only begun.
+func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
+	event := func(after time.Duration, message string) corev1.Event {
+		return corev1.Event{LastTimestamp: metav1.NewTime(noon.Add(after)), Message: message}
+	}
+	short := func(s *scene) { s.world.backend.Spec.Replicas, s.world.backend.Status.Replicas = new(int32(1)), 0 }
+	moving := func(s *scene) {
+		s.server.Status.Conditions = append(s.server.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon),
+		})
+	}
+	for name, tc := range map[string]struct {
+		edits []edit
+		after time.Duration
+		again time.Duration
+		lists int
+		want  string
+	}{
+		"it lacks none":         {[]edit{moving}, time.Minute, 0, 0, ""},
+		"it is ready":           {[]edit{short}, time.Minute, 0, 0, ""},
+		"it has begun":          {[]edit{short, moving}, 4 * time.Second, 6 * time.Second, 0, ""},
+		"it lacks them":         {[]edit{short, moving}, time.Minute, askAgain, 1, "the last"},
+		"it is somebody else's": {[]edit{short, moving, func(s *scene) { s.world.ownBackend = false }}, time.Minute, 0, 0, ""},
+		"a change is not seen":  {[]edit{short, moving, func(s *scene) { s.world.backend.Generation = 99 }}, time.Minute, 0, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := up(tc.edits...)
+			cluster := &asked{events: []corev1.Event{event(-time.Second, "of before"), event(20*time.Second, "the last"), event(10*time.Second, "an earlier one")}}
+			again, err := s.world.ask(t.Context(), cluster, s.server, noon.Add(tc.after))
+			if err != nil || again != tc.again || cluster.lists != tc.lists || s.world.refusal != tc.want {
+				t.Errorf("again in %s, asked %d times, %q, %v; want %+v", again, cluster.lists, s.world.refusal, err, tc)
 			}
 		})
 	}

@@ -176,7 +176,8 @@ func lastReason(server *v1alpha1.MCPServer) string {
 	return ""
 }
 
-// trouble is the first thing that keeps a pod of content mark from running.
+// trouble is the first thing that keeps a pod of content mark from running, or
+// from being made.
 func trouble(w world, mark workload.Mark) *conditions.Finding {
 	mounting := map[string]conditions.Cures{}
 	for i := range w.pods {
@@ -203,6 +204,10 @@ func trouble(w world, mark workload.Mark) *conditions.Finding {
 		if f := conditions.MountTrouble(w.mounts[i].Message, cures); f != nil {
 			return f
 		}
+	}
+	if w.refusal != "" && backendMark(w.backend) == mark {
+		f := conditions.Refusal(w.refusal)
+		return &f
 	}
 	if w.proxy == nil || markOf(w.proxy) != mark {
 		return nil

@@ -227,6 +227,11 @@ func TestTrouble(t *testing.T) {
 			world{proxy: failing(current, corev1.ConditionTrue)},
 			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
 		},
+		"backend pods that are refused": {
+			world{backend: backendOf(current), refusal: `create Pod b-0 in StatefulSet b failed error: pods "b-0" is forbidden: no`},
+			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
+		},
+		"backend pods of older content":           {world{backend: backendOf(older), refusal: "no"}, nil},
 		"pods that were refused":                  {world{proxy: failing(current, corev1.ConditionFalse)}, nil},
 		"pods of older content that were refused": {world{proxy: failing(older, corev1.ConditionTrue)}, nil},
 	} {

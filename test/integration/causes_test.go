@@ -72,6 +72,19 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 	}),
 )
 
+// A Deployment says in a condition why it gets no pod, a StatefulSet only in an
+// Event. The namespaces of these stories enforce Pod Security's "restricted".
+var _ = It("The cause is named: a backend whose pods the API server refuses", func() {
+	s := onStage()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", "podTemplate: {spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}}"))
+	live := notReady(s, "echo", v1alpha1.ReasonPodRefused)
+	Expect(readyMessage(live)).To(HavePrefix(`the API server refuses the pod: it is forbidden: violates PodSecurity "restricted:latest"`))
+	s.Apply(git, server("echo", ""))
+	ready(s, "echo")
+})
+
 // Causes in the spec itself: nothing runs on, but nothing else is broken.
 var _ = DescribeTable("What is not served is said:", func(more, reason, message string) {
 	s := onStage()

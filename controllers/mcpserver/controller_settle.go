@@ -1,0 +1,84 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// foreignRetry is how often a server looks again whether a name that it needs
+// is free. A timer, because objects that are not ours are not watched.
+const foreignRetry = time.Minute
+
+// refusedRetry is how often a write that the API server refused is tried again.
+// A timer, because the end of somebody's admission policy is no event here.
+const refusedRetry = 10 * time.Minute
+
+// settle turns the end of a pass into what the queue understands. Where the
+// object moved or went under the pass, its event is on the way and wakes the
+// next one; what was refused is tried again after a while, for the same spec
+// gives the same intent; what the contract does not grant is never sent; all
+// else is retried. Of several things that went wrong each counts by itself: a
+// write that timed out is retried also beside one that was refused.
+func settle(ctx context.Context, err error) (ctrl.Result, error) {
+	var result ctrl.Result
+	var retried, refused, final []error
+	for _, e := range parts(err) {
+		var bad *apply.BadIntent
+		var outside *apply.NotGranted
+		var fought *apply.Fought
+		switch {
+		case errors.As(e, &fought):
+			result.RequeueAfter = cmp.Or(result.RequeueAfter, fought.Again)
+		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
+		case errors.Is(e, apply.ErrForeign):
+			result.RequeueAfter = foreignRetry
+		case errors.Is(e, errRival):
+			result.RequeueAfter = rivalPatience
+		case errors.As(e, &bad):
+			refused = append(refused, e)
+			result.RequeueAfter = cmp.Or(result.RequeueAfter, refusedRetry)
+		case errors.As(e, &outside):
+			final = append(final, e)
+		default:
+			retried = append(retried, e)
+		}
+	}
+	switch {
+	case len(retried) > 0:
+		return ctrl.Result{}, errors.Join(slices.Concat(retried, refused, final)...)
+	case len(final) > 0 && result.RequeueAfter == 0:
+		return ctrl.Result{}, reconcile.TerminalError(errors.Join(final...))
+	case len(refused)+len(final) > 0:
+		// The queue does not log what is not returned to it.
+		logf.FromContext(ctx).Error(errors.Join(append(refused, final...)...), "refused", "again", result.RequeueAfter.String())
+	}
+	return result, nil
+}
+
+// parts are the errors that were joined into err. Those of the writer are not
+// taken apart: each is wrapped as one.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, parts(e)...)
+	}
+	return all
+}
+
+// moved reports whether an object changed, or went, after it was read.
+func moved(err error) bool {
+	return errors.Is(err, apply.ErrStale) || errors.Is(err, apply.ErrGone) || errors.Is(err, apply.ErrReincarnated)
+}
