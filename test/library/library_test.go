@@ -142,6 +142,9 @@ func TestAForeignObjectIsReported(t *testing.T) {
 	if want := "applying ConfigMap " + d.Namespace + "/taken-html as " + html + ": an object of this name exists that is not ours"; message != want {
 		t.Errorf("it says %q, want %q", message, want)
 	}
+	if d.page.Status.ConfigMap != "" {
+		t.Errorf("it says to be served from %q", d.page.Status.ConfigMap)
+	}
 	was := theirs.ResourceVersion
 	if d.Read(theirs); theirs.ResourceVersion != was {
 		t.Errorf("it was written:\n%s", kit.Owners(theirs.ManagedFields))
