@@ -87,6 +87,27 @@ func ExampleOwners() {
 	// kubectl-edit by Update, in the contract: false
 }
 
+// An audit asks the same of a whole object.
+func ExampleContract_Judge() {
+	live := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-html", ManagedFields: []metav1.ManagedFieldsEntry{
+		entry(string(pages), metav1.ManagedFieldsOperationApply, `{"f:data":{"f:index.html":{}}}`),
+		entry(string(styles), metav1.ManagedFieldsOperationUpdate, `{"f:data":{"f:style.css":{}}}`),
+		entry("kubectl-edit", metav1.ManagedFieldsOperationUpdate, `{"f:data":{"f:index.html":{},"f:notes":{}}}`),
+	}}}
+	holdings, err := wiki().Judge(configMap.GroupKind(), live.Name, live.ManagedFields)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, h := range holdings {
+		fmt.Printf("%s of %s: %s\n", ownership.Notation(h.Field), h.Manager, h.Verdict)
+	}
+	// Output:
+	// data["index.html"] of kubectl-edit: taken
+	// data["index.html"] of page.wiki.example.com/pages: ours
+	// data.notes of kubectl-edit: foreign
+	// data["style.css"] of page.wiki.example.com/styles: stray
+}
+
 func entry(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
 	owned := &metav1.FieldsV1{}
 	if err := owned.UnmarshalJSON([]byte(fields)); err != nil {
