@@ -37,8 +37,7 @@ without a yes.
 
 Only what is held by apply can be handed back so; an Update entry goes when
 somebody takes its fields over. A manager of Freehold that is at work states its
-fields again, so release those where it no longer is; a cluster that guards
-their names lets only Freehold's own identities do it (--as).`,
+fields again, so release those where it no longer is.`,
 		Example: `  # What a deployment tool took from Freehold's proxy
   kubectl freehold release deployment everything-proxy --manager argocd-controller
 
