@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,9 +113,7 @@ func (k compiler) spec() (admissionv1.ValidatingAdmissionPolicySpec, error) {
 		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 		Rule: admissionv1.Rule{
 			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
-			// Wherever an object of the kind can be written: a manager of ours has
-			// no business at a scale, and must not be thought to have.
-			Resources: []string{k.resource, k.resource + "/status", k.resource + "/scale"},
+			Resources: k.resources(),
 		},
 	}}
 	return admissionv1.ValidatingAdmissionPolicySpec{
@@ -126,6 +123,21 @@ func (k compiler) spec() (admissionv1.ValidatingAdmissionPolicySpec, error) {
 		Variables:        variables,
 		Validations:      k.validations(),
 	}, nil
+}
+
+// resources are where the policy looks: at the object, at the subresources that
+// are granted, and at the scale, where a manager of ours has no business. The
+// status of a kind that is not ours is left out, because Kubernetes' own
+// controllers write it all the time, and looking costs.
+func (k compiler) resources() []string {
+	resources := []string{k.resource, k.resource + "/scale"}
+	for _, g := range k.grants() {
+		if g.Object.Subresource != "" {
+			resources = append(resources, k.resource+"/"+g.Object.Subresource)
+		}
+	}
+	slices.Sort(resources)
+	return slices.Compact(resources)
 }
 
 func (k compiler) variables() ([]admissionv1.Variable, error) {
@@ -176,7 +188,7 @@ func (k compiler) managers() map[string]string {
 // identities are all of the contract.
 func (k compiler) identities() []string {
 	identities := slices.Collect(maps.Values(k.managers()))
-	slices.SortFunc(identities, cmp.Compare[string])
+	slices.Sort(identities)
 	return slices.Compact(identities)
 }
 
