@@ -44,7 +44,7 @@ type Contest struct {
 // contest does.
 func (c Contest) String() string {
 	const most = 3
-	fields, by := "fields that Freehold states", "somebody who removes them"
+	fields, by := "fields of "+string(c.Manager), "somebody who removes them"
 	if len(c.Fields) > 0 {
 		fields = strings.Join(c.Fields[:min(most, len(c.Fields))], ", ")
 		if more := len(c.Fields) - most; more > 0 {

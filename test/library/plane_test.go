@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/freehold-dev/freehold/apis/ownership/admission"
 	"github.com/freehold-dev/freehold/test/kit"
 	"github.com/freehold-dev/freehold/test/library/operator"
 )
@@ -62,7 +63,18 @@ func start(ctx context.Context, ended chan<- error) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), operator.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(requests.Wrap(plane.Config), ctrl.Options{
+	policies, err := admission.Compile(operator.Contract(), admission.Options{Product: "Wiki", Namespace: "wiki-system", Page: "the wiki's page"})
+	if err != nil {
+		return err
+	}
+	for _, p := range policies {
+		if err := errors.Join(plane.Client.Create(ctx, &p.Policy), plane.Client.Create(ctx, &p.Binding)); err != nil {
+			return err
+		}
+	}
+	// The identity of the contract; its rights are its author's affair.
+	config := plane.As("system:serviceaccount:wiki-system:wiki-operator", "system:masters")
+	mgr, err := ctrl.NewManager(requests.Wrap(config), ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {

@@ -67,8 +67,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	_, applied := r.applier.As(HTML).Put(ctx, live, html(page))
 	_, reported := r.applier.As(Status).Put(ctx, page, status(page, applied, r.now()))
-	if errors.Is(applied, apply.ErrForeign) {
-		applied = nil // said in the status; another try meets the same object
+	var fought *apply.Fought
+	switch {
+	case errors.As(applied, &fought): // somebody changes it again and again
+		return ctrl.Result{RequeueAfter: fought.Again}, reported
+	case errors.Is(applied, apply.ErrForeign): // another try meets the same object
+		return ctrl.Result{}, reported
 	}
 	return ctrl.Result{}, errors.Join(applied, reported)
 }
@@ -91,7 +95,7 @@ func status(page *Page, applied error, now time.Time) *pageIntent {
 	name := page.Name + "-html"
 	intent := &pageIntent{Status: statusIntent{ConfigMap: &name}}
 	if applied != nil {
-		ready.WithStatus(metav1.ConditionFalse).WithReason("ApplyFailed").WithMessage(applied.Error())
+		ready.WithStatus(metav1.ConditionFalse).WithReason("ApplyFailed").WithMessage(message(applied))
 		intent.Status.ConfigMap = nil // given up
 	}
 	// The time of a condition moves with its status, else each pass would write.
@@ -103,4 +107,14 @@ func status(page *Page, applied error, now time.Time) *pageIntent {
 	intent.WithAPIVersion(GroupVersion.String()).WithKind("Page")
 	intent.ObjectMetaApplyConfiguration = metav1ac.ObjectMeta().WithName(page.Name).WithNamespace(page.Namespace)
 	return intent
+}
+
+// message says what went wrong in words that stay while it does: each change of
+// one is a write.
+func message(applied error) string {
+	var fought *apply.Fought
+	if errors.As(applied, &fought) {
+		return fought.Contest.String()
+	}
+	return applied.Error()
 }
