@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,11 +92,11 @@ func set(b *testing.B, o *unstructured.Unstructured, value any, fields ...string
 // without takes the policies away while it does something.
 func without(b *testing.B, do func()) {
 	b.Helper()
-	var policies admissionv1.ValidatingAdmissionPolicyList
+	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 	if err := admin.List(b.Context(), &policies); err != nil {
 		b.Fatal(err)
 	}
-	if err := admin.DeleteAllOf(b.Context(), &admissionv1.ValidatingAdmissionPolicy{}); err != nil {
+	if err := admin.DeleteAllOf(b.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{}); err != nil {
 		b.Fatal(err)
 	}
 	held(b, false)

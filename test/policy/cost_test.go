@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -21,8 +22,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -142,7 +141,7 @@ func policyOf(t *testing.T, file string) compiled {
 		t.Fatal(err)
 	}
 	document, _, _ := strings.Cut(string(data), "\n---\n")
-	policy := &admissionv1.ValidatingAdmissionPolicy{}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	if err := yaml.UnmarshalStrict([]byte(document), policy); err != nil {
 		t.Fatal(err)
 	}

@@ -41,10 +41,14 @@ const (
 var rights = []right{
 	{ownership.MCPServerFinalizer, ownership.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
 	{ownership.MCPServerWorkload, ownership.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
-	{ownership.MCPServerConditions, ownership.MCPServerSub, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
-		"status: {selector: a=b}", ".status.selector"},
-	{ownership.MCPServerStatus, ownership.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
-		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions"},
+	{
+		ownership.MCPServerConditions, ownership.MCPServerSub, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		"status: {selector: a=b}", ".status.selector",
+	},
+	{
+		ownership.MCPServerStatus, ownership.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
+		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
+	},
 	{ownership.MCPServerChildren, ownership.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, ".metadata.annotations"},
 	{ownership.MCPServerChildren, ownership.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
 	{ownership.MCPServerChildren, ownership.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
@@ -53,8 +57,10 @@ var rights = []right{
 	{ownership.MCPServerChildren, ownership.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
 	{ownership.RunnerBackend, ownership.StatefulSet, "echo-backend", numbered + "spec: {serviceName: s, " + pods + "}", "spec: {replicas: 3}", ".spec.replicas"},
 	{ownership.RunnerBackend, ownership.Service, "echo-backend", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
-	{ownership.RunnerBackend, ownership.Service, "echo-backend-headless", numbered + "spec: {clusterIP: None, ports: [{port: 80, protocol: TCP}]}",
-		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team"},
+	{
+		ownership.RunnerBackend, ownership.Service, "echo-backend-headless", numbered + "spec: {clusterIP: None, ports: [{port: 80, protocol: TCP}]}",
+		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team",
+	},
 	{ownership.MCPServerScale, ownership.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
 	{ownership.RunnerReport, ownership.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
 	{ownership.OperatorLease, ownership.Lease, "freehold-operator", "spec: {holderIdentity: a}", note, ".metadata"},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,7 +93,7 @@ func TestGenerationsOfAServerStay(t *testing.T) {
 // each expression against the schemas of what it matches, has no warning.
 func TestPoliciesAreWellTyped(t *testing.T) {
 	s := kit.NewStage(t, plane)
-	var list admissionv1.ValidatingAdmissionPolicyList
+	var list admissionregistrationv1.ValidatingAdmissionPolicyList
 	s.AwaitAll(&list, "every policy is checked", func() error {
 		for i := range list.Items {
 			if p := &list.Items[i]; p.Status.ObservedGeneration != p.Generation || p.Status.TypeChecking == nil {

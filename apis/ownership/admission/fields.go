@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
@@ -16,12 +16,12 @@ import (
 // whether it gave all of it up.
 //
 // dyn, because the API server's type checker knows nothing below fieldsV1.
-func entries() []admissionv1.Variable {
+func entries() []admissionregistrationv1.Variable {
 	applied := func(of string) string {
 		return "variables." + of + ".filter(e, e.manager == variables.manager && e.operation == 'Apply' && e.?subresource.orValue('') == variables.subresource)\n" +
 			".map(e, e.?fieldsV1.orValue({}))"
 	}
-	return []admissionv1.Variable{
+	return []admissionregistrationv1.Variable{
 		{Name: "entriesBefore", Expression: "oldObject == null ? [] : dyn(oldObject).metadata.?managedFields.orValue([])"},
 		{Name: "entries", Expression: "dyn(object).metadata.?managedFields.orValue([])"},
 		{Name: "stood", Expression: "(" + applied("entriesBefore") + " + [{}])[0]"},
@@ -38,7 +38,7 @@ func entries() []admissionv1.Variable {
 // outside are the variables that say what the request adds to its manager's
 // entry outside the grant, and for people what the grant holds. What stood in
 // the entry before may stay or go as a whole.
-func (k compiler) outside() ([]admissionv1.Variable, error) {
+func (k compiler) outside() ([]admissionregistrationv1.Variable, error) {
 	var added, allowed []string
 	for _, g := range k.grants() {
 		levels, err := levels(g)
@@ -52,7 +52,7 @@ func (k compiler) outside() ([]admissionv1.Variable, error) {
 		added = append(added, at(g)+" ?\n"+strings.Join(levels, " +\n")+" :")
 		allowed = append(allowed, at(g)+" ?\n"+text(strings.Join(fields, ", "))+" :")
 	}
-	return []admissionv1.Variable{
+	return []admissionregistrationv1.Variable{
 		{Name: "outside", Expression: strings.Join(append(added, "[]"), "\n")},
 		{Name: "allowed", Expression: strings.Join(append(allowed, "''"), "\n")},
 	}, nil

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
@@ -88,8 +88,8 @@ func (k compiler) perName() (before, after string, found bool, err error) {
 // asker are the variables that say who sends the request (identity), whose the
 // manager is that it names (owner), both in the words of the contract and empty
 // if not ours, and whether that manager has a grant on this object at all.
-func (k compiler) asker() ([]admissionv1.Variable, error) {
-	variables := []admissionv1.Variable{
+func (k compiler) asker() ([]admissionregistrationv1.Variable, error) {
+	variables := []admissionregistrationv1.Variable{
 		{Name: "user", Expression: user},
 		{Name: "manager", Expression: manager},
 		{Name: "subresource", Expression: subresource},
@@ -98,7 +98,7 @@ func (k compiler) asker() ([]admissionv1.Variable, error) {
 	if before, after, found, err := k.perName(); err != nil {
 		return nil, err
 	} else if found {
-		variables = append(variables, admissionv1.Variable{Name: "whose", Expression: whose(before, after)})
+		variables = append(variables, admissionregistrationv1.Variable{Name: "whose", Expression: whose(before, after)})
 	}
 	identity, err := k.identity()
 	if err != nil {
@@ -106,9 +106,9 @@ func (k compiler) asker() ([]admissionv1.Variable, error) {
 	}
 	granted, err := k.granted()
 	return append(variables,
-		admissionv1.Variable{Name: "identity", Expression: identity},
-		admissionv1.Variable{Name: "owner", Expression: table(k.managers()) + "[?variables.manager].orValue('')"},
-		admissionv1.Variable{Name: "granted", Expression: granted},
+		admissionregistrationv1.Variable{Name: "identity", Expression: identity},
+		admissionregistrationv1.Variable{Name: "owner", Expression: table(k.managers()) + "[?variables.manager].orValue('')"},
+		admissionregistrationv1.Variable{Name: "granted", Expression: granted},
 	), err
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,8 +35,8 @@ func Freehold() Options {
 type Policy struct {
 	// Name is the plural of the kind, for the name of a file.
 	Name    string
-	Policy  admissionv1.ValidatingAdmissionPolicy
-	Binding admissionv1.ValidatingAdmissionPolicyBinding
+	Policy  admissionregistrationv1.ValidatingAdmissionPolicy
+	Binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
 }
 
 // Compile returns one policy for each kind of the contract, in the order in
@@ -84,42 +84,42 @@ func (k compiler) policy() (Policy, error) {
 	spec, err := k.spec()
 	return Policy{
 		Name: k.resource,
-		Policy: admissionv1.ValidatingAdmissionPolicy{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		Policy: admissionregistrationv1.ValidatingAdmissionPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       spec,
 		},
-		Binding: admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		Binding: admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			},
 		},
 	}, err
 }
 
-func (k compiler) spec() (admissionv1.ValidatingAdmissionPolicySpec, error) {
+func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec, error) {
 	ours, err := k.ours()
 	if err != nil {
-		return admissionv1.ValidatingAdmissionPolicySpec{}, err
+		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
 	variables, err := k.variables()
 	if err != nil {
-		return admissionv1.ValidatingAdmissionPolicySpec{}, err
+		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
-	fail := admissionv1.Fail
-	rule := admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-		Rule: admissionv1.Rule{
+	fail := admissionregistrationv1.Fail
+	rule := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
 			Resources: k.resources(),
 		},
 	}}
-	return admissionv1.ValidatingAdmissionPolicySpec{
+	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{rule}},
-		MatchConditions:  []admissionv1.MatchCondition{{Name: "ours", Expression: ours}},
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
+		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "ours", Expression: ours}},
 		Variables:        variables,
 		Validations:      k.validations(),
 	}, nil
@@ -140,7 +140,7 @@ func (k compiler) resources() []string {
 	return slices.Compact(resources)
 }
 
-func (k compiler) variables() ([]admissionv1.Variable, error) {
+func (k compiler) variables() ([]admissionregistrationv1.Variable, error) {
 	variables, err := k.asker()
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func (k compiler) variables() ([]admissionv1.Variable, error) {
 // validations are judged in this order, and the first that fails is what
 // people read. The API server works out all of their messages whenever the
 // policy matches, so a message costs as much as a judgement and must not fail.
-func (k compiler) validations() []admissionv1.Validation {
-	return []admissionv1.Validation{
+func (k compiler) validations() []admissionregistrationv1.Validation {
+	return []admissionregistrationv1.Validation{
 		{
 			Expression:        "variables.identity == '' || variables.owner == variables.identity",
 			MessageExpression: k.ownNames(),
