@@ -170,7 +170,7 @@ func (s scene) wrong(t *testing.T, c client.Client) map[string]wrong {
 		"somebody else as the manager":         {s.apply(ctx, admin, m, false), []string{"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone", "is not that", "--field-manager=my-team"}},
 		"somebody else's merge patch":          {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
 		"another ServiceAccount, by force":     {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
-		"the identity of another namespace":    {s.apply(ctx, as(t, "elsewhere", strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
+		"the identity of another namespace":    {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
 		"another manager of the same identity": {s.apply(ctx, c, s.sibling(), true), []string{"field manager " + s.sibling() + " has no grant on ", s.name}},
 	}
 	if s.grant(t).Identity == ownership.IdentityRunner {
