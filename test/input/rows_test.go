@@ -22,6 +22,9 @@ type row struct {
 	// says is the answer, whole; with … at its end, its beginning. applied is
 	// the answer to server-side apply where that differs.
 	says, applied string
+	// older is the answer of Kubernetes before 1.36 where it has other words,
+	// beside the value: that of a broken rule is shown by its type there.
+	older string
 }
 
 // subject is a group of rows.

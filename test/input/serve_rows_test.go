@@ -23,8 +23,14 @@ var serveRows = []subject{
 			mistake: "a name", spec: "port: http", field: "spec.port", says: "Invalid value: \"string\": spec.port in body must be of type integer: \"string\"",
 			applied: ".spec.port: expected numeric (int or float), got string",
 		},
-		{mistake: "a fraction", spec: "port: 80.5", field: "spec.port", says: "Invalid value: \"float64\": spec.port in body must be of type int32: \"float64\""},
-		{mistake: "beyond 32 bits", spec: "port: 4294975376", says: "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.port"},
+		{
+			mistake: "a fraction", spec: "port: 80.5", field: "spec.port", says: "Invalid value: \"float64\": spec.port in body must be of type int32: \"float64\"",
+			older: `spec.port in body must be of type integer: "number"`,
+		},
+		{
+			mistake: "beyond 32 bits", spec: "port: 4294975376", says: "Invalid value: \"\": Checked value must be of type integer with format int32 in spec.port",
+			older: "spec.port in body should be less than or equal to 65535",
+		},
 		{
 			mistake: "template marks", spec: `port: "{{ .Values.port }}"`, field: "spec.port", says: "Invalid value: \"string\": spec.port in body must be of type integer: \"string\"",
 			applied: ".spec.port: expected numeric (int or float), got string",
@@ -55,7 +61,10 @@ var serveRows = []subject{
 			mistake: "a text", spec: `replicas: "2"`, field: "spec.replicas", says: "Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\"",
 			applied: ".spec.replicas: expected numeric (int or float), got string",
 		},
-		{mistake: "a fraction", spec: "replicas: 1.5", field: "spec.replicas", says: "Invalid value: \"float64\": spec.replicas in body must be of type int32: \"float64\""},
+		{
+			mistake: "a fraction", spec: "replicas: 1.5", field: "spec.replicas", says: "Invalid value: \"float64\": spec.replicas in body must be of type int32: \"float64\"",
+			older: `spec.replicas in body must be of type integer: "number"`,
+		},
 		{
 			mistake: "a range", spec: "replicas: {min: 1, max: 3}", says: "unknown field \"spec.replicas.max\", unknown field \"spec.replicas.min\"",
 			applied: ".spec.replicas: expected numeric (int or float), got map[string]interface {}",
