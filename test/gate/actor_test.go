@@ -148,13 +148,10 @@ func (a *actor) start() {
 	connection := &connection{Client: admin, actor: a}
 	a.cache = &lagging{actor: a, shown: map[string]client.Object{}}
 	a.cache.hears(1)
-	a.runner = &backend.Runner{
-		Reader:  a.cache,
-		Live:    connection,
-		Applier: apply.New(connection, connection, converter, ownership.Freehold()),
-		Run:     a.file(),
-		Now:     func() time.Time { return p.clock },
-	}
+	now := func() time.Time { return p.clock }
+	applier := apply.New(connection, connection, converter, ownership.Freehold())
+	applier.Now = now
+	a.runner = &backend.Runner{Reader: a.cache, Live: connection, Applier: applier, Run: a.file(), Now: now}
 	a.runner.Env, a.runner.EnvErr = a.found()
 	p.plant.environment(a.runner)
 	a.terminated, a.woken = false, true

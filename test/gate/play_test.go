@@ -19,6 +19,8 @@ const (
 	steps = 80
 	// rounds is how many passes each runner may need to come to rest.
 	rounds = 10
+	// round is how long one takes: by then whoever fought for fields is forgotten.
+	round = time.Hour
 )
 
 // play is one run.
@@ -172,6 +174,7 @@ func (p *play) pick(is func(*actor) bool) *actor {
 func (p *play) settle() {
 	p.note("nothing happens any more")
 	for range rounds {
+		p.clock = p.clock.Add(round)
 		before, late := p.script.Len(), slices.ContainsFunc(p.actors, (*actor).busy)
 		for _, a := range p.actors {
 			if a.alive() && a.pass == nil {
