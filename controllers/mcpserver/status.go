@@ -81,6 +81,7 @@ func stalled(reason string) bool {
 
 // ready answers whether calls reach the content of the spec, and nothing older.
 func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
+	applied = unfought(applied)
 	was := lastReason(server) == v1alpha1.ReasonReady
 	halted := notServed(server, want)
 	switch {

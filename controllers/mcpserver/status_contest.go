@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -51,4 +52,13 @@ func (r *Reconciler) contests(server *v1alpha1.MCPServer) ([]apply.Contest, time
 		}
 		return slices.Contains(children, c.Key.Name)
 	})
+}
+
+// unfought is err without the fights in it, which have a condition of their own
+// and refuse nothing.
+func unfought(err error) error {
+	return errors.Join(slices.DeleteFunc(parts(err), func(e error) bool {
+		var fought *apply.Fought
+		return errors.As(e, &fought)
+	})...)
 }

@@ -1,6 +1,9 @@
 package mcpserver
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -65,5 +69,29 @@ func TestAFightIsToldWhileItGoesOn(t *testing.T) {
 	rest(t, r, s)
 	if told() {
 		t.Error("it is over, and still told")
+	}
+}
+
+// Nothing is refused to a server that comes up while somebody fights for a field:
+// who fights has a condition of its own, and Ready says the same in every pass.
+func TestAFightIsNotSaidByReady(t *testing.T) {
+	fought := fmt.Errorf("applying Service ns/echo-proxy as m: %w", &apply.Fought{Again: 42 * time.Second})
+	bad := fmt.Errorf("applying Role ns/echo-runner as m: %w", &apply.BadIntent{Err: errors.New("422")})
+	starting := up(said(v1alpha1.ReasonStarting), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 })
+	for name, tc := range map[string]struct {
+		scene   scene
+		applied error
+		reason  string
+	}{
+		"it comes up":        {starting, fought, v1alpha1.ReasonStarting},
+		"it is up":           {up(), fought, v1alpha1.ReasonReady},
+		"and one is refused": {starting, errors.Join(fought, bad), v1alpha1.ReasonApplyFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
+			if got.Reason != tc.reason || strings.Contains(got.Message, "42s") {
+				t.Errorf("it says %+v, want %s", got, tc.reason)
+			}
+		})
 	}
 }
