@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -24,28 +23,33 @@ const refusedRetry = 10 * time.Minute
 
 // settle turns the end of a pass into what the queue understands. Where the
 // object moved or went under the pass, its event is on the way and wakes the
-// next one; what was refused is tried again after a while, for the same spec
-// gives the same intent; what the contract does not grant is never sent; all
+// next one; what was refused, or is fought for, is tried again after a while,
+// the shortest of several; what the contract does not grant is never sent; all
 // else is retried. Of several things that went wrong each counts by itself: a
 // write that timed out is retried also beside one that was refused.
 func settle(ctx context.Context, err error) (ctrl.Result, error) {
 	var result ctrl.Result
 	var retried, refused, final []error
+	again := func(after time.Duration) {
+		if result.RequeueAfter == 0 || after < result.RequeueAfter {
+			result.RequeueAfter = after
+		}
+	}
 	for _, e := range parts(err) {
 		var bad *apply.BadIntent
 		var outside *apply.NotGranted
 		var fought *apply.Fought
 		switch {
 		case errors.As(e, &fought):
-			result.RequeueAfter = cmp.Or(result.RequeueAfter, fought.Again)
+			again(fought.Again)
 		case e == nil, moved(e), errors.Is(e, apply.ErrNamespaceTerminating):
 		case errors.Is(e, apply.ErrForeign):
-			result.RequeueAfter = foreignRetry
+			again(foreignRetry)
 		case errors.Is(e, errRival):
-			result.RequeueAfter = rivalPatience
+			again(rivalPatience)
 		case errors.As(e, &bad):
 			refused = append(refused, e)
-			result.RequeueAfter = cmp.Or(result.RequeueAfter, refusedRetry)
+			again(refusedRetry)
 		case errors.As(e, &outside):
 			final = append(final, e)
 		default:

@@ -21,6 +21,7 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 	named := func(name error) error { return put(fmt.Errorf("%w: %w", name, errors.New("409"))) }
 	bad, outside := put(&apply.BadIntent{Err: errors.New("422")}), put(&apply.NotGranted{Manager: "m"})
 	foreign, broken := named(apply.ErrForeign), put(errors.New("timeout"))
+	fought, soon := put(&apply.Fought{Again: 40 * time.Second}), put(&apply.Fought{Again: 5 * time.Second})
 	for name, tc := range map[string]struct {
 		err      error
 		after    time.Duration
@@ -47,6 +48,11 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 		"a refused intent and a moved object": {errors.Join(named(apply.ErrGone), bad), 10 * time.Minute, false, false},
 		"a refused intent and a taken name":   {errors.Join(bad, foreign), time.Minute, false, false},
 		"a taken name and a refused intent":   {errors.Join(foreign, bad), time.Minute, false, false},
+		"a fight":                             {fought, 40 * time.Second, false, false},
+		"two fights":                          {errors.Join(fought, soon), 5 * time.Second, false, false},
+		"a refused intent and a fight":        {errors.Join(bad, fought), 40 * time.Second, false, false},
+		"a fight and a taken name":            {errors.Join(fought, foreign), 40 * time.Second, false, false},
+		"a fight and a broken server":         {errors.Join(fought, broken), 0, true, false},
 		"a refused intent and one outside":    {errors.Join(outside, bad), 10 * time.Minute, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
