@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -241,6 +242,21 @@ func Root() (string, error) {
 		}
 		dir = parent
 	}
+}
+
+// Build makes the binary of a program of the repository, such as ./cmd/runner,
+// with the flags of the product.
+func Build(ctx context.Context, program, binary string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "fieldsv1string", "-o", binary, program)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", program, err, out)
+	}
+	return nil
 }
 
 func assets(root string) (string, error) {

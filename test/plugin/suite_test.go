@@ -53,15 +53,9 @@ func withPlane(tests func() int) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	root, err := kit.Root()
-	if err != nil {
-		return 0, err
-	}
 	binary = filepath.Join(dir, "kubectl-freehold")
-	build := exec.Command("go", "build", "-tags", "fieldsv1string", "-o", binary, "./cmd/kubectl-freehold")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building the plugin: %w\n%s", err, out)
+	if err := kit.Build(context.Background(), "./cmd/kubectl-freehold", binary); err != nil {
+		return 0, err
 	}
 	plane, err = kit.Start(context.Background())
 	defer func() {

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -40,15 +39,9 @@ func withPlane(tests func() int) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	root, err := kit.Root()
-	if err != nil {
-		return 0, err
-	}
 	binary = filepath.Join(dir, "freehold-runner")
-	build := exec.Command("go", "build", "-tags", "fieldsv1string", "-o", binary, "./cmd/runner")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building the runner: %w\n%s", err, out)
+	if err := kit.Build(context.Background(), "./cmd/runner", binary); err != nil {
+		return 0, err
 	}
 	plane, err = kit.Start(context.Background())
 	defer func() {
