@@ -25,14 +25,19 @@ func Entry(entries []metav1.ManagedFieldsEntry, manager Manager, subresource str
 // Applied returns the fields of Entry, empty if there is none. It returns an
 // error if they cannot be read.
 func Applied(entries []metav1.ManagedFieldsEntry, manager Manager, subresource string) (*fieldpath.Set, error) {
+	return Fields(metav1.ManagedFieldsEntry{Manager: string(manager), FieldsV1: Entry(entries, manager, subresource)})
+}
+
+// Fields returns the fields that one entry of managedFields lists, empty if it
+// lists none. It returns an error if they cannot be read.
+func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
-	entry := Entry(entries, manager, subresource)
-	if entry == nil {
+	if entry.FieldsV1 == nil {
 		return set, nil
 	}
 	// The raw reader, because Raw is gone under the build tag fieldsv1string.
-	if err := set.FromJSON(entry.GetRawReader()); err != nil {
-		return nil, fmt.Errorf("reading the fields of manager %s: %w", manager, err)
+	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("reading the fields of manager %s: %w", entry.Manager, err)
 	}
 	return set, nil
 }
@@ -49,12 +54,9 @@ type Owner struct {
 func Owners(entries []metav1.ManagedFieldsEntry, field Path) ([]Owner, error) {
 	var owners []Owner
 	for _, entry := range entries {
-		if entry.FieldsV1 == nil {
-			continue
-		}
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("reading the fields of manager %s: %w", entry.Manager, err)
+		set, err := Fields(entry)
+		if err != nil {
+			return nil, err
 		}
 		holds := false
 		set.Iterate(func(p fieldpath.Path) { holds = holds || field.Covers(p) })

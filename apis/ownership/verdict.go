@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -59,12 +58,9 @@ func (c Contract) Judge(kind schema.GroupKind, name string, entries []metav1.Man
 	}
 	var holdings []Holding
 	for _, entry := range entries {
-		if entry.FieldsV1 == nil {
-			continue
-		}
-		set := &fieldpath.Set{}
-		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("reading the fields of manager %s: %w", entry.Manager, err)
+		set, err := Fields(entry)
+		if err != nil {
+			return nil, err
 		}
 		if entry.Operation == metav1.ManagedFieldsOperationApply {
 			j.note(Manager(entry.Manager), set)

@@ -155,12 +155,12 @@ func (w *Writer) taken(live client.Object, in intent, subresource string) (field
 	}
 	lost := fieldpath.NewSet()
 	for _, entry := range live.GetManagedFields() {
-		if entry.FieldsV1 == nil || entry.Manager == string(w.manager) && entry.Operation == metav1.ManagedFieldsOperationApply {
+		if entry.Manager == string(w.manager) && entry.Operation == metav1.ManagedFieldsOperationApply {
 			continue
 		}
-		theirs := &fieldpath.Set{}
-		if err := theirs.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, nil, fmt.Errorf("reading the fields of manager %s: %w", entry.Manager, err)
+		theirs, err := ownership.Fields(entry)
+		if err != nil {
+			return nil, nil, err
 		}
 		if both := gone.Intersection(theirs); !both.Empty() {
 			lost = lost.Union(both)

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -170,7 +171,11 @@ type asked struct {
 
 func (a *asked) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	a.lists++
-	list.(*corev1.EventList).Items = a.events //nolint:forcetypeassert // nothing else is listed
+	found, ok := list.(*corev1.EventList)
+	if !ok {
+		return fmt.Errorf("a %T was listed", list)
+	}
+	found.Items = a.events
 	return nil
 }
 

@@ -66,9 +66,9 @@ func Owners(entries []metav1.ManagedFieldsEntry) string {
 			fmt.Fprintf(&text, " at %s", entry.Time.UTC().Format("15:04:05"))
 		}
 		text.WriteString("\n")
-		set := &fieldpath.Set{}
-		if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-			text.WriteString("    (cannot be read)\n")
+		set, err := ownership.Fields(entry)
+		if err != nil {
+			fmt.Fprintf(&text, "    %v\n", err)
 			continue
 		}
 		set.Leaves().Iterate(func(p fieldpath.Path) { fmt.Fprintf(&text, "    %s\n", p) })
