@@ -123,6 +123,10 @@ images: ## Make the images of operator, runner and the demo's server, without a 
 images-all: ## Make the images of operator and runner for every platform, as OCI layouts with their SBOMs
 	hack/images.sh all
 
+.PHONY: plugin
+plugin: ## Pack the plugin of kubectl for every platform, with its manifest for krew; VERSION=v1.2.3
+	hack/plugin.sh
+
 .PHONY: verify-images
 verify-images: ## Check that two builds of the images from different places give the same bytes
 	hack/verify-images.sh
