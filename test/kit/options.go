@@ -7,6 +7,7 @@ type settings struct {
 	controllerQPS  int
 	kubeletWorkers int
 	fairness       bool
+	alone          bool
 }
 
 func defaults() settings {
@@ -25,3 +26,7 @@ func KubeletWorkers(n int) Option { return func(s *settings) { s.kubeletWorkers 
 // PriorityAndFairness lets the API server queue requests as in a real cluster
 // (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/).
 func PriorityAndFairness() Option { return func(s *settings) { s.fairness = true } }
+
+// Alone leaves kube-controller-manager and the kubelet out: objects stay as they
+// are written, and the API server answers nobody but those who ask.
+func Alone() Option { return func(s *settings) { s.alone = true } }

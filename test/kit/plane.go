@@ -61,7 +61,8 @@ func Scheme() *runtime.Scheme {
 }
 
 // Start starts the control plane and waits until pods can be created in its
-// default namespace. Whoever starts it calls Stop, also after an error.
+// default namespace, unless it is Alone. Whoever starts it calls Stop, also after
+// an error.
 //
 // The binaries are taken from the directory in KUBEBUILDER_ASSETS, or from
 // bin/k8s/<version> of the repository; the error says how to build them.
@@ -106,10 +107,10 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 	if p.Client, err = client.NewWithWatch(p.Config, client.Options{Scheme: p.Scheme}); err != nil {
 		return p, fmt.Errorf("building a client: %w", err)
 	}
-	if err := p.startControllers(ctx, assets, s); err != nil {
-		return p, err
+	if s.alone {
+		return p, nil
 	}
-	return p, nil
+	return p, p.startControllers(ctx, assets, s)
 }
 
 // noteProcesses lets envtest start what can be hurt.
