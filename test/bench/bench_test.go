@@ -37,6 +37,7 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 	must(t, err)
 	w.calm = time.Second
 	must(t, w.allow(ctx, rights()))
+	must(t, w.extend(ctx))
 	for _, name := range []string{"reference", "floor", freehold} {
 		p, err := b.player(ctx, w, name)
 		must(t, err)
@@ -82,6 +83,7 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 			t.Errorf("%d backends deleted for %d servers", n, few)
 		}
 	})
+	t.Run("what foreign writers lose is counted", func(t *testing.T) { losses(ctx, t, b, w) })
 	t.Run("the report is whole", func(t *testing.T) { whole(t, b) })
 }
 

@@ -3,13 +3,15 @@
 //
 // A player is a process of its own, whose requests, bytes, processor time and
 // memory are its alone: Freehold's operator (operator.go), the floor under any
-// operator that applies the same objects (floor.go), and a reference that does
-// the same job by full updates and merge patches (reference*.go). player.go is
+// operator that applies the same objects (floor.go), and references that do
+// the same job by full updates or merge patches (reference*.go). player.go is
 // the player's side of the pipe to this program, child.go the other; meter.go
 // counts what a player sends.
 //
 // world.go is a control plane with one player, runners.go the runner's half of
 // each server, board.go waits for many servers at once. A scenario is a file:
-// converge.go, foreign.go, life.go, memory.go. report.go and targets.go say how
+// converge.go, foreign.go, life.go, memory.go, ownership.go with its foreign hands
+// (hands.go) and what they lost (ledger.go), and cost.go, in which methods to
+// write (methods.go) are tried by a payer each. report*.go and targets.go say how
 // it went, machine.go where.
 package main

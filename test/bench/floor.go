@@ -208,15 +208,27 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 	}
 }
 
-// contentOf is a server's first content under its first number.
+// contentOf is what runs for a server, under the number that it has or is to get.
 func contentOf(server *v1alpha1.MCPServer) (runconfig.RunConfig, error) {
 	content, problems := workload.Content(server, workload.Options{RunnerImage: runnerImage})
 	if len(problems) > 0 {
 		return content, fmt.Errorf("rendering %s: %s", server.Name, problems[0])
 	}
 	hash, err := content.ContentHash()
-	content.Workload = runconfig.Workload{Generation: 1, Hash: hash}
+	claim := claimed(server.Status.Workload, hash)
+	content.Workload = runconfig.Workload{Generation: claim.Generation, Hash: claim.Hash}
 	return content, err
+}
+
+// claimed is the number of content after another.
+func claimed(was *v1alpha1.WorkloadStatus, hash string) *v1alpha1.WorkloadStatus {
+	switch {
+	case was == nil:
+		return &v1alpha1.WorkloadStatus{Generation: 1, Hash: hash}
+	case was.Hash == hash:
+		return was
+	}
+	return &v1alpha1.WorkloadStatus{Generation: was.Generation + 1, Hash: hash}
 }
 
 func intentOf(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {

@@ -46,6 +46,7 @@ type plan struct {
 	scenarios, players       []string
 	converge, life, memories []int
 	foreign, rate, rounds    int
+	owned, writes, costs     int
 	patience                 time.Duration
 	out                      string
 }
@@ -56,7 +57,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b.report = Report{Time: time.Now().UTC(), Machine: machine(), Versions: versions(os.Getenv("KUBEBUILDER_ASSETS")), Settings: b.settings}
+	b.report.Time, b.report.Machine, b.report.Versions = time.Now().UTC(), machine(), versions(os.Getenv("KUBEBUILDER_ASSETS"))
+	b.report.Settings = b.settings
 	failed := b.play(ctx, p)
 	b.report.judge()
 	fmt.Println(b.report.String())
@@ -66,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	scenarios := flags.String("scenarios", "converge,foreign,life,memory", "which to measure")
+	scenarios := flags.String("scenarios", "converge,foreign,life,memory", "which to measure, of these and ownership and cost")
 	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge and foreign")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
@@ -74,6 +76,10 @@ func (b *bench) parse(args []string) (plan, error) {
 	flags.IntVar(&p.foreign, "foreign", 100, "how many servers two others write to")
 	flags.IntVar(&p.rate, "rate", 60, "writes a second of each of those two")
 	flags.IntVar(&p.rounds, "rounds", 1, "how often converge is measured; the table shows medians")
+	flags.IntVar(&p.owned, "owned", 10, "how many servers ownership plays with")
+	flags.IntVar(&p.writes, "writes", 300, "how many foreign writes ownership plays beside each player")
+	flags.Uint64Var(&b.report.Seed, "seed", 1, "what the foreign writes of ownership, and their order, are drawn by")
+	flags.IntVar(&p.costs, "objects", 200, "of how many servers cost writes the Deployment and the Service")
 	flags.DurationVar(&p.patience, "patience", 10*time.Minute, "how long one scenario may take")
 	flags.StringVar(&p.out, "out", filepath.Join("bin", "bench"), "directory of the JSON")
 	flags.StringVar(&b.operator, "operator", filepath.Join("bin", "operator"), "the operator's binary, whose memory is measured")
@@ -138,14 +144,22 @@ func (b *bench) play(ctx context.Context, p plan) error {
 	for _, n := range p.memories {
 		do("memory", func(ctx context.Context) error { return b.memory(ctx, n) })
 	}
+	for _, name := range owners {
+		do("ownership", func(ctx context.Context) error { return b.ownership(ctx, name, p.owned, p.writes) })
+	}
+	do("cost", func(ctx context.Context) error { return b.cost(ctx, p.costs) })
 	return errors.Join(errs...)
 }
 
-// on measures on a world of its own with one player.
-func (b *bench) on(ctx context.Context, name string, measure func(context.Context, *world, *player) error) error {
+// on measures on a world of its own with one player, for which the world may be
+// prepared.
+func (b *bench) on(ctx context.Context, name string, measure func(context.Context, *world, *player) error, prepare ...func(*world, context.Context) error) error {
 	return b.onWorld(ctx, func(ctx context.Context, w *world) error {
-		if name == "reference" {
-			if err := w.allow(ctx, rights()); err != nil {
+		if _, ok := references()[name]; ok {
+			prepare = append(prepare, func(w *world, ctx context.Context) error { return w.allow(ctx, rights()) })
+		}
+		for _, do := range prepare {
+			if err := do(w, ctx); err != nil {
 				return err
 			}
 		}
@@ -173,7 +187,7 @@ func (b *bench) onWorld(ctx context.Context, measure func(context.Context, *worl
 func (b *bench) player(ctx context.Context, w *world, name string) (*player, error) {
 	s := b.settings
 	s.Player, s.Kubeconfig = name, w.kubeconfig
-	if name == "reference" {
+	if _, ok := references()[name]; ok {
 		s.Kubeconfig = w.reference
 	}
 	return startPlayer(ctx, s)

@@ -21,7 +21,7 @@ import (
 
 // settings are what a player is started with.
 type settings struct {
-	// Player is freehold, floor or reference.
+	// Player is freehold, floor or one of the references.
 	Player string `json:"player"`
 	// Kubeconfig is a file.
 	Kubeconfig string `json:"kubeconfig"`
@@ -98,9 +98,11 @@ func play(text string, in io.Reader, out io.Writer) error {
 
 // roles are what a player may be. Each calls ready once it waits for servers.
 var roles = map[string]func(ctx context.Context, config *rest.Config, s settings, ready func()) error{
-	"freehold":  runOperator,
-	"floor":     runFloor,
-	"reference": runReference,
+	"freehold":         runOperator,
+	"floor":            runFloor,
+	"reference":        runReference,
+	"reference-update": runReference,
+	"reference-patch":  runReference,
 }
 
 func converse(in io.Reader, out io.Writer, counter *meter) error {

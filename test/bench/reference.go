@@ -19,14 +19,25 @@ import (
 )
 
 // reference brings servers up as operators were written before server-side
-// apply: get, compare, create or update; children that exist are merge-patched,
-// status is written whole, both under an optimistic lock and with a retry on
-// conflict. It changes only what it knows, and writes only where something
-// differs. It makes the same objects as Freehold, from the same builders, with
-// the same cache. It does not delete: no scenario asks it to.
+// apply: get, compare, create or change, under an optimistic lock and with a
+// retry on conflict. It changes only what it knows, and writes only where
+// something differs. It makes the same objects as Freehold, from the same
+// builders, with the same cache. It does not delete: no scenario asks it to.
 type reference struct {
 	client.Client
 	live client.Reader
+	// What exists is updated as a whole, or else merge-patched.
+	updatesObjects, updatesStatus bool
+}
+
+// references are the references by player. The first writes as most operators
+// do, the others one way only.
+func references() map[string]reference {
+	return map[string]reference{
+		"reference":        {updatesStatus: true},
+		"reference-update": {updatesObjects: true, updatesStatus: true},
+		"reference-patch":  {},
+	}
 }
 
 func runReference(ctx context.Context, config *rest.Config, s settings, ready func()) error {
@@ -34,11 +45,13 @@ func runReference(ctx context.Context, config *rest.Config, s settings, ready fu
 	if err != nil {
 		return err
 	}
+	r := references()[s.Player]
+	r.Client, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	err = ctrl.NewControllerManagedBy(mgr).For(&v1alpha1.MCPServer{}).
 		Owns(&corev1.ServiceAccount{}).Owns(&rbacv1.Role{}).Owns(&rbacv1.RoleBinding{}).
 		Owns(&corev1.Service{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.Deployment{}).Owns(&appsv1.StatefulSet{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: s.Workers}).
-		Complete(&reference{Client: mgr.GetClient(), live: mgr.GetAPIReader()})
+		Complete(&r)
 	if err != nil {
 		return fmt.Errorf("registering the reference: %w", err)
 	}
@@ -57,23 +70,22 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if !controllerutil.ContainsFinalizer(server, ownership.Finalizer) {
 		before := server.DeepCopy()
 		controllerutil.AddFinalizer(server, ownership.Finalizer)
-		return ctrl.Result{}, r.Patch(ctx, server, locked(before))
+		return ctrl.Result{}, r.change(ctx, server, before)
 	}
 	content, err := contentOf(server)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	claim := v1alpha1.WorkloadStatus{Generation: content.Workload.Generation, Hash: content.Workload.Hash}
-	if server.Status.Workload == nil {
-		return ctrl.Result{}, r.changeStatus(ctx, server, func(s *v1alpha1.MCPServerStatus) { s.Workload = &claim })
+	if w := server.Status.Workload; w == nil || w.Hash != content.Workload.Hash {
+		return ctrl.Result{}, r.changeStatus(ctx, server, func(s *v1alpha1.MCPServerStatus) { s.Workload = claimed(s.Workload, content.Workload.Hash) })
 	}
 	children, err := childrenOf(server, content)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	for _, child := range children {
-		if err := r.ensure(ctx, child); err != nil {
-			return ctrl.Result{}, fmt.Errorf("ensuring %T: %w", child, err)
+		if err := r.ensure(ctx, child.object); err != nil {
+			return ctrl.Result{}, fmt.Errorf("ensuring %T: %w", child.object, err)
 		}
 	}
 	proxy, backend := &appsv1.Deployment{}, &appsv1.StatefulSet{}
@@ -96,6 +108,14 @@ func rights() *rbacv1.ClusterRole {
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets"}, Verbs: verbs},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: verbs},
 	}}
+}
+
+// change writes an object that was before.
+func (r *reference) change(ctx context.Context, object, before client.Object) error {
+	if r.updatesObjects {
+		return r.Update(ctx, object)
+	}
+	return r.Patch(ctx, object, locked(before))
 }
 
 // locked is a merge patch that is refused if the object has moved.

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,8 +19,15 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// childrenOf are Freehold's children of a server as whole objects.
-func childrenOf(server *v1alpha1.MCPServer, content runconfig.RunConfig) ([]client.Object, error) {
+// child is one of Freehold's of a server: what is stated of it, and that as a
+// whole object.
+type child struct {
+	intent runtime.ApplyConfiguration
+	object client.Object
+}
+
+// childrenOf are Freehold's children of a server.
+func childrenOf(server *v1alpha1.MCPServer, content runconfig.RunConfig) ([]child, error) {
 	config, err := workload.RunConfigMap(content)
 	if err != nil {
 		return nil, err
@@ -28,31 +36,27 @@ func childrenOf(server *v1alpha1.MCPServer, content runconfig.RunConfig) ([]clie
 	if err != nil {
 		return nil, err
 	}
-	var objects []client.Object
-	for _, pair := range []struct {
-		intent any
-		object client.Object
-	}{
+	children := []child{
 		{workload.ServiceAccount(server), &corev1.ServiceAccount{}},
 		{workload.Role(server), &rbacv1.Role{}},
 		{workload.RoleBinding(server), &rbacv1.RoleBinding{}},
 		{workload.ProxyService(server), &corev1.Service{}},
 		{config, &corev1.ConfigMap{}},
 		{proxy, &appsv1.Deployment{}},
-	} {
-		text, err := json.Marshal(pair.intent)
+	}
+	for _, c := range children {
+		text, err := json.Marshal(c.intent)
 		if err != nil {
 			return nil, err
 		}
-		if err := json.Unmarshal(text, pair.object); err != nil {
-			return nil, fmt.Errorf("building %T: %w", pair.object, err)
+		if err := json.Unmarshal(text, c.object); err != nil {
+			return nil, fmt.Errorf("building %T: %w", c.object, err)
 		}
-		objects = append(objects, pair.object)
 	}
-	return objects, nil
+	return children, nil
 }
 
-// ensure creates a child, or patches what differs in it.
+// ensure creates a child, or changes what differs in it.
 func (r *reference) ensure(ctx context.Context, want client.Object) error {
 	have, ok := want.DeepCopyObject().(client.Object)
 	if !ok {
@@ -67,7 +71,7 @@ func (r *reference) ensure(ctx context.Context, want client.Object) error {
 		if !ok || !adopt(have, want) {
 			return nil
 		}
-		if err = r.Patch(ctx, have, locked(before)); !apierrors.IsConflict(err) {
+		if err = r.change(ctx, have, before); !apierrors.IsConflict(err) {
 			return err
 		}
 		err = r.live.Get(ctx, client.ObjectKeyFromObject(want), have)
@@ -131,7 +135,7 @@ func (r *reference) scale(ctx context.Context, server *v1alpha1.MCPServer, backe
 		}
 		before := backend.DeepCopy()
 		backend.Spec.Replicas = server.Spec.Replicas
-		err := r.Patch(ctx, backend, locked(before))
+		err := r.change(ctx, backend, before)
 		if apierrors.IsConflict(err) {
 			if e := r.live.Get(ctx, client.ObjectKeyFromObject(before), backend); e != nil {
 				return e

@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// changeStatus writes the whole status if change makes a difference, and again
+// changeStatus writes the status if change makes a difference, and again
 // on what the API server has where it had moved.
 func (r *reference) changeStatus(ctx context.Context, server *v1alpha1.MCPServer, change func(*v1alpha1.MCPServerStatus)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -25,7 +25,7 @@ func (r *reference) changeStatus(ctx context.Context, server *v1alpha1.MCPServer
 		if equality.Semantic.DeepEqual(server.Status, next.Status) {
 			return nil
 		}
-		err := r.Status().Update(ctx, next)
+		err := r.writeStatus(ctx, next, server)
 		if apierrors.IsConflict(err) {
 			if e := r.live.Get(ctx, client.ObjectKeyFromObject(server), server); e != nil {
 				return e
@@ -33,6 +33,13 @@ func (r *reference) changeStatus(ctx context.Context, server *v1alpha1.MCPServer
 		}
 		return err
 	})
+}
+
+func (r *reference) writeStatus(ctx context.Context, server, before *v1alpha1.MCPServer) error {
+	if r.updatesStatus {
+		return r.Status().Update(ctx, server)
+	}
+	return r.Status().Patch(ctx, server, locked(before))
 }
 
 // report says what Freehold says of a server that comes up without trouble.

@@ -18,8 +18,10 @@ type Report struct {
 	Machine  Machine   `json:"machine"`
 	Versions Versions  `json:"versions"`
 	Settings settings  `json:"settings"`
-	Targets  []Target  `json:"targets"`
-	Steps    []Step    `json:"steps"`
+	// Seed is what the order of foreign writes was drawn by.
+	Seed    uint64   `json:"seed"`
+	Targets []Target `json:"targets"`
+	Steps   []Step   `json:"steps"`
 }
 
 // String is the report for a person.
@@ -33,7 +35,7 @@ func (r *Report) String() string {
 	}
 	fmt.Fprintf(&text, "%d workers, %s, priority queue %t\n\n", r.Settings.Workers, limit, r.Settings.PriorityQueue)
 	table(&text, "scenario\tstep\tplayer\tservers\tseconds\trequests\twrites\tstatus\tevents\t409\tKB sent\tKB received\tCPU s: API server\tetcd\tcontrollers\tplayer\t", r.Steps, func(s Step) string {
-		if s.Counts == nil {
+		if s.Counts == nil || s.Scenario == "cost" {
 			return ""
 		}
 		all := s.Counts.sum()
@@ -42,6 +44,8 @@ func (r *Report) String() string {
 			s.CPU["kube-apiserver"], s.CPU["etcd"], s.CPU["kube-controller-manager"], s.CPU["player"])
 	})
 	r.requests(&text)
+	r.ownership(&text)
+	r.cost(&text)
 	table(&text, "target\tgoal\tmeasured\tmet\t", r.Targets, func(t Target) string {
 		met := "yes"
 		if !t.Met {

@@ -35,6 +35,10 @@ func goals() []struct {
 	seconds := func(s Step) float64 { return s.Seconds }
 	conflicts := func(s Step) float64 { return float64(s.Counts.sum().Conflicts) }
 	requests := func(s Step) float64 { return float64(s.Counts.sum().Requests) }
+	unguarded := func(s Step) float64 {
+		claims, gate := s.guarded()
+		return float64(s.Counts.sum().Conflicts - claims - gate)
+	}
 	writes := func(s Step) float64 { return float64(s.Counts.writes().sum().Requests) }
 	return []goal{
 		{"converge 1: writes", 12, of("converge", "", 1, writes)},
@@ -50,6 +54,14 @@ func goals() []struct {
 		{"two foreign writers, rest: lost fields", 0, of("foreign", "rest", 0, value("lost", 1))},
 		{"two foreign writers, rest: requests of Freehold", 0, of("foreign", "rest", 0, requests)},
 		{"two foreign writers, rest: 409s to them", 0, of("foreign", "rest", 0, value("conflicts", 1))},
+		{"ownership, birth: lost fields", 0, of("ownership", "birth", 0, value("lost", 1))},
+		{"ownership, birth: 409s to Freehold, claims and gate apart", 0, of("ownership", "birth", 0, unguarded)},
+		{"ownership, birth: 409s to foreign writers that do not lock", 0, of("ownership", "birth", 0, value("unlocked conflicts", 1))},
+		{"ownership, life: lost fields", 0, of("ownership", "life", 0, value("lost", 1))},
+		{"ownership, life: 409s to Freehold, claims and gate apart", 0, of("ownership", "life", 0, unguarded)},
+		{"ownership, life: 409s to foreign writers that do not lock", 0, of("ownership", "life", 0, value("unlocked conflicts", 1))},
+		{"cost, at rest: requests", 0, of("cost", "rest", 0, requests)},
+		{"cost, after others wrote: requests", 0, of("cost", "touched", 0, requests)},
 		{"replicas of 100: requests a server", 3, of("life", "replicas", 100, func(s Step) float64 { return requests(s) / float64(s.Servers) })},
 		{"replicas of 100: pods that rolled", 0, of("life", "replicas", 100, value("podsRolled", 1))},
 		// Updating, the number, the run config, the proxy, the old run config away,
