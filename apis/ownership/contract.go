@@ -105,6 +105,8 @@ type Removal struct {
 type Contract struct {
 	Grants   []Grant
 	Removals []Removal
+	// Takeover lets managers take fields over, nil if they never do.
+	Takeover *Takeover
 }
 
 // Grant returns the grant of manager on the object called name, and whether

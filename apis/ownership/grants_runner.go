@@ -41,5 +41,5 @@ func Freehold() Contract {
 	grants = append(grants, children()...)
 	grants = append(grants, runner()...)
 	grants = append(grants, lease())
-	return Contract{Grants: grants, Removals: removals()}
+	return Contract{Grants: grants, Removals: removals(), Takeover: &Takeover{Annotation: AdoptAnnotation}}
 }

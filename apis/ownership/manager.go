@@ -43,3 +43,7 @@ const (
 // Finalizer is the finalizer that the MCPServer controller holds while a
 // server's proxy and backend still run.
 const Finalizer = "freehold.dev/mcpserver"
+
+// AdoptAnnotation with the value "true" hands a child that stands in another
+// hand over to the server whose child's name it has.
+const AdoptAnnotation = "freehold.dev/adopt"

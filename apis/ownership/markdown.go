@@ -24,9 +24,15 @@ func (c Contract) Markdown() string {
 - *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read.
 `)
+	b.WriteString(c.removals() + c.Takeover.markdown())
+	return b.String()
+}
+
+func (c Contract) removals() string {
 	if len(c.Removals) == 0 {
-		return b.String()
+		return ""
 	}
+	var b strings.Builder
 	b.WriteString(`
 ## Deletions
 
@@ -39,6 +45,24 @@ With the uid that was read as a precondition.
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Identity, r.Object, r.Why)
 	}
 	return b.String()
+}
+
+func (t *Takeover) markdown() string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf(`
+## Take-overs
+
+The one other write that is no apply: a patch of %[1]smetadata.managedFields%[1]s alone, conditional on the resourceVersion that was
+read, followed by the manager's apply. It moves to a manager, once for each object, what the contract gives to it alone:
+
+- from what an earlier release left: %[1]sUpdate%[1]s entries under names of this contract, and names that it no longer has;
+- from everybody, if the object has the annotation %[1]s%[2]s: "true"%[1]s and the manager has not written it yet. A manager that may
+  create the object may then also write one of another hand.
+
+Entries of subresources stay as they are, and so does what the contract gives to nobody.
+`, "`", t.Annotation)
 }
 
 func (c Contract) objects() []Object {

@@ -50,12 +50,7 @@ type Holding struct {
 // verdict, in the order of the fields. kind and name are the object's, entries
 // its managedFields. It returns an error if an entry cannot be read.
 func (c Contract) Judge(kind schema.GroupKind, name string, entries []metav1.ManagedFieldsEntry) ([]Holding, error) {
-	j := judge{contract: c, applied: map[Manager]*fieldpath.Set{}}
-	for _, g := range c.Grants {
-		if g.Object.GroupKind() == kind && g.Named(name) {
-			j.grants = append(j.grants, g)
-		}
-	}
+	j := c.judge(kind, name)
 	var holdings []Holding
 	for _, entry := range entries {
 		set, err := Fields(entry)
@@ -96,6 +91,17 @@ type judge struct {
 	grants []Grant
 	// applied is what each manager holds by apply, on all subresources.
 	applied map[Manager]*fieldpath.Set
+}
+
+// judge is who judges an object, before it has read its managedFields.
+func (c Contract) judge(kind schema.GroupKind, name string) judge {
+	j := judge{contract: c, applied: map[Manager]*fieldpath.Set{}}
+	for _, g := range c.Grants {
+		if g.Object.GroupKind() == kind && g.Named(name) {
+			j.grants = append(j.grants, g)
+		}
+	}
+	return j
 }
 
 func (j judge) note(manager Manager, set *fieldpath.Set) {

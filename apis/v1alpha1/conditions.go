@@ -62,6 +62,9 @@ const (
 	// ReasonNameTaken says that an object which is not ours has the name of
 	// one of the server's objects.
 	ReasonNameTaken = "NameTaken"
+	// ReasonNotAdoptable says that such an object was handed over, and cannot
+	// become the server's.
+	ReasonNotAdoptable = "NotAdoptable"
 	// ReasonApplyFailed says that the API server refused a write of ours.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonDeleting says that the server is being deleted.

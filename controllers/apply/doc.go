@@ -20,6 +20,9 @@
 //   - An intent about an object that the manager may create should state its
 //     controller: an object of the name that has another one, and that the
 //     manager never wrote, is answered with ErrForeign and left alone.
+//   - Where the contract has a Takeover, such an object can be handed over by an
+//     annotation. Its managedFields are then moved, by the one write that is
+//     neither an apply nor a deletion, and only within the contract.
 //   - Whether an apply is forced, and whether it may create, is said by the
 //     grant and not by the caller.
 //
@@ -27,8 +30,8 @@
 // what a write may be made conditional on, writer.go sends it, unchanged.go
 // finds that nothing has to be sent, values.go compares for it, memory.go
 // remembers what was sent, and errors.go names what can go wrong. read.go asks
-// the server where a cache cannot know, remove.go deletes, lease.go is leader
-// election, convert.go knows the schemas.
+// the server where a cache cannot know, takeover.go takes over, remove.go
+// deletes, lease.go is leader election, convert.go knows the schemas.
 //
 // The rules are those of
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/; what the

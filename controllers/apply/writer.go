@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -28,12 +29,14 @@ type Applier struct {
 	contract  ownership.Contract
 	memory    memory
 	contests  *contests
+	// transfers are those of which nothing is left to do.
+	transfers *lru.Cache
 }
 
 // New returns an Applier. c sends the applies; live reads from the server, not
 // from a cache, and is asked only where a cache cannot know.
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
-	return &Applier{Now: time.Now, client: c, live: live, converter: converter, contract: contract, memory: newMemory(), contests: newContests()}
+	return &Applier{Now: time.Now, client: c, live: live, converter: converter, contract: contract, memory: newMemory(), contests: newContests(), transfers: lru.New(memorySize)}
 }
 
 // As returns the writer of one manager.
@@ -67,6 +70,9 @@ type Outcome struct {
 	ResourceVersion string
 	// TakenBack is set if the write took fields back that somebody had changed.
 	TakenBack *Contest
+	// TakenOver is set if the write took over what an earlier release left, or
+	// what somebody handed over.
+	TakenOver *Takeover
 }
 
 // Option changes a Put.
@@ -82,7 +88,7 @@ const AtVersion Option = 1
 // states is given up.
 //
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
-// object that is not ours; ErrExists if a birth met an object that appeared
+// object that is not ours, *Unadoptable if it was handed over; ErrExists if a birth met an object that appeared
 // meanwhile; ErrGone, ErrReincarnated or ErrStale if the object moved;
 // *Contended for a shared grant; *Fought for an exclusive one of which fields
 // were taken back often enough for now; ErrNamespaceTerminating for a birth that
@@ -114,8 +120,19 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	if absent(live) {
 		return w.birth(ctx, in, grant, k)
 	}
-	if grant.Create && !w.ours(live, in) {
-		return Outcome{}, ErrForeign
+	pre := preconditions{uid: live.GetUID()}
+	if grant.Object.Subresource != "" {
+		pre.uid = "" // ignored there: a status apply never creates
+	}
+	if versioned {
+		pre.resourceVersion = live.GetResourceVersion()
+	}
+	t, err := w.transfer(ctx, live, in, grant, k)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if t != nil {
+		return w.takeOver(ctx, live, in, grant, k, t, pre)
 	}
 	settled, err := w.settled(ctx, live, in, grant, k)
 	if err != nil {
@@ -127,13 +144,6 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	contest, err := w.contested(live, in, grant, k)
 	if err != nil {
 		return Outcome{}, err
-	}
-	pre := preconditions{uid: live.GetUID()}
-	if grant.Object.Subresource != "" {
-		pre.uid = "" // ignored there: a status apply never creates
-	}
-	if versioned {
-		pre.resourceVersion = live.GetResourceVersion()
 	}
 	outcome, err := w.send(ctx, in, grant, k, pre)
 	if err == nil && contest != nil {
@@ -178,10 +188,11 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if !w.ours(live, in) {
-		return Outcome{}, ErrForeign
+	t, err := w.transfer(ctx, live, in, grant, k)
+	settled := false
+	if err == nil && t == nil {
+		settled, err = w.settled(ctx, live, in, grant, k)
 	}
-	settled, err := w.settled(ctx, live, in, grant, k)
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -190,22 +201,39 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	// A gate decided on what the cache showed; it must look at what is there.
 	case grant.Versioned:
 		return Outcome{}, ErrExists
+	case t != nil:
+		return w.takeOver(ctx, live, in, grant, k, t, preconditions{uid: live.GetUID()})
 	}
 	return w.send(ctx, in, grant, k, preconditions{uid: live.GetUID()})
 }
 
 // send applies the intent and remembers it.
 func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
-	body, err := in.body(pre)
-	if err != nil {
-		return Outcome{}, &BadIntent{Err: err}
-	}
 	hash, err := in.hash()
 	if err != nil {
 		return Outcome{}, err
 	}
+	f, err := w.apply(ctx, in, grant, pre)
+	if err != nil {
+		return Outcome{}, err
+	}
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash})
+	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion}
+	if pre.birth {
+		outcome.Result = Born
+	}
+	return outcome, nil
+}
+
+// apply sends the intent, and returns what the server answered; with
+// metav1.DryRunAll nothing is kept of it there.
+func (w *Writer) apply(ctx context.Context, in intent, grant ownership.Grant, pre preconditions, dryRun ...string) (*frozen, error) {
+	body, err := in.body(pre)
+	if err != nil {
+		return nil, &BadIntent{Err: err}
+	}
 	f := &frozen{in: in, sent: body}
-	opts := client.ApplyOptions{FieldManager: string(w.manager)}
+	opts := client.ApplyOptions{FieldManager: string(w.manager), DryRun: dryRun}
 	if grant.Mode == ownership.Exclusive {
 		opts.Force = new(true)
 	}
@@ -214,15 +242,7 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	} else {
 		err = w.applier.client.SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
 	}
-	if err != nil {
-		return Outcome{}, classify(err, pre)
-	}
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash})
-	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion}
-	if pre.birth {
-		outcome.Result = Born
-	}
-	return outcome, nil
+	return f, classify(err, pre)
 }
 
 // grant finds the grant that the intent needs: on the status subresource if it

@@ -182,6 +182,10 @@ func TestFindings(t *testing.T) {
 	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNameTaken || err != nil {
 		t.Errorf("a foreign object: got %v, %v", got, err)
 	}
+	got, err = r.finding(fmt.Errorf("applying: %w", &apply.Unadoptable{Err: plain}), nil)
+	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNotAdoptable || err == nil {
+		t.Errorf("one that was handed over: got %v, %v", got, err)
+	}
 }
 
 func TestTheConditionFollowsTheFindingAndNotTheSpec(t *testing.T) {

@@ -125,6 +125,7 @@ func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Findin
 	var refused *workload.Refused
 	var bad *apply.BadIntent
 	var fought *apply.Fought
+	var unadoptable *apply.Unadoptable
 	switch {
 	case (err == nil || errors.As(err, &fought)) && len(contests) > 0:
 		// The backend serves all the same.
@@ -133,8 +134,10 @@ func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Findin
 		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend carries workload generation %d", r.mine().Generation)), nil
 	case errors.As(err, &back):
 		return conditions.False(back.reason, back.why), nil
+	case errors.As(err, &unadoptable):
+		return conditions.NotAdoptable(err), err // also a policy may stand in the way
 	case errors.Is(err, apply.ErrForeign):
-		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err)), nil
+		return conditions.NameTaken(err), nil
 	case errors.As(err, &refused):
 		return conditions.False(v1alpha1.ReasonSpecInvalid, refused.Error()), nil
 	case errors.As(err, &bad), apierrors.IsForbidden(err):

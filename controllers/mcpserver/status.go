@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -72,7 +71,7 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) m
 // stalled reports whether nothing will change until a person acts.
 func stalled(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotEnforced,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonNotEnforced,
 		v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero:
 		return true
 	}
@@ -136,8 +135,12 @@ func passing(err error) bool {
 
 // refused words a write that the API server refused.
 func refused(err error) conditions.Finding {
-	if errors.Is(err, apply.ErrForeign) {
-		return conditions.False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, or give this server another name", err))
+	var unadoptable *apply.Unadoptable
+	switch {
+	case errors.As(err, &unadoptable):
+		return conditions.NotAdoptable(err)
+	case errors.Is(err, apply.ErrForeign):
+		return conditions.NameTaken(err)
 	}
 	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error())
 }

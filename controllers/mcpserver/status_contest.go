@@ -27,12 +27,16 @@ var takenBack = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(takenBack) }
 
-// put writes as a manager, and tells who had changed what it takes back.
+// put writes as a manager, and tells who had changed what it takes back, and who
+// had what it takes over.
 func (r *Reconciler) put(ctx context.Context, server *v1alpha1.MCPServer, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
 	done, err := r.applier.As(manager).Put(ctx, live, ac, opts...)
 	if err == nil && done.TakenBack != nil {
 		takenBack.WithLabelValues(done.TakenBack.Object.Kind).Inc()
 		r.event(server, corev1.EventTypeWarning, "FieldsTakenBack", "Repair", done.TakenBack.String()+"; set back")
+	}
+	if err == nil && done.TakenOver != nil {
+		r.event(server, corev1.EventTypeNormal, "FieldsTakenOver", "Adopt", "took over "+done.TakenOver.String())
 	}
 	return done, err
 }

@@ -185,7 +185,10 @@ func TestReadySaysWhatWasRefused(t *testing.T) {
 		"a fault while content moves":      {moving, broken, failed(broken)},
 		"a fault while it is to be halted": {suspended, broken, failed(broken)},
 		"a foreign object": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
-			"applying Service ns/echo-proxy: an object of this name exists that is not ours: delete or rename that object, or give this server another name")},
+			"applying Service ns/echo-proxy: an object of this name exists that is not ours: delete or rename that object, give this server another name, "+
+				`or hand the object over with the annotation freehold.dev/adopt: "true"`)},
+		"one that was handed over": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", &apply.Unadoptable{Err: errors.New("no")}), conditions.False("NotAdoptable",
+			"applying Service ns/echo-proxy: an object of this name was handed over, but cannot be taken: no: it was left as it is; delete or rename it, or give this server another name")},
 	} {
 		if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -306,7 +309,7 @@ func TestFindings(t *testing.T) {
 // and Argo CD act on.
 func TestStalledIsWhatOnlyAPersonEnds(t *testing.T) {
 	for reason, want := range map[string]bool{
-		"SpecInvalid": true, "NameTaken": true, "NotEnforced": true, "TransportNotServed": true,
+		"SpecInvalid": true, "NameTaken": true, "NotAdoptable": true, "NotEnforced": true, "TransportNotServed": true,
 		"MustRunAsRoot": true, "Suspended": true, "ScaledToZero": true,
 		"Starting": false, "Updating": false, "Unavailable": false, "ImagePull": false, "CrashLoop": false,
 		"MissingReference": false, "Unschedulable": false, "PodRefused": false, "ApplyFailed": false, "Deleting": false,

@@ -14,7 +14,7 @@ func TestEverySayingIsExplained(t *testing.T) {
 		where      []string
 	}{
 		{"condition or reason", `(?m)^\s(?:Condition|Reason)\w+ += "(\w+)"$`, []string{"apis/v1alpha1/conditions.go"}},
-		{"Event", `\.event\(server, corev1\.EventType\w+, "(\w+)"`, []string{"controllers/mcpserver/controller.go", "controllers/mcpserver/controller_rivals.go", "controllers/mcpserver/deletion.go"}},
+		{"Event", `\.event\(server, corev1\.EventType\w+, "(\w+)"`, []string{"controllers/mcpserver/controller.go", "controllers/mcpserver/controller_rivals.go", "controllers/mcpserver/deletion.go", "controllers/mcpserver/status_contest.go"}},
 		{"error code", `(?m)^\sCode\w+ += (-\d+)$`, []string{"cmd/runner/internal/proxy/errors.go"}},
 	} {
 		found := 0

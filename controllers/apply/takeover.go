@@ -1,0 +1,180 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// Takeover says what a write took over.
+type Takeover struct {
+	Object ownership.Object
+	Key    types.NamespacedName
+	// From are the managers that held what is this manager's now, sorted; none
+	// if nobody did.
+	From []string
+}
+
+// String says what was taken, and from whom.
+func (t Takeover) String() string {
+	from := "nobody"
+	if len(t.From) > 0 {
+		from = strings.Join(t.From, ", ")
+	}
+	return fmt.Sprintf("%s %s from %s", t.Object, t.Key.Name, from)
+}
+
+// Unadoptable says why an object of another hand that was handed over was left
+// as it is. It is ErrForeign, too.
+type Unadoptable struct{ Err error }
+
+func (e *Unadoptable) Error() string {
+	return "an object of this name was handed over, but cannot be taken: " + e.Err.Error()
+}
+
+// Unwrap makes it an ErrForeign.
+func (e *Unadoptable) Unwrap() []error { return []error{ErrForeign, e.Err} }
+
+// transfer is what has to happen before an intent can be applied, so that what
+// it does not state any more will go.
+type transfer struct {
+	// foreign says that the object is in another hand.
+	foreign bool
+	// entries are the managedFields to come, nil if they are right.
+	entries []metav1.ManagedFieldsEntry
+	from    []string
+}
+
+// transferID names what is taken over once.
+type transferID struct {
+	uid     types.UID
+	manager ownership.Manager
+}
+
+// handedOver reports whether somebody handed live over.
+func (w *Writer) handedOver(live client.Object) bool {
+	t := w.applier.contract.Takeover
+	return t != nil && live.GetAnnotations()[t.Annotation] == "true"
+}
+
+// transfer finds what is to be taken over before the intent is applied, nil if
+// nothing is. That is once for an object and manager: of an object that was
+// handed over until the manager has an entry of its own there, and of what an
+// earlier release left until this process has looked at it. It returns
+// ErrForeign for an object of another hand that was not handed over.
+func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
+	foreign := grant.Create && !w.ours(live, in)
+	if foreign && !w.handedOver(live) {
+		return nil, ErrForeign
+	}
+	c, entries := w.applier.contract, live.GetManagedFields()
+	// The API server takes no managedFields from a write to a subresource.
+	if c.Takeover == nil || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive || in.fields.Empty() {
+		return nil, nil
+	}
+	if last, ok := w.applier.memory.get(k); ok && last.ahead(live.GetUID(), live.GetResourceVersion()) {
+		return nil, nil // done, and still to be seen
+	}
+	handed := w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil
+	if !handed && !w.leftBehind(live) {
+		return nil, nil
+	}
+	if len(entries) == 0 {
+		if err := w.checkStripped(ctx, live); err != nil {
+			return nil, err
+		}
+	}
+	after, from, err := c.TakeOver(grant, in.key.Name, entries, in.fields, handed)
+	if err != nil {
+		return nil, err
+	}
+	if after == nil && !foreign {
+		w.applier.transfers.Add(transferID{live.GetUID(), w.manager}, nil)
+		return nil, nil
+	}
+	return &transfer{foreign: foreign, entries: after, from: from}, nil
+}
+
+// leftBehind reports whether there are entries of an earlier release that this
+// process has not looked at for this manager. Once, because of two releases
+// that know different managers each would call the other the earlier one.
+func (w *Writer) leftBehind(live client.Object) bool {
+	for _, entry := range live.GetManagedFields() {
+		if w.applier.contract.LeftBehind(entry) {
+			_, looked := w.applier.transfers.Get(transferID{live.GetUID(), w.manager})
+			return !looked
+		}
+	}
+	return false
+}
+
+// takeOver applies the intent after what it needs was transferred. An object of
+// another hand is first asked, by an apply that is not kept, whether it can
+// become ours: one that cannot stays whole.
+func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
+	if t.foreign {
+		if err := w.adoptable(ctx, live, in, grant, pre); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if t.entries != nil {
+		version, err := w.move(ctx, live, t.entries)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if pre.resourceVersion != "" {
+			pre.resourceVersion = version
+		}
+	}
+	outcome, err := w.send(ctx, in, grant, k, pre)
+	if err != nil {
+		return Outcome{}, err
+	}
+	w.applier.transfers.Add(transferID{live.GetUID(), w.manager}, nil)
+	outcome.TakenOver = &Takeover{Object: grant.Object, Key: in.key, From: t.from}
+	return outcome, nil
+}
+
+// adoptable returns *Unadoptable if the object cannot become ours.
+func (w *Writer) adoptable(ctx context.Context, live client.Object, in intent, grant ownership.Grant, pre preconditions) error {
+	owner := metav1.GetControllerOfNoCopy(live)
+	if owner != nil && in.owner() != "" && owner.UID != in.owner() {
+		return &Unadoptable{Err: fmt.Errorf("%s %s controls it: it has to let go of it first, by metadata.ownerReferences", owner.Kind, owner.Name)}
+	}
+	_, err := w.apply(ctx, in, grant, pre, metav1.DryRunAll)
+	var bad *BadIntent
+	if errors.As(err, &bad) || apierrors.IsForbidden(err) {
+		return &Unadoptable{Err: err}
+	}
+	return err
+}
+
+// move writes managedFields, and nothing else, at the version that was read. It
+// returns the version that it made.
+func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) (string, error) {
+	patch, err := json.Marshal([]map[string]any{
+		// add replaces what is there, and also writes where nothing is.
+		{"op": "add", "path": "/metadata/managedFields", "value": entries},
+		// With replace another version is a conflict; with test it would be a
+		// patch that does not fit.
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+	if err != nil {
+		return "", fmt.Errorf("writing managedFields: %w", err)
+	}
+	moved, ok := live.DeepCopyObject().(client.Object)
+	if !ok {
+		return "", fmt.Errorf("writing managedFields: %T is no object", live)
+	}
+	err = w.applier.client.Patch(ctx, moved, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(string(w.manager)))
+	return moved.GetResourceVersion(), classify(err, preconditions{resourceVersion: live.GetResourceVersion()})
+}

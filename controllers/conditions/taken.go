@@ -1,0 +1,21 @@
+package conditions
+
+import (
+	"fmt"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// NameTaken words that somebody else's object has the name of one of the
+// server's.
+func NameTaken(err error) Finding {
+	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, give this server another name, "+
+		"or hand the object over with the annotation %s: \"true\"", err, ownership.AdoptAnnotation))
+}
+
+// NotAdoptable words that such an object was handed over and cannot become the
+// server's.
+func NotAdoptable(err error) Finding {
+	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%v: it was left as it is; delete or rename it, or give this server another name", err))
+}
