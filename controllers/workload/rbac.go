@@ -30,10 +30,13 @@ func Role(server *v1alpha1.MCPServer) *rbacv1ac.RoleApplyConfiguration {
 		WithLabels(Labels(id.Name, ComponentRunner)).
 		WithOwnerReferences(owner(id)).
 		WithRules(
+			// It deletes nothing. But some clusters ask for the right to of whoever
+			// becomes the owner of what another hand made:
+			// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement
 			rule("apps", "statefulsets", BackendName(id.Name)).
-				WithVerbs("get", "list", "watch", "patch", "create"),
+				WithVerbs("get", "list", "watch", "patch", "create", "delete"),
 			rule("", "services", BackendName(id.Name), HeadlessName(id.Name)).
-				WithVerbs("get", "list", "watch", "patch", "create"),
+				WithVerbs("get", "list", "watch", "patch", "create", "delete"),
 			rule(v1alpha1.SchemeGroupVersion.Group, "mcpservers", id.Name).
 				WithVerbs("get", "list", "watch"),
 			rule(v1alpha1.SchemeGroupVersion.Group, "mcpservers/status", id.Name).
