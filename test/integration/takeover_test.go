@@ -1,0 +1,280 @@
+package integration
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+const csa = "kubectl-client-side-apply"
+
+// children are the objects of echo as Freehold makes them, without an owner and
+// handed over: what a backup has of them. The runner's are the last three.
+func children(s *kit.Stage) []*unstructured.Unstructured {
+	GinkgoHelper()
+	server := serverOf(s, "echo")
+	s.Read(server)
+	options := workload.Options{RunnerImage: runnerImage}
+	run, problems := workload.Content(server, options)
+	Expect(problems).To(BeEmpty())
+	hash, err := run.ContentHash()
+	Expect(err).NotTo(HaveOccurred())
+	run.Workload = runconfig.Workload{Generation: 1, Hash: hash}
+	config, err := workload.RunConfigMap(run)
+	Expect(err).NotTo(HaveOccurred())
+	proxy, err := workload.Proxy(server, run, options)
+	Expect(err).NotTo(HaveOccurred())
+	backend, err := workload.Backend(run)
+	Expect(err).NotTo(HaveOccurred())
+	var all []*unstructured.Unstructured
+	for _, ac := range []runtime.ApplyConfiguration{
+		workload.ServiceAccount(server), workload.Role(server), workload.RoleBinding(server), config, workload.ProxyService(server), proxy,
+		workload.BackendService(run), workload.HeadlessService(run), backend,
+	} {
+		text, err := json.Marshal(ac)
+		Expect(err).NotTo(HaveOccurred())
+		object := s.Intent(string(text))
+		object.SetOwnerReferences(nil)
+		annotated(object, ownership.AdoptAnnotation, "true")
+		all = append(all, object)
+	}
+	return all
+}
+
+func annotated(object *unstructured.Unstructured, key, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}
+
+// byKubectl creates an object as kubectl apply does on the client's side.
+func byKubectl(s *kit.Stage, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	text, err := json.Marshal(object.Object)
+	Expect(err).NotTo(HaveOccurred())
+	annotated(object, "kubectl.kubernetes.io/last-applied-configuration", string(text))
+	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner(csa)), "creating "+s.Title(object))
+}
+
+// byOperator creates an object without our labels, so that no cache of ours has
+// it.
+func byOperator(s *kit.Stage, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	object.SetLabels(map[string]string{"example.com/team": "red"})
+	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("other-operator")), "creating "+s.Title(object))
+}
+
+// byEarlierRelease creates an object with an Update entry of our manager. The
+// policies let nobody write under it, so the entry is renamed by hand.
+func byEarlierRelease(s *kit.Stage, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("older")), "creating "+s.Title(object))
+	manager := string(ownership.MCPServerChildren)
+	if name := object.GetName(); name == "echo-backend" || name == "echo-backend-headless" {
+		manager = string(ownership.RunnerBackend)
+	}
+	s.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live := s.Unstructured(object)
+		entries := live.GetManagedFields()
+		for i := range entries {
+			if entries[i].Manager == "older" {
+				entries[i].Manager = manager
+			}
+		}
+		live.SetManagedFields(entries)
+		return s.Client.Update(s.Ctx, live, client.FieldOwner("kubectl"))
+	}), "renaming an entry")
+}
+
+// restarts is what a restart of a pod of echo would change.
+func restarts(s *kit.Stage) map[string]string {
+	GinkgoHelper()
+	found := map[string]string{}
+	for kind, name := range map[string]string{"Deployment": "echo-proxy", "StatefulSet": "echo-backend"} {
+		pods := s.Intent(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":%q}}`, kind, name))
+		s.Await(pods, name+" has rolled out", current(pods))
+		revision, _, err := unstructured.NestedString(pods.Object, "status", "updateRevision")
+		Expect(err).NotTo(HaveOccurred())
+		found[kind] = fmt.Sprint(pods.GetGeneration(), revision)
+	}
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.ReplicaSetList{}} {
+		s.Must(s.Client.List(s.Ctx, list, client.InNamespace(s.Namespace)), "listing")
+		s.Must(meta.EachListItem(list, func(o runtime.Object) error {
+			found[o.(client.Object).GetName()] = string(o.(client.Object).GetUID())
+			return nil
+		}), "reading a list")
+	}
+	return found
+}
+
+// sound expects that the contract has nothing against who holds what.
+func sound(s *kit.Stage, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	live := object.DeepCopy()
+	s.Await(live, "nobody holds what is ours alone", func() error {
+		holdings, err := ownership.Freehold().Judge(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetManagedFields())
+		for _, h := range holdings {
+			if h.Verdict.Wrong() {
+				err = errors.Join(err, fmt.Errorf("%s of %s %s is %s", ownership.Notation(h.Field), h.Manager, h.Operation, h.Verdict))
+			}
+		}
+		return err
+	})
+}
+
+// unreported is an object without what kube-controller-manager says of it.
+func unreported(object *unstructured.Unstructured) map[string]any {
+	u := object.DeepCopy()
+	u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }))
+	u.SetResourceVersion("")
+	annotations := u.GetAnnotations()
+	delete(annotations, "deployment.kubernetes.io/revision")
+	u.SetAnnotations(annotations)
+	delete(u.Object, "status")
+	return u.Object
+}
+
+var _ = Describe("A server whose objects stand in another hand", func() {
+	DescribeTable("is taken over whole where they are handed over, and no pod restarts; made by",
+		func(write func(*kit.Stage, *unstructured.Unstructured), from string) {
+			s := onStage()
+			s.Apply(git, server("echo", "args: [a]"))
+			all := children(s)
+			for _, object := range all {
+				write(s, object)
+			}
+			before := restarts(s)
+			op := operate(s)
+			s.RunProxies()
+			live := atRest(s, "echo")
+			Expect(restarts(s)).To(Equal(before))
+			for _, object := range all {
+				sound(s, object)
+			}
+			announced(s, live, corev1.EventTypeNormal, "FieldsTakenOver")
+			patches := op.requests.Since(0).In(s.Namespace).Where(func(r kit.Request) bool { return r.Verb == "patch" && r.Resource != "events" })
+			Expect(len(patches)).To(BeNumerically("<=", 7), "one for each object and manager of the operator:\n%s", patches)
+
+			s.Apply(git, server("echo", ""))
+			rolledOut(s, "echo", 2)
+			backend := backendOf(s, "echo")
+			s.Await(backend, "what is not stated is gone", func() error {
+				if args := template(backend).Spec.Containers[0].Args; len(args) > 0 {
+					return fmt.Errorf("the args are %s", args)
+				}
+				return nil
+			})
+			ready(s, "echo")
+			if from != "" {
+				s.Owns(backend, from, "metadata.annotations")
+			}
+		},
+		Entry("kubectl apply", byKubectl, csa),
+		Entry("another operator", byOperator, "other-operator"),
+		Entry("an earlier release", byEarlierRelease, ""),
+	)
+
+	It("is left alone until it is handed over", func() {
+		s := onStage()
+		s.Apply(git, server("echo", ""))
+		service := s.Apply("somebody", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy","labels":{"team":"red"}},"spec":{"ports":[{"name":"old","port":80}]}}`)
+		operate(s)
+		s.RunProxies()
+		live := notReady(s, "echo", v1alpha1.ReasonNameTaken)
+		Expect(readyMessage(live)).To(ContainSubstring(`hand the object over with the annotation freehold.dev/adopt: "true"`))
+		Expect(s.Unstructured(service).GetResourceVersion()).To(Equal(service.GetResourceVersion()))
+
+		s.Patch(service, "kubectl-annotate", `{"metadata":{"annotations":{"freehold.dev/adopt":"true"}}}`)
+		s.Apply(git, server("echo", "args: [b]")) // whoever hands over may wait a minute, or touch the server
+		ready(s, "echo")
+		sound(s, service)
+		s.Owns(service, "somebody", "metadata.labels.team")
+		// Its own port stays beside ours: an item of a list is whose it is.
+		s.Owns(service, "somebody", "spec.ports[port=80,protocol=TCP]")
+	})
+
+	DescribeTable("says what cannot be taken over, and leaves it whole:", func(i int, says string, edit func(*kit.Stage, *unstructured.Unstructured)) {
+		s := onStage()
+		s.Apply(git, server("echo", ""))
+		object := children(s)[i]
+		Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
+		edit(s, object)
+		byKubectl(s, object)
+		operate(s)
+		s.RunProxies()
+		live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
+		Expect(readyMessage(live)).To(And(ContainSubstring(object.GetName()), ContainSubstring(says), ContainSubstring("it was left as it is")))
+		stalled(live, v1alpha1.ReasonNotAdoptable)
+		announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonNotAdoptable)
+		Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
+
+		s.Delete(object)
+		s.AwaitGone(object)
+		s.Apply(git, server("echo", "args: [a]"))
+		ready(s, "echo")
+	},
+		Entry("a proxy of another selector", 5, "field is immutable", reselected),
+		Entry("a backend of another selector", 8, "updates to statefulset spec", reselected),
+		Entry("another controller's proxy", 5, "ConfigMap holder controls it", held),
+		Entry("another controller's backend", 8, "ConfigMap holder controls it", held),
+	)
+
+	It("leaves its former owner all that is theirs when Freehold lets go of it", func() {
+		s := onStage()
+		s.Apply(git, server("echo", ""))
+		account := children(s)[0]
+		account.SetLabels(map[string]string{"team": "red"})
+		account.Object["imagePullSecrets"] = []any{map[string]any{"name": "mine"}}
+		byKubectl(s, account)
+		op := operate(s)
+		s.RunProxies()
+		ready(s, "echo")
+		s.Owns(account, string(ownership.MCPServerChildren), "metadata.ownerReferences", "automountServiceAccountToken")
+		op.stop()
+
+		manager := string(ownership.MCPServerChildren)
+		s.Apply(manager, fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner","uid":%q}}`, s.Unstructured(account).GetUID()))
+		s.OwnsNothing(account, manager)
+		live := s.Unstructured(account)
+		Expect(live.GetLabels()).To(Equal(map[string]string{"team": "red"}))
+		Expect(live.GetOwnerReferences()).To(BeEmpty())
+		Expect(live.Object).To(HaveKeyWithValue("imagePullSecrets", account.Object["imagePullSecrets"]))
+		Expect(live.Object).NotTo(HaveKey("automountServiceAccountToken"))
+	})
+})
+
+func reselected(_ *kit.Stage, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	for _, path := range [][]string{{"spec", "selector", "matchLabels", "a"}, {"spec", "template", "metadata", "labels", "a"}} {
+		Expect(unstructured.SetNestedField(object.Object, "b", path...)).To(Succeed())
+	}
+}
+
+func held(s *kit.Stage, object *unstructured.Unstructured) {
+	GinkgoHelper()
+	holder := s.Apply("somebody", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holder"}}`)
+	object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "ConfigMap", Name: "holder", UID: holder.GetUID(), Controller: new(true),
+	}})
+}
