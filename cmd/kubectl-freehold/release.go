@@ -21,25 +21,32 @@ import (
 
 // releasing is what release is told.
 type releasing struct {
-	manager, subresource string
-	dryRun, yes          bool
+	manager, subresource, to string
+	dryRun, yes              bool
 }
 
 func (c *cli) release() *cobra.Command {
 	r := releasing{}
 	cmd := &cobra.Command{
-		Use:   "release (KIND NAME | KIND/NAME) --manager NAME",
+		Use:   "release (KIND NAME | KIND/NAME) --manager NAME [--to NAME]",
 		Short: "Hand the fields of a manager back",
 		Long: `Hand back what a field manager holds of an object, by an apply of nothing under
 its name: what others hold as well stays as it is, and what nobody else holds is
 removed, or gets its default again. Both are shown before, and nothing is done
 without a yes.
 
+With --to another field manager gets all of it, by an apply of the values that
+stand, and nothing is removed: so an object, or a part of it, leaves Freehold's
+hand as it is.
+
 Only what is held by apply can be handed back so; an Update entry goes when
 somebody takes its fields over. A manager of Freehold that is at work states its
 fields again, so release those where it no longer is.`,
 		Example: `  # What a deployment tool took from Freehold's proxy
   kubectl freehold release deployment everything-proxy --manager argocd-controller
+
+  # A proxy that Git is to render from now on
+  kubectl freehold release deployment everything-proxy --manager mcpserver.freehold.dev/children --to argocd-controller
 
   # The finalizer of a server whose operator is gone for good
   kubectl freehold release mcp everything --manager mcpserver.freehold.dev/finalizer
@@ -58,11 +65,15 @@ fields again, so release those where it no longer is.`,
 			if err != nil {
 				return err
 			}
+			if r.to != "" {
+				return c.handOver(cmd.Context(), u, r)
+			}
 			return c.handBack(cmd.Context(), u, r)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.manager, "manager", "", "field manager whose fields are handed back")
+	flags.StringVar(&r.to, "to", "", "field manager that gets them; without it they go where nobody else holds them")
 	flags.StringVar(&r.subresource, "subresource", "", "subresource through which they were written, such as status")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "let the API server judge the request, and change nothing")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
@@ -164,33 +175,42 @@ func (c *cli) ask(question string) (bool, error) {
 	return false, nil
 }
 
-// applyNothing writes as the manager, by the one writer there is, under a
-// contract for just this: the manager may give up what it has, and state
-// nothing.
+// applyNothing gives up what the manager has.
 func (c *cli) applyNothing(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
-	config, err := c.flags.ToRESTConfig()
+	applier, _, err := c.applier(u, r)
 	if err != nil {
 		return err
 	}
+	return applier.As(ownership.Manager(r.manager)).Release(ctx, u)
+}
+
+// applier is the one writer there is, under a contract for just this: the manager
+// may give up what it has, and state nothing; who gets it may state anything.
+func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier, client.Client, error) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
 	mapper, err := c.flags.ToRESTMapper()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	kind := u.GroupVersionKind()
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, kind.GroupVersion())
 	server, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return nil, nil, fmt.Errorf("connecting: %w", err)
 	}
 	if r.dryRun {
 		server = client.NewDryRunClient(server)
 	}
-	// An intent of nothing has no field whose schema matters.
+	// The values are what stands there, so no schema has to judge them.
 	converter := apply.NewConverter(scheme, map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
-	manager := ownership.Manager(r.manager)
-	only := ownership.Contract{Grants: []ownership.Grant{{
-		Manager: manager, Object: ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}, Mode: ownership.Shared,
-	}}}
-	return apply.New(server, server, converter, only).As(manager).Release(ctx, u)
+	object := ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}
+	only := ownership.Contract{Grants: []ownership.Grant{
+		{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},
+		{Manager: ownership.Manager(r.to), Object: object, Mode: ownership.Shared, Versioned: true, Fields: []ownership.Path{{}}},
+	}}
+	return apply.New(server, server, converter, only), server, nil
 }

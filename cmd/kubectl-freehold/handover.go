@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// handOver gives what a manager holds to another. That one applies the values
+// that stand, at the version that was read, so that the object stays as it is;
+// then the first lets go of them.
+func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
+	if err := c.mayTake(r); err != nil {
+		return err
+	}
+	fields, _, err := divided(u, r)
+	if err != nil {
+		return err
+	}
+	if fields.Empty() {
+		return notHeld(u, r)
+	}
+	c.list(fmt.Sprintf("goes to %q", safe(r.to)), fields.Leaves())
+	if !r.yes && !r.dryRun {
+		if sure, err := c.ask(fmt.Sprintf("Hand what %q holds of %s over to %q?", safe(r.manager), title(u), safe(r.to))); err != nil || !sure {
+			return errors.Join(err, errors.New("nothing was changed"))
+		}
+	}
+	values, err := c.values(u, r)
+	if err != nil {
+		return err
+	}
+	applier, server, err := c.applier(u, r)
+	if err != nil {
+		return err
+	}
+	if _, err := applier.As(ownership.Manager(r.to)).Put(ctx, u, values, apply.AtVersion); err != nil {
+		return err
+	}
+	if r.dryRun {
+		_, err = fmt.Fprintf(c.Out, "%s could be handed over (dry run)\n", title(u))
+		return err
+	}
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(u.GroupVersionKind())
+	if err := server.Get(ctx, client.ObjectKeyFromObject(u), now); err != nil {
+		return fmt.Errorf("reading %s again: %w", title(u), err)
+	}
+	fields, others, err := divided(now, r)
+	if err != nil {
+		return err
+	}
+	if err := allHeld(fields, others, u, r); err != nil {
+		return err
+	}
+	if err := applier.As(ownership.Manager(r.manager)).Release(ctx, u); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Out, "%s handed over\n", title(u))
+	return err
+}
+
+// mayTake refuses what cannot be asked for.
+func (c *cli) mayTake(r releasing) error {
+	switch {
+	case r.to == r.manager:
+		return fmt.Errorf("%q holds it already: name another manager with --to", r.to)
+	case c.contract.Claims(r.to):
+		return fmt.Errorf("%q is a field manager of Freehold, which takes what it needs itself: name another one with --to", r.to)
+	case r.subresource != "" && r.subresource != "status":
+		return fmt.Errorf("what was written through the subresource %q cannot be handed over: leave --to out", r.subresource)
+	}
+	return nil
+}
+
+// divided are the fields that the manager holds by apply, and those that anybody
+// else holds.
+func divided(u *unstructured.Unstructured, r releasing) (fields, others *fieldpath.Set, err error) {
+	fields, others = &fieldpath.Set{}, &fieldpath.Set{}
+	for _, entry := range u.GetManagedFields() {
+		set, err := ownership.Fields(entry)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading %s: %w", title(u), err)
+		}
+		if entry.Manager == r.manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == r.subresource {
+			fields = fields.Union(set)
+		} else {
+			others = others.Union(set)
+		}
+	}
+	return fields, others, nil
+}
+
+// allHeld returns an error if something would be lost.
+func allHeld(fields, others *fieldpath.Set, u *unstructured.Unstructured, r releasing) error {
+	var alone []string
+	fields.Leaves().Iterate(func(field fieldpath.Path) {
+		if !others.Has(field) {
+			alone = append(alone, ownership.Notation(field))
+		}
+	})
+	if len(alone) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q could not be given %s of %s: %q has let go of nothing, and both hold the rest now",
+		r.to, strings.Join(alone, ", "), title(u), r.manager)
+}
+
+// values are what the manager holds, as it stands in the object.
+func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyConfiguration, error) {
+	discovery, err := c.flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	extractor, err := metav1ac.NewUnstructuredExtractor(discovery)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", u.GetKind(), err)
+	}
+	extract := extractor.Extract
+	if r.subresource == "status" {
+		extract = extractor.ExtractStatus
+	}
+	values, err := extract(u, r.manager)
+	if err != nil {
+		return nil, fmt.Errorf("reading what %q holds of %s: %w", r.manager, title(u), err)
+	}
+	return client.ApplyConfigurationFromUnstructured(values), nil
+}
