@@ -2,7 +2,8 @@ package v1alpha1
 
 // Condition types. Ready, Reconciling and Stalled follow kstatus
 // (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md):
-// Reconciling and Stalled are present only while true.
+// Reconciling and Stalled are present only while true, or while somebody else
+// states them too.
 const (
 	// ConditionReady is True once the content of the spec, and nothing older,
 	// is what calls reach.
@@ -83,6 +84,9 @@ const (
 	ReasonForeignContent = "ForeignContent"
 	// ReasonContended says that fields were taken back more than once lately.
 	ReasonContended = "Contended"
+	// ReasonHeldByOthers says that a condition which is present only while True
+	// stays, False, because somebody else states it too.
+	ReasonHeldByOthers = "HeldByOthers"
 	// ReasonApplied, ReasonStandingBack and ReasonBackendBlocked are the
 	// runner's: the backend carries its content; newer content stands; an
 	// object stands in its place of which nobody can tell whose content it is.

@@ -234,14 +234,19 @@ func started(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
 }
 
-// stamp states every condition that was found, in a fixed order.
+// stamp states every condition that was found, and those that cannot go, in a
+// fixed order.
 func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
 	status := v1alpha1ac.MCPServerStatus().WithObservedGeneration(server.Generation)
 	for _, t := range []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldsContended,
 	} {
-		if f, ok := found[t]; ok {
+		f, ok := found[t]
+		if !ok {
+			f, ok = held(server, t)
+		}
+		if ok {
 			status.WithConditions(conditions.Stamp(server.Status.Conditions, t, f, server.Generation, r.Now()))
 		}
 	}
