@@ -181,7 +181,8 @@ func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServe
 	}
 	stopped, err := workload.ScaledProxy(w.proxy, string(ownership.MCPServerChildren), 0)
 	if err != nil {
-		return err
+		// Not built by us, or taken from us whole: then it is not ours to stop.
+		return nil //nolint:nilerr // what was refused says why
 	}
 	_, err = r.put(ctx, server, ownership.MCPServerChildren, w.proxy, stopped, apply.AtVersion)
 	return err

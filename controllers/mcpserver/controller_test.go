@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
@@ -117,4 +120,23 @@ func heard(call func(*Reconciler)) string {
 		all = append(all, e)
 	}
 	return strings.Join(all, "; ")
+}
+
+// A Deployment of another hand is left alone also where the server is suspended:
+// the pass looks again after a while, and does not fail.
+func TestAnotherHandsDeploymentIsNotStopped(t *testing.T) {
+	r, s := settled(t)
+	server := read(s)
+	server.Spec.Suspend = true
+	s.put(server)
+	s.put(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: workload.ProxyName("echo"), UID: "another", ResourceVersion: "5000",
+		ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+		}},
+	}})
+	result, err := r.Reconcile(t.Context(), theServer)
+	if err != nil || result.RequeueAfter != foreignRetry {
+		t.Errorf("got %v and %v, want another look in %s", result, err, foreignRetry)
+	}
 }
