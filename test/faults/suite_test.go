@@ -17,8 +17,6 @@ package faults
 import (
 	"context"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -43,25 +41,12 @@ var (
 
 func TestFaults(t *testing.T) {
 	RegisterFailHandler(Fail)
-	seed = numberOf(t, "FREEHOLD_SEED", rand.Uint64()>>1)
-	kills = int(numberOf(t, "FREEHOLD_KILLS", defaultKills))
+	seed = kit.Seed(t)
+	kills = int(kit.NumberOf(t, "FREEHOLD_KILLS", defaultKills))
 	t.Logf("FREEHOLD_SEED=%d", seed)
 	suite, reporter := GinkgoConfiguration()
 	reporter.Succinct = !reporter.Verbose
 	RunSpecs(t, "Freehold among faults", suite, reporter)
-}
-
-func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
-	t.Helper()
-	text, set := os.LookupEnv(variable)
-	if !set {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s=%q: write a number", variable, text)
-	}
-	return n
 }
 
 var _ = BeforeSuite(func() {

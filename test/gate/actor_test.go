@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // environment is what a runner finds in its environment variables.
@@ -49,7 +50,7 @@ type actor struct {
 	// The process, while there is one.
 	runner     *backend.Runner
 	cache      *lagging
-	pass       *turn
+	pass       *kit.Turn
 	ctx        context.Context
 	terminate  context.CancelFunc
 	terminated bool
@@ -184,14 +185,14 @@ func (a *actor) advance() {
 	if a.pass == nil {
 		a.woken = false
 		runner, ctx := a.runner, a.play.plant.context(a.ctx)
-		a.pass, waiting = begin(func(t *turn) {
+		a.pass, waiting = kit.BeginTurn(func(t *kit.Turn) {
 			a.pass = t
 			report, err := runner.Pass(ctx)
 			a.woken = a.woken || err != nil
 			a.play.note("%s: pass ends: %v %s %q %v", a.name, report.Verdict, report.Finding.Reason, report.Waiting, short(err))
 		})
 	} else {
-		waiting = a.pass.step()
+		waiting = a.pass.Step()
 	}
 	if waiting {
 		return
@@ -205,7 +206,7 @@ func (a *actor) advance() {
 // turn waits until the process may send its next request. A request of a
 // process that is being stopped is not sent: its context has ended.
 func (a *actor) turn(ctx context.Context) error {
-	a.pass.wait()
+	a.pass.Wait()
 	return ctx.Err()
 }
 
@@ -223,7 +224,7 @@ func (a *actor) stop() {
 func (a *actor) kill() {
 	a.play.note("%s: SIGKILL", a.name)
 	if a.pass != nil {
-		a.pass.kill()
+		a.pass.Kill()
 		a.pass = nil
 	}
 	a.terminate()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // plant is a fault that is put between a runner and its surroundings. The zero
@@ -81,7 +82,7 @@ func fallBack(r *backend.Runner) {
 const search = 1000
 
 func TestEachPlantedFaultIsFound(t *testing.T) {
-	_, seed := runsAndSeed(t)
+	seed := kit.Seed(t)
 	for name, tc := range map[string]struct {
 		plant plant
 		want  rule

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 func TestNoOrderOfEventsBreaksTheGate(t *testing.T) {
-	runs, seed := runsAndSeed(t)
+	runs, seed := kit.HowMany(t, "FREEHOLD_GATE_RUNS", defaultRuns), kit.Seed(t)
 	t.Logf("%d runs from FREEHOLD_SEED=%d", runs, seed)
 	for i := range runs {
 		seed := seed + uint64(i)
@@ -27,7 +29,7 @@ func TestNoOrderOfEventsBreaksTheGate(t *testing.T) {
 var ofEachRun = regexp.MustCompile(`run-[0-9]+|"[0-9]+"|[0-9a-f]{64}|specified uid .*`)
 
 func TestASeedReplays(t *testing.T) {
-	_, seed := runsAndSeed(t)
+	seed := kit.Seed(t)
 	var scripts [2]string
 	for i := range scripts {
 		scripts[i] = ofEachRun.ReplaceAllString(perform(t, seed, plant{}).script.String(), "…")

@@ -10,6 +10,8 @@
 // runners.go what runs in those of a proxy; requests.go counts what a client
 // sends; stage.go is one test's namespace and what can be done in it, await.go
 // waits by watch, film.go records every state of one object, owners.go and
-// versions.go judge ownership and quiet, and describe.go says what a stranger
-// needs to see when a test fails.
+// versions.go judge ownership and quiet, turn.go lets one of several processes go
+// at a time, seed.go is where chance begins, fields.go has the API server's field
+// managers in process, and describe.go says what a stranger needs to see when a
+// test fails.
 package kit

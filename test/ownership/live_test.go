@@ -28,6 +28,7 @@ import (
 // live is one object in an API server.
 type live struct {
 	*testing.T
+	managers      *kit.FieldManagers
 	main, status  *managedfields.FieldManager
 	kind          schema.GroupVersionKind
 	object        *unstructured.Unstructured
@@ -193,9 +194,7 @@ func (l *live) intent(intent any) *unstructured.Unstructured {
 
 func (l *live) nothing(name string) *unstructured.Unstructured {
 	l.births++
-	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(l.kind)
-	object.SetName(name)
+	object := l.managers.Nothing(name)
 	object.SetUID(types.UID(fmt.Sprintf("uid-%d", l.births)))
 	return object
 }
