@@ -1,0 +1,90 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// lagging is the cache of a process: it shows what it was last told.
+type lagging struct {
+	process *process
+	// labelled says that it holds only children with our label, as the
+	// operator's does.
+	labelled bool
+	shown    map[key]*unstructured.Unstructured
+}
+
+// sees is what the cache shows of an object, nil for nothing.
+func (l *lagging) sees(k key) *unstructured.Unstructured {
+	o := l.shown[k]
+	if o != nil && l.labelled && k.kind != ownership.MCPServer.Kind && o.GetLabels()[workload.LabelServer] == "" {
+		return nil
+	}
+	return o
+}
+
+// Get reads from the cache.
+func (l *lagging) Get(_ context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	k := key{reflect.TypeOf(obj).Elem().Name(), name.Name}
+	shown := l.sees(k)
+	if shown == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: k.kind}, k.name)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(shown.DeepCopy().Object, obj)
+}
+
+// List reads what the operator lists: run configs by label, and pods and their
+// events, of which there are none.
+func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	configs, ok := list.(*corev1.ConfigMapList)
+	if !ok {
+		switch list.(type) {
+		case *corev1.PodList, *corev1.EventList:
+			return nil
+		}
+		return fmt.Errorf("nobody lists %T", list)
+	}
+	if options.LabelSelector == nil {
+		return errors.New("all ConfigMaps of a namespace are listed")
+	}
+	for _, k := range l.process.play.world.order {
+		o := l.sees(k)
+		if k.kind != ownership.ConfigMap.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
+			continue
+		}
+		config := corev1.ConfigMap{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.DeepCopy().Object, &config); err != nil {
+			return err
+		}
+		configs.Items = append(configs.Items, config)
+	}
+	return nil
+}
+
+// hears brings the cache up to date with what stands, each object with a chance
+// of one in n. It reports whether there was news.
+func (l *lagging) hears(n int) bool {
+	play, news := l.process.play, false
+	for _, k := range play.world.order {
+		stands := play.world.stands[k]
+		if versionOf(l.shown[k]) == versionOf(stands) || play.random.IntN(n) != 0 {
+			continue
+		}
+		l.shown[k] = stands
+		news = true
+	}
+	return news
+}

@@ -1,0 +1,343 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// The managers of others. Each writes in one way.
+const (
+	gitops     = "gitops"
+	billing    = "billing"
+	inventory  = "inventory"
+	neighbour  = "neighbour"
+	argocd     = "argocd-controller"
+	auditor    = "auditor"
+	editor     = "kubectl-edit"
+	patcher    = "kubectl-patch"
+	json6902   = "kubectl-json"
+	autoscaler = "autoscaler"
+	restorer   = "velero"
+)
+
+const (
+	team    = "example.com/team"
+	invoice = "billing.example.com/invoice"
+)
+
+// others are everybody who is not ours.
+type others struct {
+	client.Client
+	play *play
+	// edits are objects that somebody has read, and will put back changed.
+	edits []*unstructured.Unstructured
+}
+
+// attempt passes over what the API server refuses somebody: that is no fault of
+// anybody's here.
+func (o *others) attempt(what string, err error) {
+	var refusal apierrors.APIStatus
+	if err != nil && !errors.As(err, &refusal) {
+		o.play.broke(fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+// want is the server as its user wants it at the moment, made where it is not
+// there.
+func (p *play) want() {
+	spec := map[string]any{"image": fmt.Sprintf("server:%d", p.random.IntN(3))}
+	if p.random.IntN(3) == 0 {
+		spec["args"] = []any{fmt.Sprintf("--level=%d", p.random.IntN(3))}
+	}
+	if p.random.IntN(3) == 0 {
+		spec["env"] = []any{map[string]any{"name": fmt.Sprint("LEVEL", p.random.IntN(2)), "value": "high"}}
+	}
+	if p.random.IntN(4) == 0 {
+		spec["port"] = int64(8081)
+	}
+	if p.random.IntN(6) == 0 {
+		spec["suspend"] = true
+	}
+	if p.random.IntN(4) == 0 {
+		spec["proxy"] = map[string]any{"replicas": int64(p.random.IntN(3))}
+	}
+	server := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	server.SetGroupVersionKind(ownership.MCPServer.GroupVersionKind)
+	server.SetNamespace(namespace)
+	server.SetName(p.name)
+	p.others.apply(gitops, server)
+}
+
+func (o *others) apply(manager string, object *unstructured.Unstructured, opts ...client.ApplyOption) {
+	opts = append(opts, client.FieldOwner(manager))
+	o.attempt("apply", o.Apply(o.play.t.Context(), client.ApplyConfigurationFromUnstructured(object), opts...))
+}
+
+// target draws whom somebody meddles with: often what a process is about to
+// write, else anything.
+func (p *play) target() *unstructured.Unstructured {
+	standing := p.world.standing()
+	if len(standing) == 0 {
+		return nil
+	}
+	if held := p.heldProcess(); held != nil && p.random.IntN(2) == 0 {
+		if o := p.world.stands[held.about]; o != nil {
+			return o
+		}
+	}
+	return standing[p.random.IntN(len(standing))]
+}
+
+// meddle lets somebody write something.
+func (p *play) meddle() {
+	o := p.others
+	if len(o.edits) > 0 && p.random.IntN(2) == 0 {
+		o.put(p.random.IntN(3) != 0)
+		return
+	}
+	target := p.target()
+	server := p.server()
+	if target == nil || server == nil {
+		p.want()
+		return
+	}
+	if held := p.heldProcess(); held != nil && held.about == (key{target.GetKind(), target.GetName()}) && p.random.IntN(3) == 0 {
+		o.spite(target)
+		return
+	}
+	switch p.random.IntN(15) {
+	case 0:
+		p.want()
+	case 1:
+		o.label(target)
+	case 2:
+		o.takes(neighbour, target, false)
+	case 3, 4:
+		o.takes(argocd, target, true)
+	case 5:
+		o.edits = append(o.edits, target.DeepCopy())
+	case 6, 7:
+		o.merge(target)
+	case 8:
+		o.patch(target)
+	case 9:
+		o.scale(target)
+	case 10, 11:
+		o.status(server)
+	case 12:
+		o.finalize(server)
+	case 13:
+		o.delete(target)
+	default:
+		o.restore(target)
+	}
+}
+
+// spite does to an object what hurts most between a look at it and a write.
+func (o *others) spite(target *unstructured.Unstructured) {
+	switch {
+	case target.GetKind() == ownership.MCPServer.Kind:
+		o.finalize(target)
+	case o.play.random.IntN(2) == 0:
+		o.delete(target)
+	default:
+		o.restore(target)
+	}
+}
+
+// label states what is nobody's but its writer's.
+func (o *others) label(target *unstructured.Unstructured) {
+	intent := about(target)
+	intent.SetLabels(map[string]string{team: fmt.Sprint("team-", o.play.random.IntN(5))})
+	intent.SetAnnotations(map[string]string{team: "noted"})
+	o.apply(inventory, intent)
+}
+
+// leaf draws a field of ours.
+func (o *others) leaf(target *unstructured.Unstructured, subresource string) fieldpath.Path {
+	leaves := ourLeaves(target, subresource)
+	if len(leaves) == 0 {
+		return nil
+	}
+	return leaves[o.play.random.IntN(len(leaves))]
+}
+
+// takes applies another value of a field of ours, and a label.
+func (o *others) takes(manager string, target *unstructured.Unstructured, force bool) {
+	intent := about(target)
+	if path := o.leaf(target, ""); path != nil {
+		if _, value := change(target.DeepCopy().Object, path, o.play.otherwise); value != nil {
+			intent.Object = merged(intent.Object, statement(path, value).(map[string]any))
+		}
+	}
+	labels := intent.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["example.com/by-"+manager] = "yes"
+	intent.SetLabels(labels)
+	opts := []client.ApplyOption{}
+	if force {
+		opts = append(opts, client.ForceOwnership)
+	}
+	o.apply(manager, intent, opts...)
+}
+
+func merged(into, from map[string]any) map[string]any {
+	for name, value := range from {
+		below, both := into[name].(map[string]any)
+		if more, ok := value.(map[string]any); both && ok {
+			into[name] = merged(below, more)
+			continue
+		}
+		into[name] = value
+	}
+	return into
+}
+
+// edited is target with a field of ours or a label changed, and where.
+func (o *others) edited(target *unstructured.Unstructured, subresource string) (edited *unstructured.Unstructured, pointer string, value any) {
+	edited = target.DeepCopy()
+	if path := o.leaf(target, subresource); path != nil && o.play.random.IntN(3) != 0 {
+		if pointer, value = change(edited.Object, path, o.play.otherwise); pointer != "" {
+			return edited, pointer, value
+		}
+	}
+	labels := edited.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[team] = fmt.Sprint("team-", o.play.random.IntN(5))
+	edited.SetLabels(labels)
+	return edited, "", nil
+}
+
+// put puts back what somebody had read, as kubectl edit does, or as kubectl
+// replace does with a file.
+func (o *others) put(versioned bool) {
+	read := o.edits[0]
+	o.edits = o.edits[1:]
+	edited, _, _ := o.edited(read, "")
+	if !versioned {
+		edited.SetResourceVersion("")
+		edited.SetUID("")
+		edited.SetManagedFields(nil)
+	}
+	o.attempt("put", o.Update(o.play.t.Context(), edited, client.FieldOwner(editor)))
+}
+
+// merge is kubectl patch, which knows nothing of versions.
+func (o *others) merge(target *unstructured.Unstructured) {
+	edited, _, _ := o.edited(target, "")
+	o.attempt("merge patch", o.Patch(o.play.t.Context(), edited, client.MergeFrom(target), client.FieldOwner(patcher)))
+}
+
+// patch is a JSON patch (RFC 6902) of a field, or of the finalizers.
+func (o *others) patch(target *unstructured.Unstructured) {
+	_, pointer, value := o.edited(target, "")
+	step := map[string]any{"op": "replace", "path": pointer, "value": value}
+	switch finalizers := target.GetFinalizers(); {
+	case len(finalizers) > 0 && o.play.random.IntN(4) == 0:
+		step = map[string]any{"op": "remove", "path": "/metadata/finalizers"}
+	case pointer == "":
+		return
+	}
+	body, err := json.Marshal([]any{step})
+	if err != nil {
+		o.play.broke(err)
+		return
+	}
+	o.attempt("JSON patch", o.Patch(o.play.t.Context(), about(target), client.RawPatch(types.JSONPatchType, body), client.FieldOwner(json6902)))
+}
+
+// scale is an autoscaler.
+func (o *others) scale(target *unstructured.Unstructured) {
+	scaled := []string{ownership.MCPServer.Kind, ownership.Deployment.Kind, ownership.StatefulSet.Kind}
+	if !slices.Contains(scaled, target.GetKind()) {
+		target = o.play.server()
+	}
+	body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, o.play.random.IntN(5))
+	o.attempt("scale", o.SubResource("scale").Patch(o.play.t.Context(), about(target),
+		client.RawPatch(types.MergePatchType, []byte(body)), client.FieldOwner(autoscaler)))
+}
+
+// status writes the server's status, as nobody but us should.
+func (o *others) status(server *unstructured.Unstructured) {
+	p := o.play
+	switch p.random.IntN(3) {
+	case 0:
+		intent := about(server)
+		intent.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "Audited", "status": "True", "reason": "Audited", "message": fmt.Sprint("finding ", p.random.IntN(5)),
+			"lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}}
+		o.attempt("apply of status", o.Status().Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(intent), client.FieldOwner(auditor)))
+	case 1:
+		path := o.leaf(server, "status")
+		if path == nil {
+			return
+		}
+		_, value := change(server.DeepCopy().Object, path, p.otherwise)
+		if value == nil {
+			return
+		}
+		intent := about(server)
+		intent.Object = merged(intent.Object, statement(path, value).(map[string]any))
+		o.attempt("forced apply of status", o.Status().Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(intent),
+			client.FieldOwner(argocd), client.ForceOwnership))
+	default:
+		edited, _, _ := o.edited(server, "status")
+		o.attempt("merge patch of status", o.Status().Patch(p.t.Context(), edited, client.MergeFrom(server), client.FieldOwner(patcher)))
+	}
+}
+
+// finalize holds the server for somebody, or lets it go.
+func (o *others) finalize(server *unstructured.Unstructured) {
+	intent := about(server)
+	intent.SetUID(server.GetUID())
+	if !slices.Contains(server.GetFinalizers(), invoice) && server.GetDeletionTimestamp() == nil {
+		intent.SetFinalizers([]string{invoice})
+	}
+	o.apply(billing, intent)
+}
+
+// delete deletes something, the server less often.
+func (o *others) delete(target *unstructured.Unstructured) {
+	if target.GetKind() == ownership.MCPServer.Kind && o.play.random.IntN(3) != 0 {
+		return
+	}
+	o.attempt("delete", o.Delete(o.play.t.Context(), about(target), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+}
+
+// restore deletes something and makes it anew under its name, with its owner or
+// without.
+func (o *others) restore(target *unstructured.Unstructured) {
+	o.delete(target)
+	k := key{target.GetKind(), target.GetName()}
+	// What the API server adds to a new Service is nobody's, which cannot be
+	// told from outside.
+	if o.play.world.stands[k] != nil || k.kind == ownership.Service.Kind {
+		return
+	}
+	copied := target.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "deletionTimestamp"} {
+		unstructured.RemoveNestedField(copied.Object, "metadata", field)
+	}
+	delete(copied.Object, "status")
+	copied.SetFinalizers(nil)
+	if o.play.random.IntN(2) == 0 {
+		copied.SetOwnerReferences(nil)
+	}
+	o.attempt("create", o.Create(o.play.t.Context(), copied, client.FieldOwner(restorer)))
+}

@@ -1,0 +1,282 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// rule is one invariant, named by its breach.
+type rule string
+
+const (
+	mispredicted   rule = "a field has another owner than the API server's field manager says"
+	strayed        rule = "a manager of ours holds what it was not granted, or otherwise than by an apply"
+	sharedField    rule = "two managers of ours hold one field"
+	foreignChanged rule = "a write of ours changed a field of somebody else"
+	resurrected    rule = "a write about an object that had gone reached, or made, another one"
+	clobbered      rule = "a birth changed an object that existed"
+	unseen         rule = "a decision was written over a version that it was not made on"
+	needless       rule = "a write of ours changed nothing, and its process could have known"
+	lostField      rule = "at rest a field that is ours alone is not in its manager's entry"
+	leftBehind     rule = "after its release something of ours remains"
+	noRest         rule = "the managers never come to rest"
+	notQuiet       rule = "a manager wrote although nothing happened"
+	failing        rule = "a pass fails although nothing happened"
+)
+
+// judge holds the invariants against all that happens.
+type judge struct {
+	play     *play
+	findings []finding
+	// stated is what each manager stated last, by the object it stated it of.
+	stated map[stating]*fieldpath.Set
+}
+
+type stating struct {
+	of          key
+	uid         types.UID
+	manager     ownership.Manager
+	subresource string
+}
+
+type finding struct {
+	rule rule
+	what string
+}
+
+func (j *judge) found(r rule, format string, args ...any) {
+	j.findings = append(j.findings, finding{r, fmt.Sprintf(format, args...)})
+	j.play.note("JUDGE: %s: %s", r, fmt.Sprintf(format, args...))
+}
+
+// breached reports whether a rule was broken.
+func (j *judge) breached(r rule) bool {
+	return slices.ContainsFunc(j.findings, func(f finding) bool { return f.rule == r })
+}
+
+// carriedOut judges an operation that the API server took.
+func (j *judge) carriedOut(o *operation) {
+	if o.answer == nil {
+		j.removal(o)
+		return
+	}
+	j.ownership(o)
+	j.held(o)
+	if o.by == nil {
+		return
+	}
+	if o.Verb == "delete" {
+		j.removal(o)
+		return
+	}
+	// Who takes the last finalizer away is answered with the version that was.
+	gone := j.play.world.stands[o.of] == nil
+	changed := gone || uidOf(o.before) != uidOf(o.answer) || versionOf(o.before) != versionOf(o.answer)
+	if !changed {
+		if o.by.known[o.of] == versionOf(o.before) {
+			j.found(needless, "%s by %s", o, o.by)
+		}
+		return
+	}
+	j.premise(o)
+	j.others(o)
+	j.remember(o)
+}
+
+// ownership compares the record of owners with what the field manager predicts.
+func (j *judge) ownership(o *operation) {
+	want, err := predict(o)
+	if err != nil {
+		j.found(mispredicted, "%v", err)
+		return
+	}
+	have, err := ownersOf(o.answer)
+	if err != nil {
+		j.play.broke(err)
+		return
+	}
+	if !maps.Equal(want, have) {
+		j.found(mispredicted, "%s: %s", o, difference(want, have))
+	}
+}
+
+func difference(want, have owners) string {
+	var parts []string
+	for owner, fields := range want {
+		if have[owner] != fields {
+			parts = append(parts, fmt.Sprintf("%v holds %q, predicted %q", owner, have[owner], fields))
+		}
+	}
+	for owner, fields := range have {
+		if _, known := want[owner]; !known {
+			parts = append(parts, fmt.Sprintf("%v holds %q, predicted nothing", owner, fields))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+// held judges what our managers hold, whoever wrote last.
+func (j *judge) held(o *operation) {
+	contract := ownership.Freehold()
+	ours := fieldpath.NewSet()
+	for _, entry := range entriesOf(o.answer) {
+		if !contract.Claims(entry.Manager) {
+			continue
+		}
+		fields, err := ownership.Fields(entry)
+		if err != nil {
+			j.play.broke(err)
+			return
+		}
+		grant, granted := contract.Grant(ownership.Manager(entry.Manager),
+			ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: entry.Subresource}, o.of.name)
+		outside := grant.Outside(fields)
+		if !granted || entry.Operation != metav1.ManagedFieldsOperationApply || len(outside) > 0 {
+			j.found(strayed, "%s: %s holds %s by %s", o, entry.Manager, outside, entry.Operation)
+		}
+		if both := ours.Intersection(fields.Leaves()); !both.Empty() {
+			j.found(sharedField, "%s: %s of %s and another", o, both, entry.Manager)
+		}
+		ours = ours.Union(fields.Leaves())
+	}
+}
+
+// premise judges whether a write rests on what was so.
+func (j *judge) premise(o *operation) {
+	read := o.by.read(o.of)
+	grant, _ := ownership.Freehold().Grant(ownership.Manager(o.Manager),
+		ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: o.subresource()}, o.of.name)
+	switch {
+	// A status never creates, and the API server ignores its uid: what lands on
+	// the next server of the name is corrected by the pass that sees that one.
+	case !o.main() && !grant.Versioned:
+	case read != nil && uidOf(read) != uidOf(o.before):
+		j.found(resurrected, "%s by %s, which knew %s at %q", o, o.by, o.of, versionOf(read))
+	case read == nil && o.before != nil:
+		j.found(clobbered, "%s by %s, which knew of none", o, o.by)
+	case grant.Versioned && versionOf(read) != versionOf(o.before):
+		j.found(unseen, "%s by %s, which knew version %q of %q", o, o.by, versionOf(read), versionOf(o.before))
+	}
+}
+
+// removal judges a deletion of ours.
+func (j *judge) removal(o *operation) {
+	if o.by == nil {
+		return
+	}
+	if read := o.by.read(o.of); uidOf(read) != uidOf(o.before) {
+		j.found(resurrected, "%s by %s, which knew another", o, o.by)
+	}
+}
+
+// others judges whether a write changed what is not its manager's.
+func (j *judge) others(o *operation) {
+	if o.before == nil || uidOf(o.before) != uidOf(o.answer) {
+		return
+	}
+	changed, err := changedLeaves(o.before, o.answer)
+	if err != nil {
+		j.play.broke(err)
+		return
+	}
+	grant, _ := ownership.Freehold().Grant(ownership.Manager(o.Manager),
+		ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: o.subresource()}, o.of.name)
+	mine, theirs := fieldpath.NewSet(), fieldpath.NewSet()
+	sort := func(object *unstructured.Unstructured, isBefore bool) {
+		for _, entry := range entriesOf(object) {
+			fields, err := ownership.Fields(entry)
+			switch {
+			case err != nil:
+				j.play.broke(err)
+			case entry.Manager == o.Manager:
+				mine = mine.Union(fields)
+			case isBefore:
+				theirs = theirs.Union(fields)
+			}
+		}
+	}
+	sort(o.before, true)
+	sort(o.answer, false)
+	present, err := fieldsOf(o.answer)
+	if err != nil {
+		j.play.broke(err)
+		return
+	}
+	changed.Iterate(func(field fieldpath.Path) {
+		ours := grant.Covers(field) && (mine.Has(field) || withItem(field, mine, present))
+		if theirs.Has(field) && !ours {
+			j.found(foreignChanged, "%s: %s", o, field)
+		}
+	})
+}
+
+// withItem reports whether field went with the item that it was in, such as a
+// condition, which mine no longer state: what others had put into it goes too.
+func withItem(field fieldpath.Path, mine, present *fieldpath.Set) bool {
+	for i := len(field) - 1; i >= 0; i-- {
+		if field[i].FieldName == nil {
+			return mine.Has(field[:i+1]) && !present.Has(field[:i+1])
+		}
+	}
+	return false
+}
+
+func fieldsOf(o *unstructured.Unstructured) (*fieldpath.Set, error) {
+	managers, err := managersOf(o.GetKind())
+	if err != nil {
+		return nil, err
+	}
+	value, err := managers.Types.ObjectToTyped(o, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	return value.ToFieldSet()
+}
+
+func changedLeaves(before, after *unstructured.Unstructured) (*fieldpath.Set, error) {
+	managers, err := managersOf(before.GetKind())
+	if err != nil {
+		return nil, err
+	}
+	was, err := managers.Types.ObjectToTyped(before, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	is, err := managers.Types.ObjectToTyped(after, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	c, err := was.Compare(is)
+	if err != nil {
+		return nil, err
+	}
+	return c.Added.Union(c.Modified).Union(c.Removed).Leaves(), nil
+}
+
+// remember notes what a manager states.
+func (j *judge) remember(o *operation) {
+	if o.Verb != "apply" {
+		return
+	}
+	manager := ownership.Manager(o.Manager)
+	stated, err := ownership.Applied(o.answer.GetManagedFields(), manager, o.subresource())
+	if err != nil {
+		j.play.broke(err)
+		return
+	}
+	if j.stated == nil {
+		j.stated = map[stating]*fieldpath.Set{}
+	}
+	j.stated[stating{o.of, uidOf(o.answer), manager, o.subresource()}] = stated
+}

@@ -1,0 +1,55 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
+	operations, seed := kit.HowMany(t, "FREEHOLD_MODEL_OPS", defaultOperations), kit.Seed(t)
+	t.Logf("%d writes from FREEHOLD_SEED=%d", operations, seed)
+	done, tally := 0, map[string]int{}
+	runs := uint64(0)
+	for ; done < operations; runs++ {
+		seed := seed + runs
+		p := perform(t, seed, plant{})
+		for _, f := range p.judge.findings {
+			t.Errorf("FREEHOLD_SEED=%d: %s: %s", seed, f.rule, f.what)
+		}
+		if t.Failed() {
+			t.Fatal(p.script.String())
+		}
+		done += p.operations
+		for what, n := range p.tally {
+			tally[what] += n
+		}
+	}
+	var lines strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(tally)) {
+		fmt.Fprintf(&lines, "%6d %s\n", tally[what], what)
+	}
+	t.Logf("%d runs, %d writes:\n%s", runs, done, lines.String())
+}
+
+// of each run are its name, what the API server numbers, and hashes, which
+// depend on the server's uid.
+var ofEachRun = regexp.MustCompile(`run-[0-9]+|"[0-9]+"|[0-9a-f]{64}|[0-9a-f]{10}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+func TestASeedReplays(t *testing.T) {
+	seed := kit.Seed(t)
+	var scripts [2]string
+	for i := range scripts {
+		scripts[i] = ofEachRun.ReplaceAllString(perform(t, seed, plant{}).script.String(), "…")
+	}
+	if diff := cmp.Diff(scripts[0], scripts[1]); diff != "" {
+		t.Errorf("FREEHOLD_SEED=%d: two runs differ (-first +second):\n%s", seed, diff)
+	}
+}

@@ -1,0 +1,253 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+const (
+	// steps is how much happens before a run is left to come to rest.
+	steps = 200
+	// rounds is how many passes each process may need to come to rest.
+	rounds = 12
+	// round is how long one takes: by then whoever fought for fields is forgotten,
+	// and a server that was left to a rival is not any more.
+	round = time.Hour
+)
+
+// play is one run.
+type play struct {
+	t         *testing.T
+	name      string // the server's
+	random    *rand.Rand
+	plant     plant
+	now       int // counts steps
+	clock     time.Time
+	processes []*process
+	others    *others
+	world     *world
+	judge     *judge
+	// disorder is whether requests are refused and answers get lost.
+	disorder bool
+	// operations counts writes, accepted those of them that were not refused, and
+	// tally everything that happened.
+	operations, accepted int
+	tally                map[string]int
+	script               strings.Builder
+	// broken is what went wrong with the test itself.
+	broken error
+}
+
+// performed counts runs, so that those of one seed have names of their own.
+var performed int
+
+// perform plays the run of a seed to its end.
+func perform(t *testing.T, seed uint64, plant plant) *play {
+	t.Helper()
+	performed++
+	p := &play{
+		t: t, name: fmt.Sprintf("run-%d", performed),
+		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
+		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		world: newWorld(), tally: map[string]int{},
+	}
+	p.judge = &judge{play: p}
+	p.others = &others{play: p}
+	p.others.Client = p.connect(nil)
+	p.newProcess("operator", operator)
+	p.newProcess("old operator", operator)
+	p.newProcess("runner", runner)
+	p.newProcess("other runner", runner)
+	p.newProcess("elector", elector)
+	p.newProcess("old elector", elector)
+	p.disorder = true
+	p.want()
+	for p.now < steps && p.broken == nil {
+		p.now++
+		p.clock = p.clock.Add(time.Second)
+		p.step()
+	}
+	p.end()
+	if p.broken != nil {
+		t.Fatalf("FREEHOLD_SEED=%d: %v\n%s", seed, p.broken, p.script.String())
+	}
+	return p
+}
+
+// broke notes that the test itself could not go on.
+func (p *play) broke(err error) {
+	if p.broken == nil {
+		p.broken = err
+	}
+}
+
+func (p *play) note(format string, args ...any) {
+	fmt.Fprintf(&p.script, format+"\n", args...)
+}
+
+// step lets one thing happen.
+func (p *play) step() {
+	switch n := p.random.IntN(100); {
+	case n < 58:
+		if a := p.pick((*process).wakeful); a != nil {
+			a.advance()
+		}
+	case n < 64:
+		if a := p.pick((*process).dead); a != nil {
+			a.begin()
+		}
+	case n < 66:
+		if a := p.pick((*process).alive); a != nil {
+			a.kill()
+		}
+	case n < 88:
+		p.meddle()
+	case n < 92:
+		p.collect()
+	case n < 98:
+		p.runWorkloads()
+	default:
+		p.clock = p.clock.Add(time.Duration(1+p.random.IntN(5)) * time.Minute)
+	}
+}
+
+// pick chooses one of the processes for which is holds, nil if there is none.
+func (p *play) pick(is func(*process) bool) *process {
+	var candidates []*process
+	for _, a := range p.processes {
+		if is(a) {
+			candidates = append(candidates, a)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return candidates[p.random.IntN(len(candidates))]
+}
+
+// end lets the run come to rest, then the server go, and looks at what is left.
+func (p *play) end() {
+	p.disorder = false
+	p.note("nobody interferes any more")
+	p.processes[1].kill() // who does not lead learns it some day
+	if p.server() == nil || p.server().GetDeletionTimestamp() != nil {
+		p.free()
+		p.settle()
+		p.want()
+	}
+	if p.settle() {
+		p.judge.rest()
+		p.quiet()
+	}
+	p.release()
+	p.note("the server is deleted")
+	if s := p.server(); s != nil {
+		p.others.attempt("delete", p.others.Delete(p.t.Context(), about(s)))
+	}
+	if p.settle() {
+		p.judge.released()
+		p.free()
+	}
+	if p.settle() {
+		p.judge.gone()
+		p.quiet()
+	}
+	for _, a := range p.processes {
+		if a.alive() {
+			a.kill()
+		}
+	}
+	for _, o := range p.world.standing() {
+		p.others.attempt("delete", p.others.Delete(p.t.Context(), about(o)))
+	}
+}
+
+// free takes away what others hold the server with: also our finalizer where
+// somebody stated it as well.
+func (p *play) free() {
+	server := p.server()
+	if server == nil || server.GetDeletionTimestamp() == nil {
+		return
+	}
+	finalizers := slices.DeleteFunc(slices.Clone(server.GetFinalizers()), func(f string) bool {
+		return f != ownership.Finalizer || !ownedByUs(server)
+	})
+	freed := server.DeepCopy()
+	freed.SetFinalizers(finalizers)
+	p.others.attempt("merge patch", p.others.Patch(p.t.Context(), freed, client.MergeFrom(server), client.FieldOwner(patcher)))
+}
+
+// settle lets processes make passes, in turns, until a whole round writes
+// nothing that began with what stands. It reports whether they came to rest.
+func (p *play) settle() bool {
+	for range rounds {
+		if p.broken != nil {
+			return false
+		}
+		p.clock = p.clock.Add(round)
+		late := slices.ContainsFunc(p.processes, (*process).busy)
+		before := p.accepted
+		p.roll()
+		p.collect()
+		p.runWorkloads()
+		for _, a := range p.processes {
+			if a.alive() && a.turn == nil {
+				a.cache.hears(1)
+				a.advance()
+			}
+		}
+		for a := p.pick((*process).busy); a != nil; a = p.pick((*process).busy) {
+			a.advance()
+		}
+		if !late && p.accepted == before {
+			return true
+		}
+	}
+	p.judge.found(noRest, "after %d rounds", rounds)
+	return false
+}
+
+// roll ends the runners of pods that the proxy has replaced, and starts one of
+// those that it wants; the operator is started if it is down.
+func (p *play) roll() {
+	mark, config := p.rolledOut()
+	for _, a := range p.processes[2:4] {
+		if a.alive() && (config == nil || a.mark != mark) {
+			a.kill()
+		}
+	}
+	for _, a := range []*process{p.processes[0], p.processes[2]} {
+		if a.dead() {
+			a.begin()
+		}
+	}
+}
+
+// quiet makes one more pass of each process, which must write nothing. It may try
+// whether a name is free by now that somebody else has taken.
+func (p *play) quiet() {
+	before := p.accepted
+	for _, a := range p.processes {
+		if !a.alive() {
+			continue
+		}
+		a.cache.hears(1)
+		for p.broken == nil && a.advance() {
+			continue
+		}
+		if a.failed != nil {
+			p.judge.found(failing, "%s: %v", a.name, a.failed)
+		}
+	}
+	if p.accepted != before {
+		p.judge.found(notQuiet, "%d writes at rest", p.accepted-before)
+	}
+}

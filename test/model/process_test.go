@@ -1,0 +1,241 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// process is one of ours: an operator, or the runner of a proxy pod.
+type process struct {
+	play   *play
+	name   string
+	client client.Client
+	// start makes it anew, with nothing remembered, and returns its pass; nil
+	// where it cannot run now.
+	start func(*process) func(context.Context) (time.Duration, error)
+
+	// What there is while it runs.
+	pass  func(context.Context) (time.Duration, error)
+	cache *lagging
+	turn  *kit.Turn
+	// live is what it read from the API server in this pass, and known the
+	// versions that it was last told of, by reading and by writing.
+	live  map[key]*unstructured.Unstructured
+	known map[key]string
+	// failed is how its last pass ended.
+	failed error
+	// woken says that something happened since the last pass began, and due when
+	// it asked to be woken.
+	woken bool
+	due   time.Time
+	// held is the step before which the schedule leaves the process alone, with a
+	// write of about in its hand.
+	held  int
+	about key
+	// mark is a runner's.
+	mark workload.Mark
+}
+
+// newProcess casts a process that does not run yet.
+func (p *play) newProcess(name string, start func(*process) func(context.Context) (time.Duration, error)) *process {
+	process := &process{play: p, name: name, start: start}
+	process.client = p.connect(process)
+	p.processes = append(p.processes, process)
+	return process
+}
+
+// operator is an operator that believes to lead.
+func operator(process *process) func(context.Context) (time.Duration, error) {
+	p := process.play
+	process.cache.labelled = true
+	now := func() time.Time { return p.clock }
+	applier := controllers.NewApplier(process.client, process.client)
+	applier.Now = now
+	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, workload.Options{RunnerImage: "runner"})
+	reconciler.Now = now
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: p.name}}
+	return func(ctx context.Context) (time.Duration, error) {
+		result, err := reconciler.Reconcile(ctx, request)
+		return result.RequeueAfter, err
+	}
+}
+
+// runner is the runner of a pod of the proxy as it stands now.
+func runner(process *process) func(context.Context) (time.Duration, error) {
+	p := process.play
+	mark, config := p.rolledOut()
+	if config == nil {
+		return nil
+	}
+	process.mark = mark
+	now := func() time.Time { return p.clock }
+	applier := controllers.NewApplier(process.client, process.client)
+	applier.Now = now
+	r := &backend.Runner{Reader: process.cache, Live: process.client, Applier: applier, Run: *config, Env: mark, Now: now}
+	if p.random.IntN(2) == 0 {
+		r.Learn(backend.Facts{Tools: new(int32(p.random.IntN(3)))})
+	}
+	return func(ctx context.Context) (time.Duration, error) {
+		report, err := r.Pass(ctx)
+		return report.Again, err
+	}
+}
+
+// rolledOut is what the pods of the proxy are made with now, nil if they cannot
+// start.
+func (p *play) rolledOut() (workload.Mark, *runconfig.RunConfig) {
+	proxy := p.child(ownership.Deployment, workload.ProxyName(p.name))
+	if proxy == nil {
+		return workload.Mark{}, nil
+	}
+	annotations, _, _ := unstructured.NestedStringMap(proxy.Object, "spec", "template", "metadata", "annotations")
+	mark, err := workload.MarkOf(annotations)
+	if err != nil || !mark.Valid() {
+		return workload.Mark{}, nil
+	}
+	file := p.child(ownership.ConfigMap, workload.RunConfigName(p.name, mark))
+	if file == nil {
+		return workload.Mark{}, nil
+	}
+	text, _, _ := unstructured.NestedString(file.Object, "data", runconfig.FileName)
+	config, err := runconfig.Decode([]byte(text))
+	if err != nil {
+		return workload.Mark{}, nil
+	}
+	return mark, &config
+}
+
+func (a *process) alive() bool { return a.pass != nil }
+func (a *process) dead() bool  { return a.pass == nil }
+func (a *process) busy() bool  { return a.turn != nil }
+
+// begin starts the process, with a cache that is full.
+func (a *process) begin() {
+	a.cache = &lagging{process: a, shown: map[key]*unstructured.Unstructured{}}
+	a.live, a.known = nil, map[key]string{}
+	a.cache.hears(1)
+	a.due, a.woken = time.Time{}, true
+	if a.pass = a.start(a); a.pass != nil {
+		a.play.note("%s: starts with workload generation %d", a.name, a.mark.Generation)
+	}
+}
+
+// kill is SIGKILL.
+func (a *process) kill() {
+	a.play.note("%s: SIGKILL", a.name)
+	if a.turn != nil {
+		a.turn.Kill()
+	}
+	a.pass, a.turn, a.held = nil, nil, 0
+}
+
+// wakeful reports whether the process has something to do: a pass on its way,
+// or news, and is not held. News may reach its cache now.
+func (a *process) wakeful() bool {
+	p := a.play
+	switch {
+	case !a.alive() || p.now < a.held:
+		return false
+	case a.turn != nil:
+		return true
+	}
+	if a.cache.hears(2) {
+		a.woken = true
+	}
+	return a.woken || !a.due.IsZero() && !p.clock.Before(a.due)
+}
+
+// advance lets the process send its next request, or begins its next pass. It
+// reports whether the pass goes on.
+func (a *process) advance() bool {
+	var waiting bool
+	if a.turn == nil {
+		waiting = a.beginPass()
+	} else {
+		waiting = a.turn.Step()
+	}
+	if !waiting {
+		a.turn = nil
+	}
+	return waiting
+}
+
+func (a *process) beginPass() (waiting bool) {
+	a.woken, a.due = false, time.Time{}
+	a.live = map[key]*unstructured.Unstructured{}
+	for _, k := range a.play.world.order {
+		a.known[k] = versionOf(a.cache.sees(k))
+	}
+	pass := a.pass
+	_, waiting = kit.BeginTurn(func(t *kit.Turn) {
+		a.turn = t
+		again, err := pass(a.play.t.Context())
+		a.failed = err
+		if a.woken = a.woken || err != nil; again > 0 {
+			a.due = a.play.clock.Add(again)
+		}
+		a.play.note("%s: pass ends, again in %s: %s", a.name, again, outcome(err))
+	})
+	return waiting
+}
+
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return kit.OneLine(err.Error())
+}
+
+// sees notes what the process read from the API server.
+func (a *process) sees(k key, o *unstructured.Unstructured) {
+	a.live[k] = o
+	a.known[k] = versionOf(o)
+}
+
+// read is what the process knows of an object by its last look, nil for that it
+// does not exist.
+func (a *process) read(k key) *unstructured.Unstructured {
+	if o, looked := a.live[k]; looked {
+		return o
+	}
+	return a.cache.sees(k)
+}
+
+// hold leaves a process, often, where it is: between a decision and its write.
+// The races are about what others do meanwhile, so one is held at a time.
+func (p *play) hold(a *process, about key) {
+	a.about = about
+	if p.heldProcess() == nil && p.disorder && p.random.IntN(3) == 0 {
+		a.held = p.now + p.random.IntN(15)
+	}
+}
+
+// heldProcess is the one that is held now, nil if there is none.
+func (p *play) heldProcess() *process {
+	for _, a := range p.processes {
+		if p.now < a.held {
+			return a
+		}
+	}
+	return nil
+}
+
+func labelsOf(o *unstructured.Unstructured) labels.Set { return o.GetLabels() }
+
+func (a *process) String() string { return fmt.Sprintf("%s at %d", a.name, a.mark.Generation) }

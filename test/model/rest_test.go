@@ -1,0 +1,176 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// rest judges what stands when no manager has anything to do: each holds what it
+// stated last. Others may hold it with the same value, which no apply can undo.
+func (j *judge) rest() {
+	var all []stating
+	for s := range j.stated {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b stating) int {
+		return cmp.Or(cmp.Compare(a.of.String(), b.of.String()), cmp.Compare(a.manager, b.manager))
+	})
+	for _, s := range all {
+		object := j.play.world.stands[s.of]
+		if object == nil || object.GetUID() != s.uid || !j.play.stillStated(s.of) || !j.play.works(s.manager) {
+			continue
+		}
+		holds, err := ownership.Applied(object.GetManagedFields(), s.manager, s.subresource)
+		if err != nil {
+			j.play.broke(err)
+			return
+		}
+		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() {
+			j.found(lostField, "%s: %s lacks %s", s.of, s.manager, lost)
+		}
+	}
+}
+
+// stillStated reports whether anybody states an object at rest: not the lease,
+// which is the operators', nor run configs of content that has been replaced.
+func (p *play) stillStated(k key) bool {
+	switch k.kind {
+	case ownership.Lease.Kind:
+		return false
+	case ownership.ConfigMap.Kind:
+		claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
+		number, _ := claimed["generation"].(int64)
+		hash, _ := claimed["hash"].(string)
+		return k.name == workload.RunConfigName(p.name, workload.Mark{Generation: number, Hash: hash})
+	}
+	return true
+}
+
+// works reports whether anybody is there who writes as a manager: while a server
+// is suspended its proxy has no pod, and so there is no runner.
+func (p *play) works(manager ownership.Manager) bool {
+	if manager != ownership.RunnerBackend && manager != ownership.RunnerReport {
+		return true
+	}
+	suspended, _, _ := unstructured.NestedBool(p.server().Object, "spec", "suspend")
+	return !suspended && slices.ContainsFunc(p.processes[2:4], (*process).alive)
+}
+
+// released judges a server whose finalizer was given up, where somebody else
+// still holds it: of the main resource only the user's fields remain.
+func (j *judge) released() {
+	server := j.play.server()
+	if server == nil {
+		return
+	}
+	j.nothingOfOurs(server)
+	if holders := holdersOfFinalizer(server); slices.Contains(server.GetFinalizers(), ownership.Finalizer) && len(holders) == 0 {
+		j.found(leftBehind, "the finalizer remains, and nobody holds it")
+	}
+}
+
+// gone judges what is left of a server that is gone.
+func (j *judge) gone() {
+	if server := j.play.server(); server != nil {
+		j.found(leftBehind, "%s, with finalizers %s", server.GetName(), server.GetFinalizers())
+	}
+	for _, o := range j.play.world.standing() {
+		if o.GetKind() != ownership.Lease.Kind { // it is the operators', not the server's
+			j.nothingOfOurs(o)
+		}
+	}
+}
+
+func (j *judge) nothingOfOurs(o *unstructured.Unstructured) {
+	for _, entry := range entriesOf(o) {
+		if entry.Subresource == "" && ownership.Freehold().Claims(entry.Manager) {
+			j.found(leftBehind, "%s %s: %s", o.GetKind(), o.GetName(), entry.Manager)
+		}
+	}
+}
+
+// holdersOfFinalizer are those who hold our finalizer and are not us.
+func holdersOfFinalizer(server *unstructured.Unstructured) []ownership.Owner {
+	all, err := ownership.Owners(server.GetManagedFields(), ownership.MustPath(`metadata.finalizers[="`+ownership.Finalizer+`"]`))
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, isOurFinalizer)
+}
+
+func isOurFinalizer(o ownership.Owner) bool {
+	return o.Manager == string(ownership.MCPServerFinalizer) && o.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// ownedByUs reports whether our finalizer is on its way out by our own hand.
+func ownedByUs(server *unstructured.Unstructured) bool {
+	return ownership.Entry(server.GetManagedFields(), ownership.MCPServerFinalizer, "") != nil
+}
+
+// release gives back everything that one may stop to state, as somebody does who
+// takes an object over, and judges what is left: what only that manager held is
+// gone, and all else is as it was.
+func (p *play) release() {
+	applier := controllers.NewApplier(p.others, plane.Client)
+	for _, o := range p.world.standing() {
+		if o.GetKind() != ownership.ServiceAccount.Kind && o.GetKind() != ownership.Role.Kind {
+			continue // the others cannot be without what is ours
+		}
+		made, err := plane.Scheme.New(o.GroupVersionKind())
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.DeepCopy().Object, made)
+		}
+		if err != nil {
+			p.broke(err)
+			return
+		}
+		if err := applier.As(ownership.MCPServerChildren).Release(p.t.Context(), made.(client.Object)); err != nil {
+			p.judge.found(leftBehind, "releasing %s: %v", o.GetName(), err)
+			continue
+		}
+		p.judge.handedBack(o, p.world.stands[key{o.GetKind(), o.GetName()}])
+	}
+}
+
+// handedBack judges an object before and after everything of it was released.
+func (j *judge) handedBack(before, after *unstructured.Unstructured) {
+	if after == nil {
+		j.found(leftBehind, "%s %s went when it was released", before.GetKind(), before.GetName())
+		return
+	}
+	j.nothingOfOurs(after)
+	changed, err := changedLeaves(before, after)
+	if err != nil {
+		j.play.broke(err)
+		return
+	}
+	alone, theirs := fieldpath.NewSet(), fieldpath.NewSet()
+	for _, entry := range entriesOf(before) {
+		fields, err := ownership.Fields(entry)
+		switch {
+		case err != nil:
+			j.play.broke(err)
+		case entry.Manager == string(ownership.MCPServerChildren):
+			alone = fields.Leaves()
+		default:
+			theirs = theirs.Union(fields)
+		}
+	}
+	alone = alone.Difference(theirs)
+	if remains := alone.Difference(changed); !remains.Empty() {
+		j.found(leftBehind, "%s %s: %s", before.GetKind(), before.GetName(), remains)
+	}
+	if touched := changed.Intersection(theirs); !touched.Empty() {
+		j.found(foreignChanged, "releasing %s %s: %s", before.GetKind(), before.GetName(), touched)
+	}
+}

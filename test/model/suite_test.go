@@ -1,0 +1,64 @@
+// Package model looks for an order of events in which a field gets another
+// owner than the contract says.
+//
+// Each run makes one server up from a seed and lets everybody at it who may
+// meet it in a cluster: two operators that each believe to lead, runners of its
+// proxies, and foreign writers of every kind, which apply, apply by force, read
+// and put, patch, scale, write status, delete, and make anew what was deleted
+// under the same name. All of them write to a real API server, one request at a
+// time: before every request a process of ours waits until the schedule, made
+// from the same seed, lets it go on. Its cache lags, it is killed, and its
+// requests are refused with 409, 429 and 500, or carried out without an answer.
+//
+// Whatever the API server takes is played on its own field manager in process
+// as well, which says who must own what afterwards.
+//
+// play_test.go is one run, process_test.go are our processes, elector_test.go
+// those that elect a leader, cache_test.go what they see, foreign_test.go the
+// others, edit_test.go how those change a field, wire_test.go is where all
+// requests pass, oracle_test.go what must come of them, judge_test.go and
+// rest_test.go have the invariants, world_test.go knows what stands, and
+// faults_test.go plants what the judge must find.
+//
+// FREEHOLD_SEED replays the run of a seed; FREEHOLD_MODEL_OPS sets how many
+// writes there are at least.
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// defaultOperations is how many writes there are at least unless
+// FREEHOLD_MODEL_OPS says so.
+const defaultOperations = 5000
+
+// plane is the API server of all runs.
+var plane *kit.Plane
+
+func TestMain(m *testing.M) {
+	code, err := withPlane(m.Run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withPlane(run func() int) (code int, err error) {
+	log.SetLogger(logr.Discard())
+	plane, err = kit.Start(context.Background(), kit.Alone())
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	if err != nil {
+		return 0, err
+	}
+	return run(), nil
+}

@@ -1,0 +1,306 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// errLost is what a process sees of a request whose answer did not arrive.
+var errLost = errors.New("the connection broke before the answer")
+
+// wire is the way of one process, or of all the others, to the API server.
+type wire struct {
+	play *play
+	// process is nil for those that are not ours.
+	process *process
+	next    http.RoundTripper
+}
+
+// connect returns a client whose requests pass through the run's wire.
+func (p *play) connect(process *process) client.Client {
+	config := rest.CopyConfig(plane.Config)
+	// What passes is read here.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &wire{p, process, next} })
+	c, err := client.New(config, client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+// operation is a write as it goes over the wire.
+type operation struct {
+	kit.Request
+	by *process
+	// of is whom it is about.
+	of key
+	// content is the body, where it is an object.
+	content *unstructured.Unstructured
+	body    []byte
+	force   bool
+	// media replaces the content type, where it is set.
+	media types.PatchType
+	// before is what stood, answer what the API server made of it.
+	before, answer *unstructured.Unstructured
+}
+
+// main reports whether the operation writes the main resource.
+func (o *operation) main() bool { return o.subresource() == "" }
+
+func (o *operation) subresource() string {
+	_, sub, _ := strings.Cut(o.Resource, "/")
+	return sub
+}
+
+// RoundTrip carries one request to the API server, and its answer back.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	sent := kit.RequestOf(req)
+	resource, _, _ := strings.Cut(sent.Resource, "/")
+	of := key{kinds[resource].Kind, sent.Name}
+	write := !slices.Contains([]string{"get", "list", "watch"}, sent.Verb)
+	if w.process != nil {
+		if write {
+			w.play.hold(w.process, of)
+		}
+		w.process.turn.Wait()
+		if err := req.Context().Err(); err != nil {
+			return nil, err
+		}
+	}
+	if !write {
+		return w.read(req, of)
+	}
+	o := &operation{Request: sent, by: w.process, of: of, force: req.URL.Query().Get("force") == "true"}
+	if req.Body != nil {
+		var err error
+		if o.body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+	}
+	return w.write(req, o)
+}
+
+func (w *wire) read(req *http.Request, of key) (*http.Response, error) {
+	w.play.tally["read"]++
+	response, err := w.next.RoundTrip(req)
+	if err != nil || w.process == nil || of.kind == "" || of.name == "" {
+		return response, err
+	}
+	body, err := readAll(response)
+	if err != nil {
+		return nil, err
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(body); err != nil {
+			return nil, err
+		}
+		w.process.sees(of, object)
+	case http.StatusNotFound:
+		w.process.sees(of, nil)
+	}
+	return response, nil
+}
+
+func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
+	p := w.play
+	o.before = p.world.stands[o.of]
+	if o.of.name == "" { // a POST names the object in its body
+		o.decode()
+		o.of.name = o.content.GetName()
+		o.before = p.world.stands[o.of]
+	}
+	if w.process != nil {
+		if refusal := p.refusal(req); refusal != nil {
+			p.note("%s: %s: %d at random", w.process.name, o, refusal.StatusCode)
+			p.tally[fmt.Sprintf("fault %d", refusal.StatusCode)]++
+			return refusal, nil
+		}
+		o.decode()
+		p.plant.change(p, o)
+	}
+	o.decode()
+	response, err := w.next.RoundTrip(o.request(req))
+	if err != nil {
+		p.broke(fmt.Errorf("%s: %w", o, err))
+		return nil, err
+	}
+	body, err := readAll(response)
+	if err != nil {
+		return nil, err
+	}
+	o.Code = response.StatusCode
+	accepted := o.Code < http.StatusMultipleChoices
+	p.account(o, accepted)
+	p.note("%s: %s: %d%s", o.author(), o, o.Code, reason(o.Code, body))
+	if !accepted {
+		return response, nil
+	}
+	p.accepted++
+	p.carriedOut(o, body)
+	if w.process != nil && p.disorder && p.random.IntN(25) == 0 {
+		p.note("%s: the answer is lost", w.process.name)
+		p.tally["fault lost answer"]++
+		return nil, errLost
+	}
+	if w.process != nil && o.answer != nil {
+		w.process.known[o.of] = o.answer.GetResourceVersion()
+	}
+	return response, nil
+}
+
+// decode reads the body, where it is an object.
+func (o *operation) decode() {
+	content := &unstructured.Unstructured{}
+	if len(o.body) > 0 && o.body[0] == '{' && json.Unmarshal(o.body, &content.Object) == nil {
+		o.content = content
+	}
+}
+
+// replace changes what is sent.
+func (o *operation) replace(content map[string]any) {
+	o.body, _ = json.Marshal(content) // of maps, lists and texts
+}
+
+// request is the request as it is sent, after the plants.
+func (o *operation) request(req *http.Request) *http.Request {
+	changed := req.Clone(req.Context())
+	changed.Body, changed.ContentLength = io.NopCloser(bytes.NewReader(o.body)), int64(len(o.body))
+	changed.GetBody = nil
+	if o.media != "" {
+		changed.Header.Set("Content-Type", string(o.media))
+		query := changed.URL.Query()
+		query.Del("force")
+		changed.URL.RawQuery = query.Encode()
+		o.Verb, o.force = "patch", false
+	}
+	return changed
+}
+
+// refusal is one that the API server gives now and then, or nil.
+func (p *play) refusal(req *http.Request) *http.Response {
+	if !p.disorder || p.random.IntN(20) != 0 {
+		return nil
+	}
+	status := []metav1.Status{
+		{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "a conflict at random"},
+		{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests at random"},
+		{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "an internal error at random"},
+	}[p.random.IntN(3)]
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	status.Status = metav1.StatusFailure
+	body, err := json.Marshal(status)
+	if err != nil {
+		p.broke(err)
+	}
+	return &http.Response{
+		StatusCode: int(status.Code), Status: strconv.Itoa(int(status.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:  http.Header{"Content-Type": {runtime.ContentTypeJSON}},
+		Body:    io.NopCloser(bytes.NewReader(body)),
+		Request: req,
+	}
+}
+
+// carriedOut notes what the API server made of an operation, and lets it be
+// judged.
+func (p *play) carriedOut(o *operation, body []byte) {
+	switch {
+	case o.Verb == "delete" || o.subresource() == "scale":
+		o.answer = p.look(o.of)
+		p.world.put(o.of, o.answer)
+	default:
+		o.answer = &unstructured.Unstructured{}
+		if err := o.answer.UnmarshalJSON(body); err != nil {
+			p.broke(fmt.Errorf("reading the answer to %s: %w", o, err))
+			return
+		}
+		p.world.put(o.of, o.answer)
+		// Who takes the last finalizer away ends the object.
+		if o.before != nil && o.before.GetDeletionTimestamp() != nil && len(o.answer.GetFinalizers()) == 0 {
+			p.world.put(o.of, p.look(o.of))
+		}
+	}
+	p.judge.carriedOut(o)
+}
+
+func (o *operation) author() string {
+	if o.by == nil {
+		return "somebody"
+	}
+	return o.by.name
+}
+
+// String says what is asked, without what differs in each run.
+func (o *operation) String() string {
+	verb := o.Verb
+	if o.force {
+		verb = "forced " + verb
+	}
+	version := ""
+	if o.content != nil && o.content.GetResourceVersion() != "" {
+		version = " at " + strconv.Quote(o.content.GetResourceVersion())
+	}
+	return fmt.Sprintf("%s %s/%s %s by %s%s", verb, o.of.kind, o.subresource(), o.of.name, o.Manager, version)
+}
+
+// account counts an operation.
+func (p *play) account(o *operation, accepted bool) {
+	p.operations++
+	verb := o.Verb
+	switch {
+	case o.force && ownership.Freehold().Claims(o.Manager):
+		verb = "our apply"
+	case o.by != nil:
+		verb = "our " + verb
+	case o.force:
+		verb = "forced apply"
+	case o.subresource() == "scale":
+		verb = "scale"
+	case o.subresource() == "status":
+		verb += " of status"
+	}
+	if !accepted {
+		verb += ", refused"
+	}
+	p.tally[verb]++
+}
+
+// reason is the API server's word for a refusal.
+func reason(code int, body []byte) string {
+	if code < http.StatusMultipleChoices {
+		return ""
+	}
+	var status metav1.Status
+	if json.Unmarshal(body, &status) != nil {
+		return ""
+	}
+	return " " + kit.OneLine(status.Message)
+}
+
+func readAll(response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return body, response.Body.Close()
+}
