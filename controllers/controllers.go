@@ -22,6 +22,11 @@ import (
 // CacheOptions. It returns an error if one cannot be added.
 func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+	if options.IdentityNamespace != "" {
+		if err := applier.Impersonate(mgr.GetConfig(), options.IdentityNamespace, ownership.Controllers()...); err != nil {
+			return err
+		}
+	}
 	servers := mcpserver.New(mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder("freehold-mcpserver"), options.Workload)
 	if options.Now != nil {
 		servers.Now = options.Now

@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Workload goes into every server's pods.
 	Workload workload.Options
+	// IdentityNamespace is where the ServiceAccounts are that the controllers
+	// write as; empty if the process writes as itself.
+	IdentityNamespace string
 	// Concurrency is how many servers are reconciled at once; DefaultConcurrency
 	// if zero.
 	Concurrency int

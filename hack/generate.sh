@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Generates everything that is generated from the API types (deep copies, the
-# CRDs, and the apply configurations) and from the contract (pages and admission
-# policies). Run by `make generate`.
+# CRDs, and the apply configurations) and from the contract (pages, admission
+# policies and roles). Run by `make generate`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 api=github.com/freehold-dev/freehold/apis/v1alpha1
@@ -37,11 +37,13 @@ if ! diff -rq bin/_applyconfig applyconfig >/dev/null 2>&1; then
 	rm -rf applyconfig && mv bin/_applyconfig applyconfig
 fi
 
-echo "generate: docs/ownership.md, the table in docs/architecture.md, and config/policy"
+echo "generate: docs/ownership.md, the table in docs/architecture.md, config/policy and config/rbac"
+mkdir -p config/rbac
 go run ./hack/docs
 
-echo "generate: the chart's copies of config/crd and config/policy"
+echo "generate: the chart's copies of config/crd, config/policy and config/rbac"
 rm -rf config/chart/files
-mkdir -p config/chart/files/crds config/chart/files/policy
+mkdir -p config/chart/files/crds config/chart/files/policy config/chart/files/rbac
 cp config/crd/*.yaml config/chart/files/crds/
 cp config/policy/*.yaml config/chart/files/policy/
+cp config/rbac/*.yaml config/chart/files/rbac/

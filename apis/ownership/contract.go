@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -36,6 +37,13 @@ func (o Object) String() string {
 		return o.Kind
 	}
 	return o.Kind + "/" + o.Subresource
+}
+
+// Resource is the plural of the kind, which the API serves it under, without
+// the subresource.
+func (o Object) Resource() string {
+	plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind)
+	return plural.Resource
 }
 
 // Grant is one manager's right to a set of fields of one kind of object.
@@ -101,10 +109,26 @@ type Removal struct {
 	Why      string
 }
 
+// Right is what an identity may ask of the API server beside the writes of its
+// grants and removals: to read, to report events, to act as another.
+type Right struct {
+	Identity string
+	// Group and Resource are the API's, as mcpservers/finalizers of freehold.dev.
+	Group, Resource string
+	// Names are those of the objects, written as in a Grant; empty means any.
+	Names []string
+	// Verbs are the API's
+	// (https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb).
+	Verbs []string
+	// Why says in one clause, for people, what it is for.
+	Why string
+}
+
 // Contract is the table. The zero Contract grants nothing.
 type Contract struct {
 	Grants   []Grant
 	Removals []Removal
+	Rights   []Right
 	// Takeover lets managers take fields over, nil if they never do.
 	Takeover *Takeover
 }
@@ -132,9 +156,30 @@ func (c Contract) Of(manager Manager) []Grant {
 	return grants
 }
 
-// MayRemove reports whether the contract lets anybody delete objects of kind.
-func (c Contract) MayRemove(kind schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(c.Removals, func(r Removal) bool { return r.Object.GroupVersionKind == kind })
+// Identity returns who writes as manager, empty if nobody does.
+func (c Contract) Identity(manager Manager) string {
+	i := slices.IndexFunc(c.Grants, func(g Grant) bool { return g.Manager == manager })
+	if i < 0 {
+		return ""
+	}
+	return c.Grants[i].Identity
+}
+
+// Identities returns all that write, sorted.
+func (c Contract) Identities() []string {
+	var identities []string
+	for _, g := range c.Grants {
+		identities = append(identities, g.Identity)
+	}
+	slices.Sort(identities)
+	return slices.Compact(identities)
+}
+
+// MayRemove reports whether the contract lets identity delete objects of kind.
+func (c Contract) MayRemove(identity string, kind schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(c.Removals, func(r Removal) bool {
+		return r.Identity == identity && r.Object.GroupVersionKind == kind
+	})
 }
 
 // managerName allows KIND.DOMAIN/PURPOSE, kind and purpose of lower-case
@@ -143,9 +188,9 @@ func (c Contract) MayRemove(kind schema.GroupVersionKind) bool {
 var managerName = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/[a-z]+$`)
 
 // Check returns one error for each row that breaks a rule of the table: two
-// grants of one manager on one object, two exclusive grants that overlap, a
-// manager name that could hold an instance id, a subresource that creates, or
-// a row that says too little.
+// grants of one manager on one object, or to two identities; two exclusive
+// grants that overlap, a manager name that could hold an instance id, a
+// subresource that creates, a right to anything, or a row that says too little.
 func (c Contract) Check() []error {
 	var errs []error
 	for i, g := range c.Grants {
@@ -162,10 +207,21 @@ func (c Contract) Check() []error {
 			errs = append(errs, g.clashes(other)...)
 		}
 	}
+	for _, r := range c.Rights {
+		if r.Identity == "" || r.Resource == "" || len(r.Verbs) == 0 || r.Why == "" {
+			errs = append(errs, fmt.Errorf("right of %s on %s: identity, resource, verbs and why must be stated", r.Identity, r.Resource))
+		}
+		if slices.Contains(append([]string{r.Group, r.Resource}, r.Verbs...), "*") {
+			errs = append(errs, fmt.Errorf("right of %s on %s: name what it is to, instead of *", r.Identity, r.Resource))
+		}
+	}
 	return errs
 }
 
 func (g Grant) clashes(other Grant) []error {
+	if g.Manager == other.Manager && g.Identity != other.Identity {
+		return []error{fmt.Errorf("%s and %s both write as %s: a manager is of one identity", g.Identity, other.Identity, g.Manager)}
+	}
 	if g.Object != other.Object {
 		return nil
 	}

@@ -56,6 +56,63 @@ func TestABrokenTableIsRefusedByRow(t *testing.T) {
 	}
 }
 
+func TestAManagerIsOfOneIdentity(t *testing.T) {
+	c := Freehold()
+	c.Grants[0].Identity = "somebody"
+	c.Grants = append(c.Grants, Grant{
+		Manager: c.Grants[0].Manager, Identity: "else", Object: Lease, Mode: Exclusive, Why: "w", Fields: Paths("metadata.labels"),
+	})
+	errs := c.Check()
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "else and somebody both write as "+string(MCPServerFinalizer)) {
+		t.Errorf("got %v", errs)
+	}
+}
+
+func TestARightNamesWhatItIsTo(t *testing.T) {
+	right := Right{Identity: "i", Group: "g", Resource: "things", Verbs: []string{"get"}, Why: "w"}
+	for name, change := range map[string]func(*Right){
+		"without an identity": func(r *Right) { r.Identity = "" },
+		"without a resource":  func(r *Right) { r.Resource = "" },
+		"without a verb":      func(r *Right) { r.Verbs = nil },
+		"without a reason":    func(r *Right) { r.Why = "" },
+		"to every group":      func(r *Right) { r.Group = "*" },
+		"to everything":       func(r *Right) { r.Resource = "*" },
+		"of every kind":       func(r *Right) { r.Verbs = []string{"get", "*"} },
+	} {
+		wrong := right
+		change(&wrong)
+		if errs := (Contract{Rights: []Right{right, wrong}}).Check(); len(errs) != 1 {
+			t.Errorf("a right %s: %v", name, errs)
+		}
+	}
+}
+
+func TestNobodyMayReadSecrets(t *testing.T) {
+	c := Freehold()
+	for _, r := range c.Rights {
+		if strings.HasPrefix(r.Resource, "secrets") {
+			t.Errorf("%s may %v %s", r.Identity, r.Verbs, r.Resource)
+		}
+	}
+	for _, g := range c.Grants {
+		if g.Object.Kind == "Secret" {
+			t.Errorf("%s writes Secrets", g.Manager)
+		}
+	}
+}
+
+func TestOnlyItsIdentityMayRemove(t *testing.T) {
+	c := Freehold()
+	for identity, want := range map[string]bool{IdentityMCPServer: true, IdentityOperator: false, IdentityRBAC: false, IdentityRunner: false, "": false} {
+		if c.MayRemove(identity, StatefulSet.GroupVersionKind) != want {
+			t.Errorf("%q may remove a StatefulSet: %t", identity, !want)
+		}
+	}
+	if c.MayRemove(IdentityMCPServer, Deployment.GroupVersionKind) {
+		t.Error("a Deployment may be removed")
+	}
+}
+
 func TestLeavesOutsideAGrantAreNamed(t *testing.T) {
 	grant, ok := Freehold().Grant(MCPServerConditions, MCPServerSub, "echo")
 	if !ok {

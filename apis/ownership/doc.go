@@ -5,7 +5,8 @@
 //
 // path.go is the language fields are named in, and notation.go writes it,
 // contract.go is the shape of the table and the pure functions on it,
-// manager.go the names of our managers, grants_*.go the table itself, owners.go
+// manager.go the names of our managers and identities, grants_*.go the table
+// itself, owners.go
 // what a live object's managedFields say, verdict.go what the table says of
 // that, and markdown.go the table as a page for people.
 //

@@ -50,7 +50,7 @@ func fields(groups ...[]string) []Path {
 // mcpServer are the grants of the MCPServer controller on its own kind.
 func mcpServer() []Grant {
 	own := func(manager Manager, object Object, why string, paths ...string) Grant {
-		return Grant{Manager: manager, Identity: IdentityOperator, Object: object, Mode: Exclusive, Why: why, Fields: Paths(paths...)}
+		return Grant{Manager: manager, Identity: IdentityMCPServer, Object: object, Mode: Exclusive, Why: why, Fields: Paths(paths...)}
 	}
 	claim := own(MCPServerWorkload, MCPServerSub, "claims the workload generation", "status.workload")
 	claim.Versioned = true
@@ -75,7 +75,7 @@ func mcpServer() []Grant {
 func children() []Grant {
 	child := func(object Object, name, why string, own ...string) Grant {
 		return Grant{
-			Manager: MCPServerChildren, Identity: IdentityOperator, Object: object, Names: []string{name},
+			Manager: MCPServerChildren, Identity: IdentityMCPServer, Object: object, Names: []string{name},
 			Mode: Exclusive, Create: true, Why: why, Fields: fields(identity, own),
 		}
 	}
@@ -83,25 +83,29 @@ func children() []Grant {
 		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template")
 	proxy.Fields = append(proxy.Fields, fields(mark)...)
 	proxy.Versioned = true
+	granting := func(g Grant) Grant {
+		g.Manager, g.Identity = RBACChildren, IdentityRBAC
+		return g
+	}
 	return []Grant{
 		child(ServiceAccount, "SERVER-runner", "is the runner's identity", "automountServiceAccountToken"),
-		child(Role, "SERVER-runner", "holds what the runner may do", "rules"),
-		child(RoleBinding, "SERVER-runner", "gives the runner its role", "roleRef", "subjects"),
+		granting(child(Role, "SERVER-runner", "holds what the runner may do", "rules")),
+		granting(child(RoleBinding, "SERVER-runner", "gives the runner its role", "roleRef", "subjects")),
 		child(ConfigMap, "SERVER-run-*", "tells the runner what to run", "data", "immutable", mark[0], mark[1]),
 		proxy,
 		child(Service, "SERVER-proxy", "is where clients call",
 			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
 		{
-			Manager: MCPServerScale, Identity: IdentityOperator, Object: StatefulSet, Names: []string{"SERVER-backend"},
+			Manager: MCPServerScale, Identity: IdentityMCPServer, Object: StatefulSet, Names: []string{"SERVER-backend"},
 			Mode: Exclusive, Why: "carries the server's replicas to the backend", Fields: Paths("spec.replicas"),
 		},
 	}
 }
 
-// removals are what the operator may delete.
+// removals are what the MCPServer controller may delete.
 func removals() []Removal {
 	remove := func(object Object, why string) Removal {
-		return Removal{Identity: IdentityOperator, Object: object, Why: why}
+		return Removal{Identity: IdentityMCPServer, Object: object, Why: why}
 	}
 	return []Removal{
 		remove(ConfigMap, "a run config that no pod can mount any more"),

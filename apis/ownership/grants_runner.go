@@ -24,16 +24,6 @@ func runner() []Grant {
 	return []Grant{backend, service, report}
 }
 
-// lease is the grant of the operator's leader election. Its writes are
-// versioned as every lock's are: taking a lease is a decision about the lease
-// that was read.
-func lease() Grant {
-	return Grant{
-		Manager: OperatorLease, Identity: IdentityOperator, Object: Lease, Mode: Exclusive,
-		Create: true, Versioned: true, Why: "elects one operator", Fields: Paths("spec"),
-	}
-}
-
 // Freehold is the contract of this operator.
 func Freehold() Contract {
 	var grants []Grant
@@ -41,5 +31,5 @@ func Freehold() Contract {
 	grants = append(grants, children()...)
 	grants = append(grants, runner()...)
 	grants = append(grants, lease())
-	return Contract{Grants: grants, Removals: removals(), Takeover: &Takeover{Annotation: AdoptAnnotation}}
+	return Contract{Grants: grants, Removals: removals(), Rights: rights(), Takeover: &Takeover{Annotation: AdoptAnnotation}}
 }

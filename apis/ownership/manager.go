@@ -16,11 +16,15 @@ const (
 	MCPServerConditions Manager = "mcpserver.freehold.dev/conditions"
 	// MCPServerStatus states what else was observed.
 	MCPServerStatus Manager = "mcpserver.freehold.dev/status"
-	// MCPServerChildren builds the objects around the proxy.
+	// MCPServerChildren builds the objects around the proxy, but for the runner's
+	// rights.
 	MCPServerChildren Manager = "mcpserver.freehold.dev/children"
 	// MCPServerScale carries spec.replicas to the backend StatefulSet.
 	MCPServerScale Manager = "mcpserver.freehold.dev/scale"
 )
+
+// RBACChildren gives runners their rights, and writes nothing else.
+const RBACChildren Manager = "rbac.freehold.dev/children"
 
 // The managers of the runner in the proxy pod.
 const (
@@ -36,9 +40,23 @@ const OperatorLease Manager = "operator.freehold.dev/lease"
 // The identities that write: ServiceAccount names, where SERVER stands for the
 // name of the MCPServer.
 const (
+	// IdentityOperator is the operator's process. It reads, elects itself, and
+	// writes everything else as one of Controllers.
 	IdentityOperator = "freehold-operator"
-	IdentityRunner   = "SERVER-runner"
+	// IdentityMCPServer is the MCPServer controller.
+	IdentityMCPServer = "freehold-mcpserver"
+	// IdentityRBAC makes Roles. It alone has the rights of runners, because the
+	// API server lets nobody grant what they do not have.
+	IdentityRBAC = "freehold-rbac"
+	// IdentityRunner is the runner of one server.
+	IdentityRunner = "SERVER-runner"
 )
+
+// Controllers are the identities that the operator's process writes as.
+func Controllers() []string { return []string{IdentityMCPServer, IdentityRBAC} }
+
+// LeaseName is the name of the Lease of the operator's leader election.
+const LeaseName = "freehold-operator"
 
 // Finalizer is the finalizer that the MCPServer controller holds while a
 // server's proxy and backend still run.

@@ -6,7 +6,8 @@ import (
 )
 
 // Markdown is the contract for people: a section for each object, what the
-// words in it mean, and who deletes. Its headings are of the second level.
+// words in it mean, who deletes, and what else is allowed. Its headings are of
+// the second level.
 func (c Contract) Markdown() string {
 	var b strings.Builder
 	for _, object := range c.objects() {
@@ -24,7 +25,7 @@ func (c Contract) Markdown() string {
 - *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read.
 `)
-	b.WriteString(c.removals() + c.Takeover.markdown())
+	b.WriteString(c.removals() + c.Takeover.markdown() + c.rights())
 	return b.String()
 }
 
@@ -43,6 +44,31 @@ With the uid that was read as a precondition.
 `)
 	for _, r := range c.Removals {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Identity, r.Object, r.Why)
+	}
+	return b.String()
+}
+
+// rights is the section of what is not a write.
+func (c Contract) rights() string {
+	if len(c.Rights) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(`
+## Other rights
+
+What roles give beside the verbs of the tables above: patch, create for a birth, and delete.
+
+| identity | resource | verbs | what for |
+|---|---|---|---|
+`)
+	for _, r := range c.Rights {
+		resource, sub, _ := strings.Cut(r.Resource, "/")
+		resource = strings.TrimSuffix(strings.TrimSuffix(resource+"."+r.Group, ".")+"/"+sub, "/")
+		if len(r.Names) > 0 {
+			resource += " (`" + strings.Join(r.Names, "`, `") + "`)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Identity, resource, strings.Join(r.Verbs, ", "), r.Why)
 	}
 	return b.String()
 }

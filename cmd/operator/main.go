@@ -56,7 +56,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	config.QPS, config.Burst = float32(s.qps), s.burst
+	s.limit(config)
 	config.UserAgent = "freehold-operator/" + version
 	mgr, err := newManager(config, s)
 	if err != nil {
@@ -95,8 +95,8 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 	if s.leaderElect {
 		forLease := rest.CopyConfig(config)
 		// Half of what a renewal may take: one request that hangs must not cost
-		// the lead.
-		forLease.Timeout = 5 * time.Second
+		// the lead. Nor must waiting for what servers need.
+		forLease.Timeout, forLease.RateLimiter = 5*time.Second, nil
 		direct, err := client.New(forLease, client.Options{Scheme: scheme})
 		if err != nil {
 			return nil, fmt.Errorf("connecting for leader election: %w", err)

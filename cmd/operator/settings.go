@@ -11,16 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
-
-// leaseName is the Lease of leader election.
-const leaseName = "freehold-operator"
 
 // settings are the operator's flags.
 type settings struct {
@@ -49,6 +48,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
+	flags.StringVar(&s.controllers.IdentityNamespace, "identity-namespace", "",
+		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(ownership.Controllers(), " and ")+"; the operator writes as itself if empty")
 	flags.StringVar(&s.probeAddress, "probe-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
 	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run")
@@ -83,10 +84,21 @@ func (s settings) check() error {
 	switch {
 	case s.controllers.Workload.RunnerImage == "":
 		return fmt.Errorf("--runner-image is missing: write the image of the runner, for example freehold.dev/runner:1.0.0")
+	case s.qps > 0 && s.burst < 1:
+		return fmt.Errorf("--burst is %d: write how many requests may be sent at once, at least 1", s.burst)
 	case s.leaderElect && s.leaseNamespace == "":
 		return fmt.Errorf("--lease-namespace is missing: write the namespace of the leader's Lease, or set POD_NAMESPACE")
 	}
 	return nil
+}
+
+// limit bounds what the whole process sends with clients that are made from
+// config: each kind, and each identity that is written as, has one of its own.
+func (s settings) limit(config *rest.Config) {
+	config.QPS, config.Burst = float32(s.qps), s.burst
+	if s.qps > 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
 }
 
 // lock is the leader's Lease, held under an id that no other process has.
@@ -96,7 +108,7 @@ func (s settings) lock(c client.Client) (resourcelock.Interface, error) {
 		return nil, fmt.Errorf("naming this process: %w", err)
 	}
 	writer := controllers.NewApplier(c, c).As(ownership.OperatorLease)
-	key := types.NamespacedName{Namespace: s.leaseNamespace, Name: leaseName}
+	key := types.NamespacedName{Namespace: s.leaseNamespace, Name: ownership.LeaseName}
 	return apply.NewLeaseLock(writer, key, host+"_"+string(uuid.NewUUID())), nil
 }
 

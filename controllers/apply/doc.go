@@ -31,7 +31,8 @@
 // finds that nothing has to be sent, values.go compares for it, memory.go
 // remembers what was sent, and errors.go names what can go wrong. read.go asks
 // the server where a cache cannot know, takeover.go takes over, remove.go
-// deletes, lease.go is leader election, convert.go knows the schemas.
+// deletes, impersonate.go says as whom, lease.go is leader election, convert.go
+// knows the schemas.
 //
 // The rules are those of
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/; what the

@@ -36,17 +36,19 @@ func (*nothing) IsApplyConfiguration() {}
 
 // Remove deletes live, and only that incarnation of it; what it owns is
 // collected in the background. An object that is gone is what was wanted. It
-// returns *NotGranted if the contract lets nobody delete the kind.
+// returns *NotGranted if the contract does not let the writer's identity delete
+// the kind.
 func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", live, err)
 	}
-	if !w.applier.contract.MayRemove(gvk) {
+	identity := w.applier.contract.Identity(w.manager)
+	if !w.applier.contract.MayRemove(identity, gvk) {
 		return &NotGranted{Manager: w.manager, Object: gvk.Kind, Fields: []string{"(deletion)"}}
 	}
 	uid := live.GetUID()
-	err = w.applier.client.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err = w.applier.as(identity).Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	// A conflict means another uid: the object we meant is gone.
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -175,6 +175,7 @@ func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.
 	if !ok {
 		return "", fmt.Errorf("writing managedFields: %T is no object", live)
 	}
-	err = w.applier.client.Patch(ctx, moved, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(string(w.manager)))
+	identity := w.applier.contract.Identity(w.manager)
+	err = w.applier.as(identity).Patch(ctx, moved, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(string(w.manager)))
 	return moved.GetResourceVersion(), classify(err, preconditions{resourceVersion: live.GetResourceVersion()})
 }

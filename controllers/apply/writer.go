@@ -24,6 +24,7 @@ type Applier struct {
 	Now func() time.Time
 
 	client    client.Client
+	clients   map[string]client.Client // by identity, where it is not client
 	live      client.Reader
 	converter *Converter
 	contract  ownership.Contract
@@ -33,10 +34,14 @@ type Applier struct {
 	transfers *lru.Cache
 }
 
-// New returns an Applier. c sends the applies; live reads from the server, not
-// from a cache, and is asked only where a cache cannot know.
+// New returns an Applier. c sends the applies, unless Impersonate says otherwise;
+// live reads from the server, not from a cache, and is asked only where a cache
+// cannot know.
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
-	return &Applier{Now: time.Now, client: c, live: live, converter: converter, contract: contract, memory: newMemory(), contests: newContests(), transfers: lru.New(memorySize)}
+	return &Applier{
+		Now: time.Now, client: c, clients: map[string]client.Client{}, live: live, converter: converter, contract: contract,
+		memory: newMemory(), contests: newContests(), transfers: lru.New(memorySize),
+	}
 }
 
 // As returns the writer of one manager.
@@ -238,9 +243,9 @@ func (w *Writer) apply(ctx context.Context, in intent, grant ownership.Grant, pr
 		opts.Force = new(true)
 	}
 	if grant.Object.Subresource == "" {
-		err = w.applier.client.Apply(ctx, f, &opts)
+		err = w.applier.as(grant.Identity).Apply(ctx, f, &opts)
 	} else {
-		err = w.applier.client.SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
+		err = w.applier.as(grant.Identity).SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
 	}
 	return f, classify(err, pre)
 }

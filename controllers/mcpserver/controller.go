@@ -148,7 +148,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	children := r.applier.As(ownership.MCPServerChildren)
 	var errs []error
 	for _, child := range want.children {
-		_, err := r.put(ctx, server, ownership.MCPServerChildren, child.live, child.ac)
+		_, err := r.put(ctx, server, child.manager, child.live, child.ac)
 		if errors.Is(err, apply.ErrNamespaceTerminating) {
 			return err // nor would the others be born
 		}

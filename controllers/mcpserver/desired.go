@@ -17,8 +17,9 @@ import (
 
 // child is an object that is wanted, and what stands in its place.
 type child struct {
-	live client.Object
-	ac   runtime.ApplyConfiguration
+	manager ownership.Manager
+	live    client.Object
+	ac      runtime.ApplyConfiguration
 }
 
 // wanted is what a pass wants the world to be.
@@ -67,17 +68,17 @@ func (want *wanted) render(server *v1alpha1.MCPServer, w world, options workload
 		return
 	}
 	want.children = append(identity(server, w),
-		child{w.service, workload.ProxyService(server)},
-		child{w.config(*config.Name), config})
+		child{ownership.MCPServerChildren, w.service, workload.ProxyService(server)},
+		child{ownership.MCPServerChildren, w.config(*config.Name), config})
 	want.proxy = proxy
 }
 
 // identity is what the runner needs to act. It depends on no field of the spec.
 func identity(server *v1alpha1.MCPServer, w world) []child {
 	return []child{
-		{w.account, workload.ServiceAccount(server)},
-		{w.role, workload.Role(server)},
-		{w.binding, workload.RoleBinding(server)},
+		{ownership.MCPServerChildren, w.account, workload.ServiceAccount(server)},
+		{ownership.RBACChildren, w.role, workload.Role(server)},
+		{ownership.RBACChildren, w.binding, workload.RoleBinding(server)},
 	}
 }
 

@@ -94,6 +94,8 @@ func TestIntentsStayWithinTheContract(t *testing.T) {
 		"backend":          ownership.RunnerBackend,
 		"backend-service":  ownership.RunnerBackend,
 		"backend-headless": ownership.RunnerBackend,
+		"role":             ownership.RBACChildren,
+		"rolebinding":      ownership.RBACChildren,
 	}
 	for _, server := range []*v1alpha1.MCPServer{read(t, "minimal"), read(t, "full")} {
 		for kind, object := range objects(t, server) {

@@ -1,18 +1,20 @@
 // Command docs writes what is generated from the contract: docs/ownership.md,
-// in docs/architecture.md the table under "Who writes what", and the admission
-// policies config/policy/managers-*.yaml. Run by `make generate` from the root
-// of the repository.
+// in docs/architecture.md the table under "Who writes what", the admission
+// policies config/policy/managers-*.yaml and the roles config/rbac/*.yaml. Run
+// by `make generate` from the root of the repository.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/ownership/admission"
+	"github.com/freehold-dev/freehold/apis/ownership/rbac"
 )
 
 const (
@@ -37,8 +39,8 @@ not ours and survives every pass.
 
 `
 
-// generated begins what people should not edit.
-const generated = "# Generated from the contract in apis/ownership by `make generate`; docs/policies.md explains it.\n"
+// generated begins what people should not edit; %s is the page about it.
+const generated = "# Generated from the contract in apis/ownership by `make generate`; %s explains it.\n"
 
 func main() {
 	if err := run(ownership.Freehold()); err != nil {
@@ -63,7 +65,10 @@ func run(contract ownership.Contract) error {
 	if err := write(ownershipPage, preface+contract.Markdown()); err != nil {
 		return err
 	}
-	return policies(contract)
+	if err := policies(contract); err != nil {
+		return err
+	}
+	return roles(contract)
 }
 
 // policies writes config/policy anew, but for the policies written by hand.
@@ -73,21 +78,55 @@ func policies(contract ownership.Contract) error {
 		return err
 	}
 	const pattern = "config/policy/managers-%s.yaml"
-	old, err := filepath.Glob(fmt.Sprintf(pattern, "*"))
-	if err != nil {
+	if err := remove(fmt.Sprintf(pattern, "*")); err != nil {
 		return err
-	}
-	for _, name := range old {
-		if err := os.Remove(name); err != nil {
-			return err
-		}
 	}
 	for _, p := range compiled {
 		text, err := p.YAML()
 		if err != nil {
 			return err
 		}
-		if err := write(fmt.Sprintf(pattern, p.Name), generated+string(text)); err != nil {
+		if err := write(fmt.Sprintf(pattern, p.Name), fmt.Sprintf(generated, "docs/policies.md")+string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// capitals are in the names of identities of which there is one for a server:
+// their roles the operator makes.
+var capitals = regexp.MustCompile("[A-Z]")
+
+// roles writes config/rbac anew.
+func roles(contract ownership.Contract) error {
+	const pattern = "config/rbac/%s.yaml"
+	if err := remove(fmt.Sprintf(pattern, "*")); err != nil {
+		return err
+	}
+	for _, identity := range contract.Identities() {
+		if capitals.MatchString(identity) {
+			continue
+		}
+		text, err := rbac.YAML(contract, identity, admission.Freehold().Namespace)
+		if err != nil {
+			return err
+		}
+		if err := write(fmt.Sprintf(pattern, identity), fmt.Sprintf(generated, "docs/rbac.md")+string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes the files of a pattern, so that none is left of what the
+// contract no longer has.
+func remove(pattern string) error {
+	old, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range old {
+		if err := os.Remove(name); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,13 +22,26 @@ type auditEvent struct {
 	UserAgent string `json:"userAgent"`
 	URI       string `json:"requestURI"`
 	Received  string `json:"requestReceivedTimestamp"`
-	Object    struct {
+	// As is whom the user acted as, in whose name the write is.
+	As     auditUser `json:"impersonatedUser"`
+	User   auditUser `json:"user"`
+	Object struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+}
+
+type auditUser struct {
+	Name string `json:"username"`
+}
+
+// identity is the ServiceAccount that wrote, without its namespace.
+func (e auditEvent) identity() string {
+	name := cmp.Or(e.As.Name, e.User.Name)
+	return name[strings.LastIndex(name, ":")+1:]
 }
 
 // how a write is done: an apply is a patch that names its field manager.
@@ -45,7 +59,7 @@ func (e auditEvent) how() string {
 // ours reports whether a program of Freehold sent the request.
 func (e auditEvent) ours() bool { return strings.HasPrefix(e.UserAgent, "freehold-") }
 
-// writes prints how often which program wrote what, and how, since a moment in
+// writes prints how often which identity wrote what, and how, since a moment in
 // RFC 3339, and fails if any of it was neither an apply, a delete nor an event.
 func writes(path, since string, out io.Writer) error {
 	file, err := os.Open(path)
@@ -65,8 +79,7 @@ func writes(path, since string, out io.Writer) error {
 			continue
 		}
 		resource := strings.TrimSuffix(e.Object.Resource+"/"+e.Object.Subresource, "/")
-		program, _, _ := strings.Cut(e.UserAgent, "/")
-		counts[fmt.Sprintf("%s\t%s\t%s\t%d", program, e.how(), resource, e.Response.Code)]++
+		counts[fmt.Sprintf("%s\t%s\t%s\t%d", e.identity(), e.how(), resource, e.Response.Code)]++
 		if e.how() != "apply" && e.how() != "delete" && e.Object.Resource != "events" {
 			bad++
 		}
@@ -75,7 +88,7 @@ func writes(path, since string, out io.Writer) error {
 		return fmt.Errorf("reading the audit log: %w", err)
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "PROGRAM\tWRITE\tOF\tANSWER\tTIMES")
+	fmt.Fprintln(table, "IDENTITY\tWRITE\tOF\tANSWER\tTIMES")
 	for _, row := range slices.Sorted(maps.Keys(counts)) {
 		fmt.Fprintf(table, "%s\t%d\n", row, counts[row])
 	}

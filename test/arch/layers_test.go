@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"apis/v1alpha1":            {},
 	"apis/ownership":           {},
 	"apis/ownership/admission": {"apis/ownership"},
+	"apis/ownership/rbac":      {"apis/ownership"},
 	"apis/runconfig":           {"apis/v1alpha1"},
 
 	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
@@ -56,7 +57,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/ownership", "apis/ownership/admission", "apis/runconfig", "controllers/conditions", "controllers/runspec", "controllers/workload",
+	"apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/conditions", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // floor is what any operator that applies these objects must at least send: for
@@ -31,8 +32,10 @@ import (
 // backend is ready, because it is told once; it never asks. A test holds its
 // writes to be Freehold's.
 type floor struct {
-	client client.Client
-	turns  chan func(context.Context) error
+	contract ownership.Contract
+	// clients are by identity, as which the operator's process writes.
+	clients map[string]client.Client
+	turns   chan func(context.Context) error
 
 	mu       sync.Mutex
 	servers  map[types.NamespacedName]*v1alpha1.MCPServer
@@ -65,8 +68,15 @@ func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()
 		return fmt.Errorf("building informers: %w", err)
 	}
 	f := &floor{
-		client: direct, turns: make(chan func(context.Context) error, 1<<16),
+		contract: ownership.Freehold(), clients: map[string]client.Client{}, turns: make(chan func(context.Context) error, 1<<16),
 		servers: map[types.NamespacedName]*v1alpha1.MCPServer{}, finished: map[types.NamespacedName]bool{},
+	}
+	for _, identity := range ownership.Controllers() {
+		as := rest.CopyConfig(config)
+		as.Impersonate.UserName = "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
+		if f.clients[identity], err = client.New(as, client.Options{Scheme: scheme, Mapper: direct.RESTMapper()}); err != nil {
+			return fmt.Errorf("building a client: %w", err)
+		}
 	}
 	if err := f.listen(ctx, informers); err != nil {
 		return err
@@ -151,10 +161,11 @@ func (f *floor) moved(o any) {
 func (f *floor) send(ctx context.Context, applies []statement) error {
 	for _, a := range applies {
 		var err error
+		as := f.clients[f.contract.Identity(a.manager)]
 		if status, ok := a.intent.(*v1alpha1ac.MCPServerApplyConfiguration); ok && status.Status != nil {
-			err = f.client.Status().Apply(ctx, a.intent, client.FieldOwner(a.manager), client.ForceOwnership)
+			err = as.Status().Apply(ctx, a.intent, client.FieldOwner(a.manager), client.ForceOwnership)
 		} else {
-			err = f.client.Apply(ctx, a.intent, client.FieldOwner(a.manager), client.ForceOwnership)
+			err = as.Apply(ctx, a.intent, client.FieldOwner(a.manager), client.ForceOwnership)
 		}
 		if err != nil {
 			return fmt.Errorf("applying as %s: %w", a.manager, err)
@@ -181,8 +192,8 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{ownership.MCPServerFinalizer, intentOf(server).WithFinalizers(ownership.Finalizer)},
 		{ownership.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
 		{ownership.MCPServerChildren, workload.ServiceAccount(server)},
-		{ownership.MCPServerChildren, workload.Role(server)},
-		{ownership.MCPServerChildren, workload.RoleBinding(server)},
+		{ownership.RBACChildren, workload.Role(server)},
+		{ownership.RBACChildren, workload.RoleBinding(server)},
 		{ownership.MCPServerChildren, workload.ProxyService(server)},
 		{ownership.MCPServerChildren, config},
 		{ownership.MCPServerChildren, proxy},

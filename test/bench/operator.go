@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // runOperator is Freehold's operator as cmd/operator makes it, without leader
@@ -22,7 +23,9 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 	if err != nil {
 		return err
 	}
-	options := controllers.Options{Workload: workload.Options{RunnerImage: runnerImage}, Concurrency: s.Workers}
+	options := controllers.Options{
+		Workload: workload.Options{RunnerImage: runnerImage}, Concurrency: s.Workers, IdentityNamespace: kit.SystemNamespace,
+	}
 	if err := controllers.Register(ctx, mgr, options); err != nil {
 		return err
 	}

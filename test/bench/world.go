@@ -77,8 +77,10 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 		return w, fmt.Errorf("creating the namespace: %w", err)
 	}
 	w.kubeconfig, w.reference = filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "kubeconfig-reference")
-	for path, identity := range map[string]string{w.kubeconfig: ownership.IdentityOperator, w.reference: identityReference} {
-		if err := clientcmd.WriteToFile(kubeconfigOf(w.AsServiceAccount(kit.SystemNamespace, identity)), path); err != nil {
+	for path, config := range map[string]*rest.Config{
+		w.kubeconfig: w.OperatorConfig(), w.reference: w.AsServiceAccount(kit.SystemNamespace, identityReference),
+	} {
+		if err := clientcmd.WriteToFile(kubeconfigOf(config), path); err != nil {
 			return w, fmt.Errorf("writing a kubeconfig: %w", err)
 		}
 	}
@@ -95,7 +97,7 @@ const identityReference = "freehold-reference"
 // allow gives the reference's identity the operator's rights, and more.
 func (w *world) allow(ctx context.Context, more *rbacv1.ClusterRole) error {
 	errs := []error{w.Client.Create(ctx, more)}
-	for _, role := range []string{more.Name, ownership.IdentityOperator} {
+	for _, role := range append(ownership.Controllers(), more.Name, ownership.IdentityOperator) {
 		errs = append(errs, w.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: identityReference + "-" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
@@ -166,7 +168,7 @@ func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
 	file := clientcmdapi.NewConfig()
 	file.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
 	file.AuthInfos[name] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
 		Impersonate: config.Impersonate.UserName, ImpersonateGroups: config.Impersonate.Groups,
 	}
 	file.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}

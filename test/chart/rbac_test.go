@@ -6,18 +6,20 @@ package chart
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/apis/ownership/rbac"
 )
 
 // documents are the objects of a rendering.
@@ -63,37 +65,65 @@ func rendered(t *testing.T, golden, kind, name string, into any) {
 	t.Fatalf("%s has no %s %s", golden, kind, name)
 }
 
-// uncovered are the rights in want that no rule of have gives.
-func uncovered(have, want []rbacv1.PolicyRule) []string {
-	var missing []string
-	for _, rule := range want {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					if !slices.ContainsFunc(have, func(r rbacv1.PolicyRule) bool { return gives(r, group, resource, verb) }) {
-						missing = append(missing, fmt.Sprintf("%s %s.%s", verb, resource, group))
-					}
+// roles are what the chart gives to each identity: what is bound in the watched
+// namespaces, and what in its own.
+func roles(t *testing.T, golden, identity string) (anywhere, own []rbacv1.PolicyRule) {
+	t.Helper()
+	var role rbacv1.ClusterRole
+	rendered(t, golden, "ClusterRole", identity, &role)
+	if identity != ownership.IdentityOperator {
+		return role.Rules, nil
+	}
+	var here rbacv1.Role
+	rendered(t, golden, "Role", identity+"-own", &here)
+	if here.Namespace != "freehold-system" {
+		t.Errorf("%s: the Role of what is %s's own is in namespace %q", golden, identity, here.Namespace)
+	}
+	return role.Rules, here.Rules
+}
+
+// identities are those that the chart knows.
+func identities() []string { return append(ownership.Controllers(), ownership.IdentityOperator) }
+
+// TestRolesAreThoseOfTheContract holds that the chart gives each identity what
+// its rows of the contract need, and nothing else.
+func TestRolesAreThoseOfTheContract(t *testing.T) {
+	for _, golden := range []string{"default", "everything"} {
+		for _, identity := range identities() {
+			anywhere, own := roles(t, golden, identity)
+			got := append(slices.Clone(anywhere), own...)
+			want := rbac.Rules(ownership.Freehold(), identity, "")
+			for _, rules := range [][]rbacv1.PolicyRule{got, want} {
+				slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) })
+			}
+			if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+				t.Errorf("%s: %s has other rules than the contract says; run make generate and make golden (-contract +chart):\n%s", golden, identity, diff)
+			}
+			for _, rule := range anywhere {
+				if len(rule.ResourceNames) > 0 {
+					t.Errorf("%s: %s has a rule in every namespace for what is in one: %v", golden, identity, rule)
+				}
+			}
+			for _, rule := range own {
+				if len(rule.ResourceNames) == 0 {
+					t.Errorf("%s: %s has a rule in its own namespace that names nothing: %v", golden, identity, rule)
 				}
 			}
 		}
 	}
-	return missing
 }
 
-// gives leaves wildcards out on purpose: the operator's role has none.
-func gives(rule rbacv1.PolicyRule, group, resource, verb string) bool {
-	return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) &&
-		slices.Contains(rule.Verbs, verb) && len(rule.ResourceNames) == 0
-}
-
-// excess are the rights that an operator of ours must not have.
+// excess are the rights that no identity of ours must have.
 func excess(rules []rbacv1.PolicyRule) []string {
 	var found []string
 	for _, rule := range rules {
 		for _, part := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
-			if slices.Contains([]string{"*", "secrets", "pods/exec", "escalate", "bind", "impersonate", "deletecollection"}, part) {
+			if slices.Contains([]string{"*", "secrets", "pods/exec", "escalate", "bind", "deletecollection"}, part) {
 				found = append(found, part)
 			}
+		}
+		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) == 0 {
+			found = append(found, "impersonate anybody")
 		}
 		if slices.Contains(rule.Verbs, "update") && !slices.Equal(rule.Resources, []string{"mcpservers/finalizers"}) {
 			found = append(found, fmt.Sprintf("update %v", rule.Resources))
@@ -102,96 +132,68 @@ func excess(rules []rbacv1.PolicyRule) []string {
 	return found
 }
 
-// TestOperatorMayGrantTheRunnersRole holds what the API server asks of whoever
-// makes a Role: to have every right in it.
-// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-creation-or-update
-func TestOperatorMayGrantTheRunnersRole(t *testing.T) {
-	var operator rbacv1.ClusterRole
-	rendered(t, "default", "ClusterRole", "freehold-operator", &operator)
-	runner := runnerRules(t)
-	if missing := uncovered(operator.Rules, runner); len(missing) > 0 {
-		t.Errorf("the operator may not make the runner's Role: add to config/chart/templates/rbac.yaml %s", strings.Join(missing, ", "))
-	}
-
-	without := slices.DeleteFunc(slices.Clone(operator.Rules), func(r rbacv1.PolicyRule) bool {
-		return slices.Contains(r.Resources, "statefulsets")
-	})
-	if !slices.Contains(uncovered(without, runner), "create statefulsets.apps") {
-		t.Error("a right that is missing is not seen")
-	}
-}
-
-func runnerRules(t *testing.T) []rbacv1.PolicyRule {
-	t.Helper()
-	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: "team", UID: "1"}}
-	data, err := json.Marshal(workload.Role(server))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var role rbacv1.Role
-	if err := json.Unmarshal(data, &role); err != nil {
-		t.Fatal(err)
-	}
-	if len(role.Rules) == 0 {
-		t.Fatal("the runner's Role has no rules: the test would pass without looking")
-	}
-	return role.Rules
-}
-
-func TestOperatorHasNoMoreThanItNeeds(t *testing.T) {
+func TestNobodyHasMoreThanIsNeeded(t *testing.T) {
 	for _, golden := range []string{"default", "everything"} {
-		var operator rbacv1.ClusterRole
-		rendered(t, golden, "ClusterRole", "freehold-operator", &operator)
-		if found := excess(operator.Rules); len(found) > 0 {
-			t.Errorf("%s: the operator's role must not hold %v", golden, found)
+		for _, identity := range identities() {
+			anywhere, own := roles(t, golden, identity)
+			if found := excess(append(anywhere, own...)); len(found) > 0 {
+				t.Errorf("%s: %s must not hold %v", golden, identity, found)
+			}
 		}
 	}
 	bad := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"*"}, Resources: []string{"pods"}, Verbs: []string{"update"}},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
 	}
-	if found := excess(bad); len(found) != 3 {
-		t.Errorf("of a Secret, a wildcard and an update only %v is seen", found)
-	}
-}
-
-// TestOperatorDeletesWhatTheContractSays holds that the operator may delete the
-// kinds that the contract lets it remove, and those that it becomes the owner
-// of, because some clusters ask for that right of whoever sets an owner.
-func TestOperatorDeletesWhatTheContractSays(t *testing.T) {
-	var operator rbacv1.ClusterRole
-	rendered(t, "default", "ClusterRole", "freehold-operator", &operator)
-	var may, says []string
-	for _, rule := range operator.Rules {
-		if slices.Contains(rule.Verbs, "delete") {
-			may = append(may, rule.Resources...)
-		}
-	}
-	for _, removal := range ownership.Freehold().Removals {
-		says = append(says, strings.ToLower(removal.Object.Kind)+"s")
-	}
-	for _, grant := range ownership.Freehold().Of(ownership.MCPServerChildren) {
-		says = append(says, strings.ToLower(grant.Object.Kind)+"s")
-	}
-	slices.Sort(may)
-	slices.Sort(says)
-	says = slices.Compact(says)
-	if !slices.Equal(may, says) {
-		t.Errorf("the operator's role lets it delete %v, the contract says %v", may, says)
+	if found := excess(bad); len(found) != 4 {
+		t.Errorf("of a Secret, a wildcard, an update and anybody's identity only %v is seen", found)
 	}
 }
 
-// TestOperatorNamesItsLease holds that create cannot make another lease.
-func TestOperatorNamesItsLease(t *testing.T) {
-	var role rbacv1.Role
-	rendered(t, "default", "Role", "freehold-operator-lease", &role)
-	for _, rule := range role.Rules {
-		if len(rule.ResourceNames) == 0 {
-			t.Errorf("a rule of the lease's Role names no lease: %v", rule)
+// TestTheProcessWritesNothing holds that what the process may do as itself is
+// to read, to elect itself and to report events.
+func TestTheProcessWritesNothing(t *testing.T) {
+	anywhere, own := roles(t, "default", ownership.IdentityOperator)
+	for _, rule := range append(anywhere, own...) {
+		reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+		if !reads && !slices.Contains([]string{"leases", "events"}, rule.Resources[0]) && !slices.Equal(rule.Verbs, []string{"impersonate"}) {
+			t.Errorf("the process may %v", rule)
 		}
 	}
-	if role.Namespace != "freehold-system" {
-		t.Errorf("the lease's Role is in namespace %q", role.Namespace)
+}
+
+// TestOnlyTheGrantorMayMakeABackend holds that a StatefulSet can be created by
+// nobody but who makes the runner's Role, and there to grant it.
+func TestOnlyTheGrantorMayMakeABackend(t *testing.T) {
+	for _, identity := range identities() {
+		anywhere, _ := roles(t, "default", identity)
+		may := slices.ContainsFunc(anywhere, func(r rbacv1.PolicyRule) bool {
+			return r.Resources[0] == "statefulsets" && slices.Contains(r.Verbs, "create")
+		})
+		if may != (identity == ownership.IdentityRBAC) {
+			t.Errorf("that %s may create a StatefulSet is %t", identity, may)
+		}
+	}
+}
+
+// TestEveryIdentityHasAnAccount holds that what the policies know, and the
+// process writes as, is installed, without a token for anybody.
+func TestEveryIdentityHasAnAccount(t *testing.T) {
+	var operator appsv1.Deployment
+	rendered(t, "default", "Deployment", "freehold-operator", &operator)
+	if args := operator.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--identity-namespace=freehold-system") {
+		t.Errorf("the operator is not told where its identities are: %q", args)
+	}
+	for _, identity := range identities() {
+		var account corev1.ServiceAccount
+		rendered(t, "default", "ServiceAccount", identity, &account)
+		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+			t.Errorf("pods of %s get its token unasked", identity)
+		}
+		if of := rbac.Rules(ownership.Freehold(), identity, ""); len(of) == 0 {
+			t.Errorf("%s has no rules", identity)
+		}
 	}
 }
 
@@ -202,16 +204,17 @@ func TestNamespacesNarrowTheOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound := map[string]bool{}
+	bound := map[string]int{}
 	for _, object := range documents(t, string(text)) {
 		switch object["kind"] {
 		case "ClusterRoleBinding":
 			t.Errorf("%v binds in every namespace", metadata(object)["name"])
 		case "RoleBinding":
-			bound[metadata(object)["namespace"].(string)] = true
+			bound[metadata(object)["namespace"].(string)]++
 		}
 	}
-	if want := []string{"freehold-system", "team-a", "team-b"}; !slices.Equal(sortedKeys(bound), want) {
-		t.Errorf("the operator is bound in %v, want %v", sortedKeys(bound), want)
+	each := len(identities())
+	if want := map[string]int{"freehold-system": 1, "team-a": each, "team-b": each}; !maps.Equal(bound, want) {
+		t.Errorf("the operator is bound in %v, want %v", bound, want)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -157,9 +159,15 @@ func TestPoliciesNameTheOperators(t *testing.T) {
 	if err != nil || policies != len(sources)+2 || bindings != policies {
 		t.Errorf("there are %d policies and %d bindings, for %d files (%v)", policies, bindings, len(sources), err)
 	}
-	const operators = "['system:serviceaccount:mcp:op', 'system:serviceaccount:second:op', 'system:serviceaccount:third:op']"
-	if got := strings.Count(out, operators); got != 2*len(sources) {
-		t.Errorf("%s stands %d times, want twice in each of %d policies", operators, got, len(sources))
+	for _, identity := range []string{"op", ownership.IdentityMCPServer, ownership.IdentityRBAC} {
+		var users []string
+		for _, namespace := range []string{"mcp", "second", "third"} {
+			users = append(users, fmt.Sprintf("'system:serviceaccount:%s:%s'", namespace, identity))
+		}
+		of := strings.Join(users, ", ")
+		if got := strings.Count(out, of); got != 2*len(sources) {
+			t.Errorf("%s stands %d times, want twice in each of %d policies", of, got, len(sources))
+		}
 	}
 	if strings.Contains(out, "serviceaccount:freehold-system") {
 		t.Error("a policy knows an operator that the release has not")

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,8 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
-
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
 // loose is what the "restricted" Pod Security Standard, and our own rules,
 // miss in a pod: https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted

@@ -93,7 +93,7 @@ var _ = Describe("Clocks that disagree", func() {
 // What the chart gives the operator in its own namespace.
 const (
 	mayLead = `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: lead}, rules: [
-  {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [lead], verbs: [get, create, patch]}]}`
+  {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [freehold-operator], verbs: [get, create, patch]}]}`
 	operatorLeads = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: lead},
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: lead},
   subjects: [{kind: ServiceAccount, name: freehold-operator, namespace: freehold-system}]}`
@@ -108,7 +108,7 @@ func elect(s *kit.Stage, id string, by time.Duration, terms *sync.Map) (stop fun
 	})
 	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
-	lock := apply.NewLeaseLock(controllers.NewApplier(direct, direct).As(ownership.OperatorLease), types.NamespacedName{Namespace: s.Namespace, Name: "lead"}, id)
+	lock := apply.NewLeaseLock(controllers.NewApplier(direct, direct).As(ownership.OperatorLease), types.NamespacedName{Namespace: s.Namespace, Name: ownership.LeaseName}, id)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, LeaseDuration: 10 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 200 * time.Millisecond, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -126,7 +126,7 @@ func elect(s *kit.Stage, id string, by time.Duration, terms *sync.Map) (stop fun
 func renewals(s *kit.Stage, holder string, n int) {
 	GinkgoHelper()
 	lease, renewed := &coordinationv1.Lease{}, map[string]bool{}
-	lease.Name = "lead"
+	lease.Name = ownership.LeaseName
 	s.Await(lease, holder+" renews", func() error {
 		if h := lease.Spec.HolderIdentity; h == nil || *h != holder {
 			return fmt.Errorf("somebody else holds the lease")

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -41,7 +40,7 @@ func operate(s *kit.Stage, edits ...func(*operator)) *operator {
 	GinkgoHelper()
 	o := &operator{stage: s, requests: &kit.Requests{}}
 	o.options.Workload.RunnerImage = runnerImage
-	o.options.SkipNameValidation = true
+	o.options.SkipNameValidation, o.options.IdentityNamespace = true, kit.SystemNamespace
 	for _, edit := range edits {
 		edit(o)
 	}
@@ -72,7 +71,7 @@ func (o *operator) stop() {
 func (o *operator) process(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	config := o.requests.Wrap(o.stage.AsServiceAccount(kit.SystemNamespace, ownership.IdentityOperator))
+	config := o.requests.Wrap(o.stage.OperatorConfig())
 	config.UserAgent = "freehold-operator"
 	var died <-chan struct{}
 	if o.wire != nil {

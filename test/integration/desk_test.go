@@ -38,14 +38,16 @@ type desk struct {
 func newDesk(s *kit.Stage, image string, wire func(*rest.Config)) *desk {
 	GinkgoHelper()
 	d := &desk{stage: s, requests: &kit.Requests{}}
-	config := d.requests.Wrap(s.AsServiceAccount(kit.SystemNamespace, ownership.IdentityOperator))
+	config := d.requests.Wrap(s.OperatorConfig())
 	if wire != nil {
 		wire(config)
 	}
 	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	d.reader = &reader{Reader: direct}
-	d.reconciler = mcpserver.New(d.reader, direct, controllers.NewApplier(direct, direct),
+	applier := controllers.NewApplier(direct, direct)
+	Expect(applier.Impersonate(config, kit.SystemNamespace, ownership.Controllers()...)).To(Succeed())
+	d.reconciler = mcpserver.New(d.reader, direct, applier,
 		events.NewFakeRecorder(1000), workload.Options{RunnerImage: image})
 	return d
 }

@@ -41,7 +41,7 @@ var _ = Describe("The workload generation", func() {
 			}
 			return nil
 		})
-		s.AsOperator().Force(string(ownership.MCPServerFinalizer), fmt.Sprintf(nothingStays, old.UID))
+		s.AsController().Force(string(ownership.MCPServerFinalizer), fmt.Sprintf(nothingStays, old.UID))
 		s.AwaitGone(old)
 		// The backend goes with its server. An orphaned one could not be adopted
 		// here: setting an owner asks for the right to delete, which no runner has.
@@ -87,7 +87,7 @@ var _ = Describe("The workload generation", func() {
 		}
 		config, err := workload.RunConfigMap(run)
 		Expect(err).NotTo(HaveOccurred())
-		s.Must(s.AsOperator().Client.Apply(s.Ctx, config, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
+		s.Must(s.AsController().Client.Apply(s.Ctx, config, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
 
 		operate(s)
 		s.RunProxies()

@@ -25,15 +25,15 @@ var _ = Describe("The status of one server", func() {
 		s := onStage()
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
-		s.AsOperator().ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
+		s.AsController().ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
 		film := s.Film(serverOf(s, "echo"))
 
 		var requests kit.Requests
 		var all sync.WaitGroup
 		s.Apply("admin", runnerMayReport)
 		s.Apply("admin", runnerIsBound)
-		all.Go(func() { writeStatus(s.AsOperator(), &requests, operatorSays) })
-		all.Go(func() { writeStatus(s.As(s.Namespace, "echo-runner"), &requests, runnerSays) })
+		all.Go(func() { writeStatus(s, s.AsController(), &requests, operatorSays) })
+		all.Go(func() { writeStatus(s, s.As(s.Namespace, "echo-runner"), &requests, runnerSays) })
 		all.Wait()
 
 		sent := requests.Since(0)
@@ -83,9 +83,9 @@ func runnerSays(n int64, server types.UID) (ownership.Manager, *applyv1alpha1.MC
 }
 
 // writeStatus writes 100 statements, each on the object as it was read before.
-func writeStatus(s *kit.Stage, requests *kit.Requests, says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
+func writeStatus(s, as *kit.Stage, requests *kit.Requests, says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
 	defer GinkgoRecover()
-	direct, err := client.New(requests.Wrap(s.Config), client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
+	direct, err := client.New(requests.Wrap(as.Config), client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	applier := controllers.NewApplier(direct, direct)
 	for n := int64(1); n <= 100; n++ {

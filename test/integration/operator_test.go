@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -44,10 +43,10 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	if options.Workload.RunnerImage == "" {
 		options.Workload.RunnerImage = runnerImage
 	}
-	options.SkipNameValidation = true
+	options.SkipNameValidation, options.IdentityNamespace = true, kit.SystemNamespace
 	cache, err := controllers.CacheOptions(append(more, o.stage.Namespace))
 	Expect(err).NotTo(HaveOccurred())
-	config := o.requests.Wrap(o.stage.AsServiceAccount(kit.SystemNamespace, ownership.IdentityOperator))
+	config := o.requests.Wrap(o.stage.OperatorConfig())
 	config.UserAgent = "freehold-operator"
 	if o.wire != nil {
 		o.wire(config)

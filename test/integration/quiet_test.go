@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -139,15 +141,16 @@ func (t *tape) String() string { return strings.Join(t.applies(), "\n") }
 // carried: whoever may write states the same again.
 func (t *tape) replay(s *kit.Stage) {
 	GinkgoHelper()
-	operator, err := s.AsOperator().HTTP()
-	Expect(err).NotTo(HaveOccurred())
-	runner, err := s.As(s.Namespace, "echo-runner").HTTP()
-	Expect(err).NotTo(HaveOccurred())
+	identities := map[string]*kit.Stage{
+		ownership.IdentityMCPServer: s.AsController(),
+		ownership.IdentityRBAC:      s.As(kit.SystemNamespace, ownership.IdentityRBAC),
+		ownership.IdentityRunner:    s.As(s.Namespace, "echo-runner"),
+	}
 	for _, path := range t.applies() {
-		api := operator
-		if strings.Contains(path, "fieldManager=runner.") {
-			api = runner
-		}
+		request, err := url.Parse(path)
+		Expect(err).NotTo(HaveOccurred())
+		api, err := identities[ownership.Freehold().Identity(ownership.Manager(request.Query().Get("fieldManager")))].HTTP()
+		Expect(err).NotTo(HaveOccurred(), path)
 		object := &unstructured.Unstructured{}
 		Expect(json.NewDecoder(bytes.NewReader(t.last[path])).Decode(&object.Object)).To(Succeed())
 		object.SetResourceVersion("")

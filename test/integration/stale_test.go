@@ -88,7 +88,11 @@ var _ = Describe("A deletion between read and apply", func() {
 		desk.passes()
 		s.Read(object)
 		Expect(object.GetUID()).NotTo(Equal(before))
-		s.Owns(object, "mcpserver.freehold.dev/children", "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`)
+		manager := "mcpserver.freehold.dev/children"
+		if _, grants := object.(*rbacv1.Role); grants {
+			manager = "rbac.freehold.dev/children"
+		}
+		s.Owns(object, manager, "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`)
 	},
 		Entry("ServiceAccount", func() client.Object { return &corev1.ServiceAccount{ObjectMeta: called("echo-runner")} },
 			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":%q},"automountServiceAccountToken":true}`),

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -23,56 +21,44 @@ import (
 // SystemNamespace is where Install puts the operator's identity.
 const SystemNamespace = "freehold-system"
 
-// Install does what the chart does for an operator: its identity, its role and
-// the policies. It returns once the API server holds to them.
+// Install does what the chart does for an operator, but for its Deployment: it
+// applies the chart's default rendering, in which are the identities, their
+// roles and the policies. It returns once the API server holds to them.
 func (p *Plane) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	role, err := chartRole(root)
-	if err != nil {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}}
+	if err := p.Client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", SystemNamespace, err)
+	}
+	if err := p.applyFile(ctx, filepath.Join(root, rendering), "Deployment"); err != nil {
 		return err
 	}
-	name := ownership.IdentityOperator
-	role.Name = name
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: SystemNamespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: SystemNamespace}},
-		role,
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: SystemNamespace}},
-		},
-	} {
-		if err := p.Client.Create(ctx, object); err != nil {
-			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
-		}
-	}
-	if err := p.ApplyDir(ctx, filepath.Join(root, "config", "policy")); err != nil {
+	if p.operator, err = p.ConfigOf(ctx, SystemNamespace, ownership.IdentityOperator); err != nil {
 		return err
 	}
 	return p.awaitPolicy(ctx)
 }
 
-// chartRole is the ClusterRole of the chart. Its rules hold no template marks,
-// so it can be read without Helm.
-func chartRole(root string) (*rbacv1.ClusterRole, error) {
-	text, err := os.ReadFile(filepath.Join(root, "config", "chart", "templates", "rbac.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the chart's role: %w", err)
+// rendering is what test/chart holds the chart to, without the CRDs.
+const rendering = "test/chart/testdata/default.golden.yaml"
+
+// OperatorConfig is ConfigOf the operator that Install installed.
+func (p *Plane) OperatorConfig() *rest.Config { return rest.CopyConfig(p.operator) }
+
+// ConfigOf is the configuration of whoever holds a token of a ServiceAccount.
+// Unlike with As, it may impersonate others, if the account may.
+func (p *Plane) ConfigOf(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))}}
+	if err := p.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("asking for a token of %s: %w", name, err)
 	}
-	_, rest, found := strings.Cut(string(text), "\nrules:\n")
-	if !found {
-		return nil, errors.New("reading the chart's role: rbac.yaml holds no rules")
-	}
-	rules, _, _ := strings.Cut(rest, "{{")
-	role := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict([]byte("rules:\n"+rules), role); err != nil || len(role.Rules) == 0 {
-		return nil, fmt.Errorf("reading the chart's role: %d rules, %w", len(role.Rules), err)
-	}
-	return role, nil
+	config := rest.AnonymousClientConfig(p.Config)
+	config.BearerToken = request.Status.Token
+	return config, nil
 }
 
 // awaitPolicy waits until the API server holds to the policies, which it starts

@@ -8,6 +8,7 @@ type settings struct {
 	kubeletWorkers int
 	fairness       bool
 	alone          bool
+	audited        bool
 }
 
 func defaults() settings {
@@ -30,3 +31,8 @@ func PriorityAndFairness() Option { return func(s *settings) { s.fairness = true
 // Alone leaves kube-controller-manager and the kubelet out: objects stay as they
 // are written, and the API server answers nobody but those who ask.
 func Alone() Option { return func(s *settings) { s.alone = true } }
+
+// Audited has the API server note in Plane.AuditLog who asked for what
+// (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/), as the cluster
+// of the demo does.
+func Audited() Option { return func(s *settings) { s.audited = true } }

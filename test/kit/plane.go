@@ -46,7 +46,10 @@ type Plane struct {
 	Kubelet *Kubelet
 	// APIServer and Etcd may be killed and started again.
 	APIServer, Etcd *Process
+	// AuditLog is where the API server notes who asked for what, if Audited.
+	AuditLog string
 
+	operator    *rest.Config
 	dir         string
 	environment *envtest.Environment
 	manager     *controllerManager
@@ -99,6 +102,11 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 	flags.Disable("disable-admission-plugins")
 	flags.Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	flags.Set("enable-priority-and-fairness", strconv.FormatBool(s.fairness))
+	if s.audited {
+		p.AuditLog = filepath.Join(p.dir, "audit.log")
+		flags.Set("audit-policy-file", filepath.Join(root, "hack", "cluster", "config", "audit.yaml"))
+		flags.Set("audit-log-path", p.AuditLog)
+	}
 	if p.Config, err = p.environment.Start(); err != nil {
 		return p, fmt.Errorf("starting kube-apiserver and etcd from %s: %w", assets, err)
 	}
@@ -210,19 +218,36 @@ func (p *Plane) ApplyDir(ctx context.Context, dir string) error {
 		return fmt.Errorf("reading %s: %d files, %w", dir, len(files), err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("reading a manifest: %w", err)
+		if err := p.applyFile(ctx, file, ""); err != nil {
+			return err
 		}
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
-			object := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-				return fmt.Errorf("reading %s: %w", file, err)
-			}
-			if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit")); err != nil {
-				return fmt.Errorf("applying %s: %w", file, err)
-			}
+	}
+	return nil
+}
+
+// applyFile applies every document of a YAML file as the administrator, but for
+// those of a kind.
+func (p *Plane) applyFile(ctx context.Context, file, but string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading manifests: %w", err)
+	}
+	applied := 0
+	for document := range strings.SplitSeq("\n"+string(text), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
 		}
+		if object.Object == nil || object.GetKind() == but {
+			continue
+		}
+		if err := p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kit")); err != nil {
+			return fmt.Errorf("applying %s %s of %s: %w", object.GetKind(), object.GetName(), file, err)
+		}
+		applied++
+	}
+	if applied == 0 {
+		return fmt.Errorf("%s holds no object", file)
 	}
 	return nil
 }

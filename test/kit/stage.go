@@ -90,10 +90,11 @@ func (s *Stage) As(namespace, name string) *Stage {
 	return &other
 }
 
-// AsOperator is As for the operator that Install installed.
-func (s *Stage) AsOperator() *Stage {
+// AsController is As for the MCPServer controller of the operator that Install
+// installed. It may write and not read.
+func (s *Stage) AsController() *Stage {
 	s.Helper()
-	return s.As(SystemNamespace, ownership.IdentityOperator)
+	return s.As(SystemNamespace, ownership.IdentityMCPServer)
 }
 
 // Patient returns the same stage with longer waits, for what is many.

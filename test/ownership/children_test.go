@@ -96,8 +96,8 @@ func TestEveryObjectStaysWithinItsGrantAndStill(t *testing.T) {
 	for name, service := range b.backendFronts {
 		stated(child(t, contract.Service, name), backend, service)
 	}
-	for kind, intent := range b.identity {
-		stated(child(t, kind, "echo-runner"), children, intent)
+	for kind, manager := range map[contract.Object]string{contract.ServiceAccount: children, contract.Role: rights, contract.RoleBinding: rights} {
+		stated(child(t, kind, "echo-runner"), manager, b.identity[kind])
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	conditioner = string(contract.MCPServerConditions)
 	scalars     = string(contract.MCPServerStatus)
 	children    = string(contract.MCPServerChildren)
+	rights      = string(contract.RBACChildren)
 	scaler      = string(contract.MCPServerScale)
 	backend     = string(contract.RunnerBackend)
 	report      = string(contract.RunnerReport)

@@ -20,7 +20,7 @@ import (
 // operator with and without the policies, and a patch by somebody else, whom
 // they must not slow down. The numbers are in docs/policies.md.
 func BenchmarkApply(b *testing.B) {
-	ours, children := operator(b), string(ownership.MCPServerChildren)
+	ours, children := controller(b), string(ownership.MCPServerChildren)
 	writes := map[string]func(n int64) error{
 		"ours": func(n int64) error {
 			o := object(fmt.Sprintf(oldProxy, ""))

@@ -62,7 +62,7 @@ func crowd(ctx context.Context) error {
 // TestACrowdedObjectIsWritten holds that the API server works the policies out
 // on such an object within its limits, whatever the answer is.
 func TestACrowdedObjectIsWritten(t *testing.T) {
-	c, m := operator(t), string(ownership.MCPServerChildren)
+	c, m := controller(t), string(ownership.MCPServerChildren)
 	live := crowded(0)
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager
 	t.Helper()
 	kind, resource := ownership.Deployment.GroupVersionKind, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	attributes := admission.NewAttributesRecord(is, was, kind, is.GetNamespace(), is.GetName(), resource, "", admission.Update,
-		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: "system:serviceaccount:freehold-system:freehold-operator"})
+		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: "system:serviceaccount:freehold-system:freehold-mcpserver"})
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was)}
 	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
 	left := int64(celconfig.RuntimeCELCostBudget)

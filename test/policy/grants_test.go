@@ -37,6 +37,8 @@ const (
 	noteSaid = ".metadata.annotations.example.com/note"
 )
 
+var contract = ownership.Freehold()
+
 // rights has a row for each grant, in an order in which they can be written.
 var rights = []right{
 	{ownership.MCPServerFinalizer, ownership.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
@@ -50,8 +52,8 @@ var rights = []right{
 		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
 	},
 	{ownership.MCPServerChildren, ownership.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, ".metadata.annotations"},
-	{ownership.MCPServerChildren, ownership.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
-	{ownership.MCPServerChildren, ownership.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
+	{ownership.RBACChildren, ownership.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
+	{ownership.RBACChildren, ownership.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
 	{ownership.MCPServerChildren, ownership.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
 	{ownership.MCPServerChildren, ownership.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
 	{ownership.MCPServerChildren, ownership.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
@@ -63,12 +65,12 @@ var rights = []right{
 	},
 	{ownership.MCPServerScale, ownership.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
 	{ownership.RunnerReport, ownership.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
-	{ownership.OperatorLease, ownership.Lease, "freehold-operator", "spec: {holderIdentity: a}", note, ".metadata"},
+	{ownership.OperatorLease, ownership.Lease, ownership.LeaseName, "spec: {holderIdentity: a}", note, ".metadata"},
 }
 
 // TestEveryGrantHasARow holds that no grant goes untried.
 func TestEveryGrantHasARow(t *testing.T) {
-	for _, g := range ownership.Freehold().Grants {
+	for _, g := range contract.Grants {
 		if !slices.ContainsFunc(rights, func(r right) bool { return r.manager == g.Manager && r.object == g.Object && g.Named(r.name) }) {
 			t.Errorf("nothing tries the grant of %s on %s", g.Manager, g.Object)
 		}
@@ -78,7 +80,7 @@ func TestEveryGrantHasARow(t *testing.T) {
 // grant is the row's.
 func (r right) grant(t *testing.T) ownership.Grant {
 	t.Helper()
-	g, ok := ownership.Freehold().Grant(r.manager, r.object, r.name)
+	g, ok := contract.Grant(r.manager, r.object, r.name)
 	if !ok {
 		t.Fatalf("the contract has no grant of %s on %s %s", r.manager, r.object, r.name)
 	}
@@ -159,19 +161,24 @@ func (s scene) wrong(t *testing.T, c client.Client) map[string]wrong {
 	own, only := "writes "+s.object.Kind+" only under the field managers of that identity", "writes by server-side apply alone"
 	adds := "and this request adds " + s.said + ": leave that out"
 	writes := map[string]wrong{
-		"a merge patch without a manager":      {s.mergePatch(ctx, c, ""), []string{own, "names none", "docs/ownership.md"}},
-		"an update without a manager":          {s.put(t, c, ""), []string{own, "names none"}},
-		"an apply as another manager":          {s.apply(ctx, c, "someone", false, s.more), []string{own, `names "someone"`, "an account of your own"}},
-		"a forced apply as another manager":    {s.apply(ctx, c, "someone", true), []string{own, `names "someone"`}},
-		"a merge patch as the manager":         {s.mergePatch(ctx, c, m), []string{"field manager " + m + " " + only, "write under another manager"}},
-		"an update as the manager":             {s.put(t, c, m), []string{"field manager " + m + " " + only}},
-		"more than the grant":                  {s.apply(ctx, c, m, false, s.more), []string{"field manager " + m + " may write of this " + s.object.Kind + " only ", s.grant(t).Fields[0].String(), adds}},
-		"more than the grant, by force":        {s.apply(ctx, c, m, true, s.more), []string{adds}},
-		"somebody else as the manager":         {s.apply(ctx, admin, m, false), []string{"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone", "is not that", "--field-manager=my-team"}},
-		"somebody else's merge patch":          {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
-		"another ServiceAccount, by force":     {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
-		"the identity of another namespace":    {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
-		"another manager of the same identity": {s.apply(ctx, c, s.sibling(), true), []string{"field manager " + s.sibling() + " has no grant on ", s.name}},
+		"a merge patch without a manager":   {s.mergePatch(ctx, c, ""), []string{own, "names none", "docs/ownership.md"}},
+		"an update without a manager":       {s.put(t, c, ""), []string{own, "names none"}},
+		"an apply as another manager":       {s.apply(ctx, c, "someone", false, s.more), []string{own, `names "someone"`, "an account of your own"}},
+		"a forced apply as another manager": {s.apply(ctx, c, "someone", true), []string{own, `names "someone"`}},
+		"a merge patch as the manager":      {s.mergePatch(ctx, c, m), []string{"field manager " + m + " " + only, "write under another manager"}},
+		"an update as the manager":          {s.put(t, c, m), []string{"field manager " + m + " " + only}},
+		"more than the grant":               {s.apply(ctx, c, m, false, s.more), []string{"field manager " + m + " may write of this " + s.object.Kind + " only ", s.grant(t).Fields[0].String(), adds}},
+		"more than the grant, by force":     {s.apply(ctx, c, m, true, s.more), []string{adds}},
+		"somebody else as the manager":      {s.apply(ctx, admin, m, false), []string{"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone", "is not that", "--field-manager=my-team"}},
+		"somebody else's merge patch":       {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
+		"another ServiceAccount, by force":  {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
+		"the identity of another namespace": {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
+	}
+	if sibling := s.sibling(); sibling != "" {
+		writes["another manager of the same identity"] = wrong{s.apply(ctx, c, sibling, true), []string{"field manager " + sibling + " has no grant on ", s.name}}
+	}
+	for _, other := range slices.DeleteFunc(contract.Identities(), func(i string) bool { return i == s.grant(t).Identity || i == ownership.IdentityRunner }) {
+		writes["the identity "+other+" as the manager"] = wrong{s.apply(ctx, as(t, kit.SystemNamespace, other), m, true), []string{other + " belongs to Freehold, which"}}
 	}
 	if s.grant(t).Identity == ownership.IdentityRunner {
 		writes["the runner of another server"] = wrong{s.apply(ctx, as(t, s.namespace, "other-runner"), m, true), []string{"is not that"}}
@@ -187,13 +194,16 @@ type wrong struct {
 	says []string
 }
 
-// sibling is a manager of the same identity that has no grant on the object.
+// sibling is a manager of the same identity that has no grant on the object,
+// empty if there is none.
 func (s scene) sibling() string {
-	contract := ownership.Freehold()
 	i := slices.IndexFunc(rights, func(r right) bool {
 		_, has := contract.Grant(r.manager, s.object, s.name)
-		return !has && contract.Of(r.manager)[0].Identity == contract.Of(s.manager)[0].Identity
+		return !has && contract.Identity(r.manager) == contract.Identity(s.manager)
 	})
+	if i < 0 {
+		return ""
+	}
 	return string(rights[i].manager)
 }
 
@@ -204,7 +214,7 @@ func TestGrants(t *testing.T) {
 	server := stage.Apply("kubectl", kit.Server("echo", "i", ""))
 	for _, r := range rights {
 		s := scene{right: r, namespace: stage.Namespace, uid: string(server.GetUID())}
-		c := operator(t)
+		c := as(t, kit.SystemNamespace, s.grant(t).Identity)
 		if s.grant(t).Identity == ownership.IdentityRunner {
 			c = as(t, s.namespace, "echo-runner")
 		}

@@ -119,7 +119,7 @@ func TestOlderObjectsAreWrittenByOthers(t *testing.T) {
 // TestOlderObjectsAreWrittenByUs holds that what an older contract granted may
 // stay in an entry or go, and that nothing is added to it.
 func TestOlderObjectsAreWrittenByUs(t *testing.T) {
-	s, c, children := onOlder(t), operator(t), string(ownership.MCPServerChildren)
+	s, c, children := onOlder(t), controller(t), string(ownership.MCPServerChildren)
 	apply := func(more string) error {
 		return applied(s.Ctx, c, children, "", object(strings.Replace(fmt.Sprintf(oldProxy, more), "replicas: 1", "replicas: 0", 1)), true)
 	}
@@ -137,7 +137,7 @@ func TestOlderObjectsAreWrittenByUs(t *testing.T) {
 // TestOlderObjectsAreTakenOverAndDeleted holds that the Update entries go the
 // way that client-go has for it, and that nothing keeps an older object.
 func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
-	s, c, finalizer := onOlder(t), operator(t), string(ownership.MCPServerFinalizer)
+	s, c, finalizer := onOlder(t), controller(t), string(ownership.MCPServerFinalizer)
 	server := s.Unstructured(object(oldServer))
 	// The entry held the spec too, which is the user's.
 	s.Force("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old}, spec: {image: k, port: 81, path: /other}}")
@@ -188,7 +188,7 @@ func narrowed(t *testing.T, o *unstructured.Unstructured) []byte {
 // TestWhatAPolicyCannotSee holds the limits that docs/policies.md admits. If
 // one of them falls, the page can promise more.
 func TestWhatAPolicyCannotSee(t *testing.T) {
-	s, c, children := kit.NewStage(t, plane), operator(t), string(ownership.MCPServerChildren)
+	s, c, children := kit.NewStage(t, plane), controller(t), string(ownership.MCPServerChildren)
 	intent := object(fmt.Sprintf(oldProxy, ""))
 	intent.SetNamespace(s.Namespace)
 	s.Must(applied(s.Ctx, c, children, "", intent, true), "making a proxy")

@@ -39,10 +39,10 @@ const noteB = `{"metadata":{"annotations":{"example.com/note":"b"}}}`
 // TestAnybodyMayRelease holds that what a manager of ours owns can be given up by
 // whoever may write the object, and that nothing else passes for that.
 func TestAnybodyMayRelease(t *testing.T) {
-	s, c, children := kit.NewStage(t, plane), operator(t), string(ownership.MCPServerChildren)
+	s, c, children := kit.NewStage(t, plane), controller(t), string(ownership.MCPServerChildren)
 	const head = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1%s"
 	whole, nothing := s.Intent(fmt.Sprintf(head, "}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
-	says := "is Freehold's, for its ServiceAccount freehold-operator alone"
+	says := "is Freehold's, for its ServiceAccount freehold-mcpserver alone"
 	refused(t, applied(s.Ctx, admin, children, "", nothing, true), says) // there is nothing to release
 	s.Must(applied(s.Ctx, c, children, "", whole, true), "making a child")
 	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ", annotations: {freehold.dev/workload-hash: a}}}")), true), says)
@@ -57,7 +57,7 @@ func TestAnybodyMayRelease(t *testing.T) {
 func TestReportsNameTheServer(t *testing.T) {
 	s := kit.NewStage(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
-	s.Must(applied(s.Ctx, operator(t), string(ownership.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
+	s.Must(applied(s.Ctx, controller(t), string(ownership.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
 	report := func(c client.Client, manager, uid string) error {
 		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: {generation: 1, serverUID: " + uid + "}}}")
 		return applied(s.Ctx, c, manager, "status", o, true)
@@ -81,12 +81,12 @@ func TestGenerationsOfAServerStay(t *testing.T) {
 	claim := func(c client.Client, manager string, n int) error {
 		return applied(s.Ctx, c, manager, "status", s.Intent(fmt.Sprintf("%sstatus: {workload: {generation: %d, hash: a}}", kit.Server("echo", "i", ""), n)), true)
 	}
-	s.Must(claim(operator(t), string(ownership.MCPServerWorkload), 5), "claiming")
+	s.Must(claim(controller(t), string(ownership.MCPServerWorkload), 5), "claiming")
 	const says = "status.workload may not disappear and its generation may not fall: leave it as it is, and write other content into spec"
-	refused(t, claim(operator(t), string(ownership.MCPServerWorkload), 4), says)
+	refused(t, claim(controller(t), string(ownership.MCPServerWorkload), 4), says)
 	s.Patch(server, "kubectl", `{"metadata":{"annotations":{"`+breakGlass+`":"4"}}}`)
 	refused(t, claim(admin, "kubectl", 4), says)
-	s.Must(claim(operator(t), string(ownership.MCPServerWorkload), 6), "claiming the next")
+	s.Must(claim(controller(t), string(ownership.MCPServerWorkload), 6), "claiming the next")
 }
 
 // TestPoliciesAreWellTyped holds that kube-controller-manager, which checks

@@ -79,9 +79,10 @@ func clientOf(tb testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-func operator(tb testing.TB) client.Client {
+// controller is the client of the MCPServer controller.
+func controller(tb testing.TB) client.Client {
 	tb.Helper()
-	return as(tb, kit.SystemNamespace, ownership.IdentityOperator)
+	return as(tb, kit.SystemNamespace, ownership.IdentityMCPServer)
 }
 
 // object reads YAML.

@@ -77,7 +77,7 @@ func (s *server) claim(generation int64, image string) runconfig.RunConfig {
 	hash, err := run.ContentHash()
 	s.Must(err, "hashing the content")
 	run.Workload = runconfig.Workload{Generation: generation, Hash: hash}
-	s.AsOperator().ApplyStatus(string(ownership.MCPServerWorkload), fmt.Sprintf(
+	s.AsController().ApplyStatus(string(ownership.MCPServerWorkload), fmt.Sprintf(
 		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {workload: {generation: %d, hash: %s}}\n", generation, hash))
 	return run
 }

@@ -20,15 +20,15 @@ import (
 )
 
 // lease is the statement of a holder.
-func (d *desk) lease(name, holder string) statement {
-	ac := coordinationv1ac.Lease(name, d.Namespace).WithSpec(coordinationv1ac.LeaseSpec().
+func (d *desk) lease(holder string) statement {
+	ac := coordinationv1ac.Lease(ownership.LeaseName, d.Namespace).WithSpec(coordinationv1ac.LeaseSpec().
 		WithHolderIdentity(holder).WithRenewTime(metav1.NewMicroTime(time.Unix(1_800_000_000, 123_000))))
 	return statement{ownership.OperatorLease, &coordinationv1.Lease{}, ac, atVersion}
 }
 
 // lock is the lock of a process.
 func (d *desk) lock(id string) *apply.LeaseLock {
-	return apply.NewLeaseLock(d.process().As(ownership.OperatorLease), types.NamespacedName{Namespace: d.Namespace, Name: "lock"}, id)
+	return apply.NewLeaseLock(d.process().As(ownership.OperatorLease), types.NamespacedName{Namespace: d.Namespace, Name: ownership.LeaseName}, id)
 }
 
 func record(holder string) resourcelock.LeaderElectionRecord {
@@ -95,7 +95,7 @@ func TestADeletedLeaseIsNotRenewed(t *testing.T) {
 	d := freehold(t)
 	a := d.lock("a")
 	d.Must(a.Create(d.Ctx, record("a")), "taking the lease")
-	d.Delete(read(d, &coordinationv1.Lease{}, "lock"))
+	d.Delete(read(d, &coordinationv1.Lease{}, ownership.LeaseName))
 	d.is(a.Update(d.Ctx, record("a")), apply.ErrGone)
 	if _, _, err := a.Get(d.Ctx); !apierrors.IsNotFound(err) {
 		t.Fatalf("the lease was brought back: %v", err)
@@ -147,7 +147,7 @@ func TestAnElectorLeadsReleasesAndIsSucceeded(t *testing.T) {
 
 func (d *desk) held(by string) {
 	d.Helper()
-	lease := read(d, &coordinationv1.Lease{}, "lock")
+	lease := read(d, &coordinationv1.Lease{}, ownership.LeaseName)
 	if holder := *lease.Spec.HolderIdentity; holder != by {
 		d.Fatalf("the lease is held by %q, want %q", holder, by)
 	}
@@ -156,7 +156,7 @@ func (d *desk) held(by string) {
 // onlyApplied expects that the lease was only ever read and applied.
 func (d *desk) onlyApplied() {
 	d.Helper()
-	for _, entry := range read(d, &coordinationv1.Lease{}, "lock").ManagedFields {
+	for _, entry := range read(d, &coordinationv1.Lease{}, ownership.LeaseName).ManagedFields {
 		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Manager != string(ownership.OperatorLease) {
 			d.Errorf("the lease has an entry of %s by %s", entry.Operation, entry.Manager)
 		}

@@ -108,8 +108,8 @@ func (d *desk) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []s
 	d.Must(err, "building the backend")
 	return []statement{
 		{ownership.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(server), nil},
-		{ownership.MCPServerChildren, &rbacv1.Role{}, workload.Role(server), nil},
-		{ownership.MCPServerChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(server), nil},
+		{ownership.RBACChildren, &rbacv1.Role{}, workload.Role(server), nil},
+		{ownership.RBACChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(server), nil},
 		{ownership.MCPServerChildren, &corev1.ConfigMap{}, config, nil},
 		{ownership.MCPServerChildren, &corev1.Service{}, workload.ProxyService(server), nil},
 		{ownership.MCPServerChildren, &appsv1.Deployment{}, proxy, atVersion},
@@ -154,7 +154,7 @@ func (d *desk) statements(server *v1alpha1.MCPServer) []statement {
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
 				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).
 			WithConditions(condition(v1alpha1.ConditionBackendApplied))), nil},
-		d.lease("lock-"+server.Name, "a"),
+		d.lease("a"),
 	)
 }
 

@@ -58,7 +58,7 @@ func (k compiler) ours() (string, error) {
 // fixed are the users behind the identities that hold nobody's name.
 func (k compiler) fixed() []string {
 	var users []string
-	for _, identity := range k.identities() {
+	for _, identity := range k.contract.Identities() {
 		if !capitals.MatchString(identity) {
 			users = append(users, k.user(identity))
 		}
@@ -73,7 +73,7 @@ func (k compiler) user(identity string) string {
 // perName is what stands before and after somebody's name in the identity that
 // holds one.
 func (k compiler) perName() (before, after string, found bool, err error) {
-	for _, identity := range k.identities() {
+	for _, identity := range k.contract.Identities() {
 		b, a, names := cut(identity)
 		if names && found {
 			return "", "", true, fmt.Errorf("identity %s is the second one that holds somebody's name", identity)
@@ -127,7 +127,7 @@ func whose(before, after string) string {
 // call it so.
 func (k compiler) identity() (string, error) {
 	var cases []string
-	for _, identity := range k.identities() {
+	for _, identity := range k.contract.Identities() {
 		is := "variables.user in " + texts([]string{k.user(identity)})
 		if capitals.MatchString(identity) {
 			names, err := k.namesOfWhose()

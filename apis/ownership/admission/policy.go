@@ -2,12 +2,10 @@ package admission
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,7 +44,7 @@ type Policy struct {
 func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 	var policies []Policy
 	for _, kind := range kinds(c) {
-		k := compiler{Options: o, contract: c, kind: kind, resource: resource(kind)}
+		k := compiler{Options: o, contract: c, kind: kind, resource: ownership.Object{GroupVersionKind: kind}.Resource()}
 		policy, err := k.policy()
 		if err != nil {
 			return nil, fmt.Errorf("compiling the policy of %s: %w", kind.Kind, err)
@@ -64,11 +62,6 @@ func kinds(c ownership.Contract) []schema.GroupVersionKind {
 		}
 	}
 	return kinds
-}
-
-func resource(kind schema.GroupVersionKind) string {
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	return plural.Resource
 }
 
 // compiler makes the policy of one kind.
@@ -183,13 +176,6 @@ func (k compiler) managers() map[string]string {
 		managers[string(g.Manager)] = g.Identity
 	}
 	return managers
-}
-
-// identities are all of the contract.
-func (k compiler) identities() []string {
-	identities := slices.Collect(maps.Values(k.managers()))
-	slices.Sort(identities)
-	return slices.Compact(identities)
 }
 
 // text is a string literal of CEL.

@@ -30,8 +30,11 @@ app.kubernetes.io/component: operator
 {{- end -}}
 {{- end -}}
 
-{{- define "freehold.subject" -}}
-- kind: ServiceAccount
-  name: {{ .Values.serviceAccount.name }}
-  namespace: {{ .Release.Namespace }}
+{{/* The ServiceAccount of an identity of the ownership contract. */}}
+{{- define "freehold.account" -}}
+{{- if eq .identity "freehold-operator" -}}
+{{- .values.serviceAccount.name -}}
+{{- else -}}
+{{- .identity -}}
+{{- end -}}
 {{- end -}}

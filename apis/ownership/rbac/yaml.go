@@ -1,0 +1,62 @@
+package rbac
+
+import (
+	"bytes"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// YAML is what an identity may do as a file of one or two documents, which
+// have its name: a ClusterRole, to be bound wherever the objects of others are,
+// and a Role in namespace with the rules that name their objects: those are the
+// operator's own, and are where it runs.
+func YAML(c ownership.Contract, identity, namespace string) ([]byte, error) {
+	anywhere := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}}
+	own := rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}}
+	anywhere.Name, own.Name, own.Namespace = identity, identity, namespace
+	for _, rule := range Rules(c, identity, "") {
+		if len(rule.ResourceNames) > 0 {
+			own.Rules = append(own.Rules, rule)
+		} else {
+			anywhere.Rules = append(anywhere.Rules, rule)
+		}
+	}
+	var documents [][]byte
+	if len(anywhere.Rules) > 0 {
+		document, err := written(&anywhere)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	if len(own.Rules) > 0 {
+		document, err := written(&own)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	return bytes.Join(documents, []byte("---\n")), nil
+}
+
+// written is a role without the fields that only a stored object has.
+func written(role any) ([]byte, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
+	if err != nil {
+		return nil, fmt.Errorf("writing a role: %w", err)
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "creationTimestamp")
+	}
+	document, err := yaml.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("writing a role: %w", err)
+	}
+	return document, nil
+}
