@@ -1,0 +1,237 @@
+package identity
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/ownership/rbac"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// operate runs the operator's program as the chart does, with a token of its
+// ServiceAccount, for the stage's namespace. The returned function ends it in
+// good order.
+func operate(s *kit.Stage) (end func()) {
+	s.Helper()
+	config := plane.OperatorConfig()
+	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
+	s.Must(clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {Token: config.BearerToken}},
+	}, kubeconfig), "writing a kubeconfig")
+	var log bytes.Buffer
+	command := exec.Command(program, "--runner-image=freehold.dev/runner:test", "--namespaces="+s.Namespace, "--probe-address=0",
+		"--leader-elect", "--lease-namespace="+kit.SystemNamespace, "--identity-namespace="+kit.SystemNamespace)
+	command.Env = []string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}
+	command.Stdout, command.Stderr = &log, &log
+	s.Must(command.Start(), "starting the operator")
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	s.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-ended
+		if s.Failed() {
+			s.Logf("the operator said:\n%s", log.String())
+		}
+	})
+	return func() {
+		s.Helper()
+		s.Must(command.Process.Signal(syscall.SIGTERM), "ending the operator")
+		select {
+		case err := <-ended:
+			ended <- err
+			s.Must(err, "the operator ended")
+		case <-time.After(s.Patience):
+			s.Fatalf("the operator does not end")
+		}
+	}
+}
+
+// ready waits until the server is, for its present spec, with so many replicas.
+func ready(s *kit.Stage, server *v1alpha1.MCPServer, generation int64, replicas int32) {
+	s.Helper()
+	s.Await(server, fmt.Sprintf("the server is ready with generation %d and %d replicas", generation, replicas), func() error {
+		c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+		w, n := server.Status.Workload, server.Status.ReadyReplicas
+		if c == nil || c.Status != "True" || c.ObservedGeneration != server.Generation || w == nil || w.Generation != generation || n == nil || *n != replicas {
+			return fmt.Errorf("its status is %+v", server.Status)
+		}
+		return nil
+	})
+}
+
+// TestEveryPassWorks is the life of a server under the operator's program with
+// the rights of the chart, and what the audit log says of it.
+func TestEveryPassWorks(t *testing.T) {
+	s := kit.NewStage(t, plane)
+	end := operate(s)
+	s.RunProxies()
+	server := &v1alpha1.MCPServer{}
+	server.Name = "echo"
+	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", ""))
+	ready(s, server, 1, 1)
+	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", ""))
+	ready(s, server, 2, 1)
+	s.Scale(server, "autoscaler", 3)
+	ready(s, server, 2, 3)
+	// Outdated run configs are removed once no pod can mount them.
+	for i := range 4 {
+		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i), ""))
+		ready(s, server, int64(3+i), 3)
+	}
+	s.Delete(server)
+	s.AwaitGone(server)
+	gone := &appsv1.StatefulSet{}
+	gone.Name = "echo-backend"
+	s.AwaitGone(gone)
+	end()
+
+	log := audited(t, s.Namespace)
+	writtenByWhoOwns(t, s.Namespace, log)
+	for _, identity := range append(ownership.Controllers(), ownership.IdentityOperator, ownership.IdentityRunner) {
+		everyRightIsUsed(t, s.Namespace, identity, log)
+	}
+}
+
+// audited is what was asked of the API server in the stage's namespace, and of
+// the lease, and was allowed. What was denied fails the test.
+func audited(t *testing.T, namespace string) []auditv1.Event {
+	t.Helper()
+	text, err := os.ReadFile(plane.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log []auditv1.Event
+	for line := range bytes.Lines(text) {
+		var e auditv1.Event
+		if err := json.Unmarshal(line, &e); err != nil || e.ObjectRef == nil || e.ResponseStatus == nil {
+			continue // the last line may still be being written
+		}
+		ours := strings.HasPrefix(asker(e), "system:serviceaccount:"+kit.SystemNamespace+":freehold-") ||
+			asker(e) == "system:serviceaccount:"+namespace+":echo-runner"
+		if !ours || e.ObjectRef.Namespace != namespace && e.ObjectRef.Resource != "leases" {
+			continue
+		}
+		if e.ResponseStatus.Code == 403 {
+			t.Errorf("%s may not %s %s/%s %s", asker(e), e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Name)
+			continue
+		}
+		log = append(log, e)
+	}
+	if len(log) < 50 {
+		t.Fatalf("the audit log holds %d requests of ours", len(log))
+	}
+	return log
+}
+
+// asker is as whom something was asked for.
+func asker(e auditv1.Event) string {
+	if e.ImpersonatedUser != nil {
+		return e.ImpersonatedUser.Username
+	}
+	return e.User.Username
+}
+
+// userOf is the ServiceAccount of an identity.
+func userOf(identity, namespace string) string {
+	if identity == ownership.IdentityRunner {
+		return "system:serviceaccount:" + namespace + ":echo-runner"
+	}
+	return "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
+}
+
+// writtenByWhoOwns holds that the log tells of each write which controller it
+// was, and which process.
+func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
+	t.Helper()
+	const process = "system:serviceaccount:" + kit.SystemNamespace + ":" + ownership.IdentityOperator
+	seen := map[string]bool{}
+	for _, e := range log {
+		request, err := url.Parse(e.RequestURI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := fmt.Sprintf("%s %s %s/%s", e.Verb, e.RequestURI, e.ObjectRef.Namespace, e.ObjectRef.Name)
+		manager := request.Query().Get("fieldManager")
+		identity := contract.Identity(ownership.Manager(manager))
+		switch {
+		case e.ObjectRef.Resource == "events":
+			identity = ownership.IdentityOperator
+		case e.Verb == "delete":
+			identity = ownership.IdentityMCPServer
+		case slices.Contains([]string{"get", "list", "watch"}, e.Verb):
+			continue
+		case e.Verb != "patch" || identity == "":
+			t.Errorf("%s is no apply of ours", what)
+			continue
+		}
+		seen[manager] = true
+		if want := userOf(identity, namespace); asker(e) != want {
+			t.Errorf("%s was written by %s, want %s", what, asker(e), want)
+		}
+		if slices.Contains(ownership.Controllers(), identity) && (e.User.Username != process || e.ImpersonatedUser == nil) {
+			t.Errorf("%s does not tell the process: %s", what, e.User.Username)
+		}
+	}
+	for _, g := range contract.Grants {
+		if !seen[string(g.Manager)] {
+			t.Errorf("nothing was written as %s", g.Manager)
+		}
+	}
+}
+
+// elsewhere are rights that a life without mishaps does not use, or that the log
+// does not tell of; TestEveryRightIsNeeded has each of them.
+func elsewhere(identity string, r right) bool {
+	switch {
+	case r.verb == "update", r.verb == "impersonate": // asked for within other requests
+		return true
+	case r.verb == "get" && r.resource != "leases": // where a cache cannot know
+		return true
+	case r.verb == "delete" && !contract.MayRemove(identity, kindOf(r.group, r.resource)): // to own what another hand made
+		return true
+	case r.resource == "events" && r.verb == "patch": // one that comes again and again
+		return true
+	case identity == ownership.IdentityRBAC && r.group != "rbac.authorization.k8s.io": // to grant it
+		return true
+	case r.verb == "list": // where the API server cannot stream what is there
+		return true
+	}
+	return identity == ownership.IdentityRunner && r.verb == "watch" // the kit watches in its place
+}
+
+// everyRightIsUsed holds that the role has no right that nobody asked for.
+func everyRightIsUsed(t *testing.T, namespace, identity string, log []auditv1.Event) {
+	t.Helper()
+	for _, r := range rightsOf(rbac.Rules(contract, identity, "")) {
+		used := slices.ContainsFunc(log, func(e auditv1.Event) bool {
+			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+			// An apply that makes its object needs both.
+			verb := e.Verb == r.verb || e.Verb == "patch" && r.verb == "create" && e.ResponseStatus.Code == 201
+			return asker(e) == userOf(identity, namespace) && e.ObjectRef.APIGroup == r.group && resource == r.resource && verb
+		})
+		if !used && !elsewhere(identity, r) {
+			t.Errorf("%s did not use its right to %s", identity, r)
+		}
+	}
+}

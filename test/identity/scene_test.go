@@ -1,0 +1,100 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// server is an MCPServer and what is stated about it and its objects.
+type server struct {
+	object *v1alpha1.MCPServer
+	// intents are by resource; those of a runner are under "runner/".
+	intents map[string]*unstructured.Unstructured
+}
+
+// scene makes a server of which there is nothing yet.
+func scene(t *testing.T, s *kit.Stage, name string) *server {
+	t.Helper()
+	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", ""))
+	made := &server{object: &v1alpha1.MCPServer{}, intents: map[string]*unstructured.Unstructured{}}
+	made.object.Name = name
+	s.Read(made.object)
+	options := workload.Options{RunnerImage: "freehold.dev/runner:test"}
+	run, problems := workload.Content(made.object, options)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	hash, err := run.ContentHash()
+	s.Must(err, "hashing the content")
+	run.Workload = runconfig.Workload{Generation: 1, Hash: hash}
+	config, err := workload.RunConfigMap(run)
+	s.Must(err, "building the run config")
+	proxy, err := workload.Proxy(made.object, run, options)
+	s.Must(err, "building the proxy")
+	backend, err := workload.Backend(run)
+	s.Must(err, "building the backend")
+	for resource, ac := range map[string]any{
+		"serviceaccounts": workload.ServiceAccount(made.object), "roles": workload.Role(made.object), "rolebindings": workload.RoleBinding(made.object),
+		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(made.object),
+		"statefulsets": backend, "runner/services": workload.BackendService(run),
+	} {
+		made.intents[resource] = unstructuredOf(s, ac)
+	}
+	made.intents["scale"] = made.intents["statefulsets"].DeepCopy()
+	made.intents["scale"].Object["metadata"] = map[string]any{"name": workload.BackendName(name), "namespace": s.Namespace}
+	made.intents["scale"].Object["spec"] = map[string]any{"replicas": int64(0)}
+	for resource, fields := range map[string]string{
+		"mcpservers":               "metadata: {finalizers: [" + ownership.Finalizer + "]}",
+		"mcpservers/status":        "status: {observedGeneration: 1}",
+		"runner/mcpservers/status": `status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+	} {
+		intent := &unstructured.Unstructured{}
+		s.Must(yaml.Unmarshal([]byte(fields), &intent.Object), "reading an intent")
+		intent.SetGroupVersionKind(ownership.MCPServer.GroupVersionKind)
+		intent.SetName(name)
+		intent.SetNamespace(s.Namespace)
+		made.intents[resource] = intent
+	}
+	lease := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"holderIdentity": name}}}
+	lease.SetGroupVersionKind(ownership.Lease.GroupVersionKind)
+	lease.SetName(ownership.LeaseName)
+	lease.SetNamespace(s.Namespace)
+	made.intents["leases"] = lease
+	return made
+}
+
+func unstructuredOf(s *kit.Stage, ac any) *unstructured.Unstructured {
+	s.Helper()
+	text, err := json.Marshal(ac)
+	s.Must(err, "writing an intent")
+	intent := &unstructured.Unstructured{}
+	s.Must(json.Unmarshal(text, &intent.Object), "reading an intent")
+	return intent
+}
+
+// apply applies by force, as the writer does.
+func (*server) apply(ctx context.Context, c client.Client, manager ownership.Manager, sub string, intent *unstructured.Unstructured) error {
+	ac := client.ApplyConfigurationFromUnstructured(intent.DeepCopy())
+	options := client.ApplyOptions{FieldManager: string(manager), Force: new(true)}
+	if sub == "" {
+		return c.Apply(ctx, ac, &options)
+	}
+	return c.SubResource(sub).Apply(ctx, ac, &client.SubResourceApplyOptions{ApplyOptions: options})
+}
+
+// stands has the object of an intent there, by somebody else's hand.
+func (*server) stands(s *kit.Stage, intent *unstructured.Unstructured) {
+	s.Helper()
+	s.Must(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(intent.DeepCopy()), client.FieldOwner("somebody")), "making what stands")
+}
