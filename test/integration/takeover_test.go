@@ -195,6 +195,32 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		Entry("an earlier release", byEarlierRelease, ""),
 	)
 
+	It("rolls out once where its content is another, which carries no mark", func() {
+		s := onStage()
+		s.Apply(git, server("echo", ""))
+		for _, object := range children(s) {
+			if _, pods, err := unstructured.NestedMap(object.Object, "spec", "template"); pods && err == nil {
+				delete(object.Object["metadata"].(map[string]any), "annotations")
+				annotated(object, ownership.AdoptAnnotation, "true")
+				unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
+				Expect(unstructured.SetNestedField(object.Object, int64(7), "spec", "template", "spec", "terminationGracePeriodSeconds")).To(Succeed())
+			}
+			byKubectl(s, object)
+		}
+		restarts(s)
+		operate(s)
+		s.RunProxies()
+		atRest(s, "echo")
+		proxy, backend := proxyOf(s, "echo"), backendOf(s, "echo")
+		s.Read(proxy)
+		s.Read(backend)
+		Expect([]int64{proxy.Generation, backend.Generation}).To(Equal([]int64{2, 2}))
+		Expect(proxy.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
+		Expect(backend.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
+		// The backend states no grace period: what somebody had stated of our pods is gone.
+		Expect(*backend.Spec.Template.Spec.TerminationGracePeriodSeconds).To(Equal(int64(30)))
+	})
+
 	It("is left alone until it is handed over", func() {
 		s := onStage()
 		s.Apply(git, server("echo", ""))

@@ -407,6 +407,21 @@ func TestATakeOverThatIsInterrupted(t *testing.T) {
 	})
 	d.applier = apply.New(dying, plane.Client, controllers.NewConverter(plane.Scheme), d.contract)
 	d.is(d.refused(account.manager, moved, account.ac), killed)
+
+	deleting := interceptor.NewClient(plane.Client, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			err := c.Patch(ctx, object, patch, opts...)
+			return errors.Join(err, c.Delete(ctx, object))
+		},
+	})
+	role := d.children(server, d.content(server, 1))[1]
+	other := d.inAnotherHand(role, "kubectl apply", nil)
+	d.applier = apply.New(deleting, plane.Client, controllers.NewConverter(plane.Scheme), d.contract)
+	d.is(d.refused(role.manager, other, role.ac), apply.ErrGone)
+	if d.live(role) != nil {
+		t.Error("what was deleted meanwhile came back")
+	}
+
 	d.applier = d.process()
 	d.put(apply.Written, account.manager, d.live(account), account.ac)
 	live := d.live(account)
