@@ -74,7 +74,7 @@ func (p *payer) dryRunFirst(ctx context.Context, have client.Object, want child)
 	return p.apply(ctx, have, want)
 }
 
-// same compares but for managedFields.
+// same reports whether a dry run would leave an object as it is.
 func same(would *unstructured.Unstructured, have client.Object) (bool, error) {
 	after, ok := reflect.New(reflect.TypeOf(have).Elem()).Interface().(client.Object)
 	if !ok {
@@ -84,7 +84,6 @@ func same(would *unstructured.Unstructured, have client.Object) (bool, error) {
 		return false, fmt.Errorf("reading the answer to a dry run: %w", err)
 	}
 	after.GetObjectKind().SetGroupVersionKind(have.GetObjectKind().GroupVersionKind())
-	after.SetManagedFields(have.GetManagedFields())
 	return equality.Semantic.DeepEqual(after, have), nil
 }
 

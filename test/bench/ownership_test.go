@@ -150,7 +150,7 @@ func TestMethodsSendWhatTheyMust(t *testing.T) {
 	}
 	sent := map[string]map[string]float64{"rest": {}, "touched": {}, "changed": {}}
 	for _, s := range b.report.steps("cost") {
-		sent[s.Step][s.Player] = float64(s.Counts.writes().sum().Requests) / s.Values["objects"]
+		sent[s.Step][s.Player] = float64(s.Counts.sum().Requests) / s.Values["objects"]
 	}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("requests of an object in %d passes:\n%s", passes, diff)
