@@ -92,11 +92,13 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 	return options, nil
 }
 
-// slimPod drops what nobody reads of a pod. Pods are never written, so their
-// managedFields may go too.
+// slimPod keeps what a pass reads of a pod: whose it is, which content it runs
+// and how it fares. Pods are never written, so their managedFields may go too.
 func slimPod(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
-		pod.Spec, pod.ManagedFields = corev1.PodSpec{}, nil
+		pod.Spec, pod.ManagedFields, pod.OwnerReferences, pod.GenerateName = corev1.PodSpec{}, nil, nil, ""
+		pod.Labels = picked(pod.Labels, workload.LabelServer, workload.LabelComponent)
+		pod.Annotations = picked(pod.Annotations, workload.AnnotationGeneration, workload.AnnotationHash)
 		pod.Status = corev1.PodStatus{
 			Conditions:            pod.Status.Conditions,
 			InitContainerStatuses: pod.Status.InitContainerStatuses,
@@ -104,6 +106,17 @@ func slimPod(obj any) (any, error) {
 		}
 	}
 	return obj, nil
+}
+
+// picked is a new map, since one that grew stays as large when keys go.
+func picked(from map[string]string, keys ...string) map[string]string {
+	to := make(map[string]string, len(keys))
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			to[key] = value
+		}
+	}
+	return to
 }
 
 func slimEvent(obj any) (any, error) {
