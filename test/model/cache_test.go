@@ -29,7 +29,12 @@ type lagging struct {
 // sees is what the cache shows of an object, nil for nothing.
 func (l *lagging) sees(k key) *unstructured.Unstructured {
 	o := l.shown[k]
-	if o != nil && l.labelled && k.kind != ownership.MCPServer.Kind && o.GetLabels()[workload.LabelServer] == "" {
+	if o == nil || !l.labelled || k.kind == ownership.MCPServer.Kind {
+		return o
+	}
+	// Run configs are listed by the server's name, the others read by their own.
+	label := o.GetLabels()[workload.LabelServer]
+	if label == "" || k.kind == ownership.ConfigMap.Kind && label != l.process.play.name {
 		return nil
 	}
 	return o

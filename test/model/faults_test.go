@@ -15,11 +15,19 @@ import (
 type plant struct {
 	// wire changes what is sent.
 	wire func(*play, *operation)
+	// memory changes what the API server notes of owners.
+	memory func(*operation)
 }
 
 func (f plant) change(p *play, o *operation) {
 	if f.wire != nil {
 		f.wire(p, o)
+	}
+}
+
+func (f plant) answered(o *operation) {
+	if f.memory != nil && o.answer != nil {
+		f.memory(o)
 	}
 }
 
@@ -64,8 +72,11 @@ func alsoStates(manager ownership.Manager, value func(*play, *operation) any, pa
 // mergePatch sends finalizers as a controller does that adds its own to the list
 // it has read, or takes it away.
 func mergePatch(_ *play, o *operation) {
+	if o.by == nil || o.Verb != "apply" || o.Manager != string(ownership.MCPServerFinalizer) {
+		return
+	}
 	read := o.by.read(o.of)
-	if o.Verb != "apply" || o.Manager != string(ownership.MCPServerFinalizer) || read == nil {
+	if read == nil {
 		return
 	}
 	finalizers := []any{}
@@ -81,6 +92,19 @@ func mergePatch(_ *play, o *operation) {
 	o.replace(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
 }
 
+// unforced yields what is exclusively ours.
+func unforced(_ *play, o *operation) { o.force = false }
+
+// forgetful notes no owners but the first.
+func forgetful(o *operation) {
+	if entries := entriesOf(o.answer); len(entries) > 1 {
+		o.answer.SetManagedFields(entries[:1])
+	}
+}
+
+// ours is the value of a foreign field.
+func ours(*play, *operation) any { return "ours" }
+
 // search is in how many runs a planted fault is looked for. The rarest is found
 // in every tenth run or so: chance must not decide whether this test passes.
 const search = 400
@@ -91,15 +115,17 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 		plant plant
 		want  rule
 	}{
-		"no uid":                       {plant{wire: without("uid", always)}, resurrected},
-		"births without their version": {plant{wire: without("resourceVersion", isBirth)}, clobbered},
-		"a claim without its version":  {plant{wire: without("resourceVersion", isClaim)}, unseen},
-		"a gate without its version":   {plant{wire: without("resourceVersion", isGate)}, unseen},
-		"finalizers by merge patch":    {plant{wire: mergePatch}, foreignChanged},
-		"an Update entry of ours":      {plant{wire: mergePatch}, strayed},
-		"force outside of the grant": {plant{wire: alsoStates(ownership.MCPServerChildren, func(*play, *operation) any {
-			return "ours"
-		}, "metadata", "labels", team)}, foreignChanged},
+		"no uid":                         {plant{wire: without("uid", always)}, resurrected},
+		"births without their version":   {plant{wire: without("resourceVersion", isBirth)}, clobbered},
+		"a claim without its version":    {plant{wire: without("resourceVersion", isClaim)}, unseen},
+		"a gate without its version":     {plant{wire: without("resourceVersion", isGate)}, unseen},
+		"finalizers by merge patch":      {plant{wire: mergePatch}, foreignChanged},
+		"an Update entry of ours":        {plant{wire: mergePatch}, strayed},
+		"force outside of the grant":     {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged},
+		"a field beside the intent":      {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless},
+		"a release that keeps a field":   {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind},
+		"exclusive fields without force": {plant{wire: unforced}, lostField},
+		"an API server that forgets":     {plant{memory: forgetful}, mispredicted},
 		"one scalar of two managers": {plant{wire: alsoStates(ownership.MCPServerStatus, func(_ *play, o *operation) any {
 			if o.before == nil {
 				return nil

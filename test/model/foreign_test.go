@@ -321,7 +321,7 @@ func (o *others) delete(target *unstructured.Unstructured) {
 }
 
 // restore deletes something and makes it anew under its name, with its owner or
-// without.
+// without, handed over or not.
 func (o *others) restore(target *unstructured.Unstructured) {
 	o.delete(target)
 	k := key{target.GetKind(), target.GetName()}
@@ -338,6 +338,9 @@ func (o *others) restore(target *unstructured.Unstructured) {
 	copied.SetFinalizers(nil)
 	if o.play.random.IntN(2) == 0 {
 		copied.SetOwnerReferences(nil)
+	}
+	if o.play.random.IntN(2) == 0 {
+		copied.SetAnnotations(map[string]string{ownership.Freehold().Takeover.Annotation: "true"})
 	}
 	o.attempt("create", o.Create(o.play.t.Context(), copied, client.FieldOwner(restorer)))
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -40,7 +41,11 @@ type judge struct {
 	findings []finding
 	// stated is what each manager stated last, by the object it stated it of.
 	stated map[stating]*fieldpath.Set
+	// refused are those whose last statement the API server found invalid.
+	refused map[refusal]bool
 }
+
+type refusal struct{ of, manager string }
 
 type stating struct {
 	of          key
@@ -62,6 +67,17 @@ func (j *judge) found(r rule, format string, args ...any) {
 // breached reports whether a rule was broken.
 func (j *judge) breached(r rule) bool {
 	return slices.ContainsFunc(j.findings, func(f finding) bool { return f.rule == r })
+}
+
+// answered notes whether the API server finds valid what a manager states. It may
+// not: another applier can hold an item of a list which alone makes no sense, and
+// nobody but that applier, or a person, can remove it. The server's status says
+// so, which must not be refused itself.
+func (j *judge) answered(o *operation) {
+	if j.refused == nil {
+		j.refused = map[refusal]bool{}
+	}
+	j.refused[refusal{o.of.String(), o.Manager}] = o.main() && o.Code == http.StatusUnprocessableEntity
 }
 
 // carriedOut judges an operation that the API server took.
@@ -215,11 +231,15 @@ func (j *judge) others(o *operation) {
 	}
 	changed.Iterate(func(field fieldpath.Path) {
 		ours := grant.Covers(field) && (mine.Has(field) || withItem(field, mine, present))
-		if theirs.Has(field) && !ours {
+		if theirs.Has(field) && !ours && !mirrored.Equals(field[len(field)-1]) {
 			j.found(foreignChanged, "%s: %s", o, field)
 		}
 	})
 }
+
+// mirrored is the old name of a pod's serviceAccountName: the API server writes
+// what either says into both.
+var mirrored = fieldpath.FieldNameElement("serviceAccount")
 
 // withItem reports whether field went with the item that it was in, such as a
 // condition, which mine no longer state: what others had put into it goes too.

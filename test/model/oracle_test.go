@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -62,8 +63,8 @@ func predict(o *operation) (owners, error) {
 	default:
 		next := o.answer.DeepCopy()
 		next.SetManagedFields(before.GetManagedFields())
-		if o.Verb == "update" && o.main() && len(o.content.GetManagedFields()) > 0 {
-			next.SetManagedFields(o.content.GetManagedFields()) // who puts the record back replaces it
+		if record := o.record(); len(record) > 0 && o.main() {
+			next.SetManagedFields(record) // who puts one in its place replaces it
 		}
 		after, err = fm.Update(before.DeepCopy(), next, o.Manager)
 	}
@@ -75,6 +76,28 @@ func predict(o *operation) (owners, error) {
 		return nil, fmt.Errorf("playing %s: it made a %T", o, after)
 	}
 	return ownersOf(object)
+}
+
+// record is the managedFields that the body of an operation states, if any: that
+// which was read and is put back, or that of a take-over.
+func (o *operation) record() []metav1.ManagedFieldsEntry {
+	if o.Verb == "update" {
+		return o.content.GetManagedFields()
+	}
+	var steps []struct {
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	if json.Unmarshal(o.body, &steps) != nil {
+		return nil // no JSON patch
+	}
+	for _, step := range steps {
+		var entries []metav1.ManagedFieldsEntry
+		if step.Path == "/metadata/managedFields" && json.Unmarshal(step.Value, &entries) == nil {
+			return entries
+		}
+	}
+	return nil
 }
 
 // owners are sets of fields by who holds them, each in its canonical text.

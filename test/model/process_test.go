@@ -199,7 +199,7 @@ func outcome(err error) string {
 	if err == nil {
 		return "ok"
 	}
-	return kit.OneLine(err.Error())
+	return said(err.Error())
 }
 
 // sees notes what the process read from the API server.

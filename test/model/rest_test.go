@@ -30,6 +30,10 @@ func (j *judge) rest() {
 		if object == nil || object.GetUID() != s.uid || !j.play.stillStated(s.of) || !j.play.works(s.manager) {
 			continue
 		}
+		if j.refused[refusal{s.of.String(), string(s.manager)}] {
+			j.play.tally["refused as invalid at rest"]++
+			continue
+		}
 		holds, err := ownership.Applied(object.GetManagedFields(), s.manager, s.subresource)
 		if err != nil {
 			j.play.broke(err)
@@ -42,16 +46,21 @@ func (j *judge) rest() {
 }
 
 // stillStated reports whether anybody states an object at rest: not the lease,
-// which is the operators', nor run configs of content that has been replaced.
+// which is the operators'; nor run configs of content that has been replaced; nor
+// a proxy whose new content cannot go out, as where a name is taken.
 func (p *play) stillStated(k key) bool {
+	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
+	number, _ := claimed["generation"].(int64)
+	hash, _ := claimed["hash"].(string)
+	mark := workload.Mark{Generation: number, Hash: hash}
 	switch k.kind {
 	case ownership.Lease.Kind:
 		return false
 	case ownership.ConfigMap.Kind:
-		claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
-		number, _ := claimed["generation"].(int64)
-		hash, _ := claimed["hash"].(string)
-		return k.name == workload.RunConfigName(p.name, workload.Mark{Generation: number, Hash: hash})
+		return k.name == workload.RunConfigName(p.name, mark)
+	case ownership.Deployment.Kind:
+		stands, err := workload.MarkOf(p.world.stands[k].GetAnnotations())
+		return err == nil && stands == mark
 	}
 	return true
 }
@@ -134,16 +143,27 @@ func (p *play) release() {
 			p.broke(err)
 			return
 		}
-		if err := applier.As(ownership.MCPServerChildren).Release(p.t.Context(), made.(client.Object)); err != nil {
+		manager := maker(o)
+		if err := applier.As(manager).Release(p.t.Context(), made.(client.Object)); err != nil {
 			p.judge.found(leftBehind, "releasing %s: %v", o.GetName(), err)
 			continue
 		}
-		p.judge.handedBack(o, p.world.stands[key{o.GetKind(), o.GetName()}])
+		p.judge.handedBack(manager, o, p.world.stands[key{o.GetKind(), o.GetName()}])
 	}
 }
 
+// maker is the manager of ours that may make an object.
+func maker(o *unstructured.Unstructured) ownership.Manager {
+	for _, g := range ownership.Freehold().Grants {
+		if g.Create && g.Object.GroupVersionKind == o.GroupVersionKind() && g.Named(o.GetName()) {
+			return g.Manager
+		}
+	}
+	return ""
+}
+
 // handedBack judges an object before and after everything of it was released.
-func (j *judge) handedBack(before, after *unstructured.Unstructured) {
+func (j *judge) handedBack(manager ownership.Manager, before, after *unstructured.Unstructured) {
 	if after == nil {
 		j.found(leftBehind, "%s %s went when it was released", before.GetKind(), before.GetName())
 		return
@@ -160,7 +180,7 @@ func (j *judge) handedBack(before, after *unstructured.Unstructured) {
 		switch {
 		case err != nil:
 			j.play.broke(err)
-		case entry.Manager == string(ownership.MCPServerChildren):
+		case entry.Manager == string(manager):
 			alone = fields.Leaves()
 		default:
 			theirs = theirs.Union(fields)

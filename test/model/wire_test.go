@@ -135,10 +135,12 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 			p.tally[fmt.Sprintf("fault %d", refusal.StatusCode)]++
 			return refusal, nil
 		}
-		o.decode()
-		p.plant.change(p, o)
 	}
 	o.decode()
+	if ownership.Freehold().Claims(o.Manager) {
+		p.plant.change(p, o)
+		o.decode()
+	}
 	response, err := w.next.RoundTrip(o.request(req))
 	if err != nil {
 		p.broke(fmt.Errorf("%s: %w", o, err))
@@ -149,9 +151,16 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 		return nil, err
 	}
 	o.Code = response.StatusCode
+	if req.URL.Query().Has("dryRun") { // a question
+		p.tally["dry run"]++
+		return response, nil
+	}
 	accepted := o.Code < http.StatusMultipleChoices
 	p.account(o, accepted)
 	p.note("%s: %s: %d%s", o.author(), o, o.Code, reason(o.Code, body))
+	if w.process != nil {
+		p.judge.answered(o)
+	}
 	if !accepted {
 		return response, nil
 	}
@@ -164,6 +173,10 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 	}
 	if w.process != nil && o.answer != nil {
 		w.process.known[o.of] = o.answer.GetResourceVersion()
+		if o.Verb == "patch" && o.record() != nil {
+			// A take-over decides on what it has moved itself, and applies in any case.
+			w.process.live[o.of], w.process.known[o.of] = o.answer, ""
+		}
 	}
 	return response, nil
 }
@@ -188,10 +201,12 @@ func (o *operation) request(req *http.Request) *http.Request {
 	changed.GetBody = nil
 	if o.media != "" {
 		changed.Header.Set("Content-Type", string(o.media))
+		o.Verb, o.force = "patch", false
+	}
+	if !o.force {
 		query := changed.URL.Query()
 		query.Del("force")
 		changed.URL.RawQuery = query.Encode()
-		o.Verb, o.force = "patch", false
 	}
 	return changed
 }
@@ -239,6 +254,7 @@ func (p *play) carriedOut(o *operation, body []byte) {
 			p.world.put(o.of, p.look(o.of))
 		}
 	}
+	p.plant.answered(o)
 	p.judge.carriedOut(o)
 }
 
@@ -293,7 +309,13 @@ func reason(code int, body []byte) string {
 	if json.Unmarshal(body, &status) != nil {
 		return ""
 	}
-	return " " + kit.OneLine(status.Message)
+	return " " + said(status.Message)
+}
+
+// said is a message on one line, without the objects that some hold.
+func said(message string) string {
+	text, _, _ := strings.Cut(kit.OneLine(message), "{")
+	return text
 }
 
 func readAll(response *http.Response) ([]byte, error) {
