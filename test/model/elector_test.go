@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
@@ -20,7 +22,7 @@ import (
 func elector(process *process) func(context.Context) (time.Duration, error) {
 	p := process.play
 	applier := controllers.NewApplier(process.client, process.client)
-	lock := apply.NewLeaseLock(applier.As(ownership.OperatorLease), types.NamespacedName{Namespace: namespace, Name: p.name}, process.name)
+	lock := apply.NewLeaseLock(applier.As(ownership.OperatorLease), types.NamespacedName{Namespace: namespace, Name: ownership.LeaseName}, process.name)
 	return func(ctx context.Context) (time.Duration, error) {
 		if !p.disorder {
 			return 0, nil
@@ -35,5 +37,13 @@ func elector(process *process) func(context.Context) (time.Duration, error) {
 			err = lock.Update(ctx, record)
 		}
 		return 10 * time.Second, err
+	}
+}
+
+// noLease removes the lease of the run before: there is one name for all.
+func (p *play) noLease() {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ownership.LeaseName}}
+	if err := plane.Client.Delete(p.t.Context(), lease); client.IgnoreNotFound(err) != nil {
+		p.broke(err)
 	}
 }

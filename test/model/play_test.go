@@ -64,6 +64,7 @@ func perform(t *testing.T, seed uint64, plant plant) *play {
 	p.judge = &judge{play: p}
 	p.others = &others{play: p}
 	p.others.Client = p.connect(nil)
+	p.noLease()
 	p.newProcess("operator", operator)
 	p.newProcess("old operator", operator)
 	p.newProcess("runner", runner)
