@@ -47,7 +47,8 @@ func (j *judge) rest() {
 
 // stillStated reports whether anybody states an object at rest: not the lease,
 // which is the operators'; nor run configs of content that has been replaced; nor
-// a proxy whose new content cannot go out, as where a name is taken.
+// a proxy whose new content cannot go out, as where a name is taken; nor Services of
+// a backend whose own name is.
 func (p *play) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
@@ -61,6 +62,10 @@ func (p *play) stillStated(k key) bool {
 	case ownership.Deployment.Kind:
 		stands, err := workload.MarkOf(p.world.stands[k].GetAnnotations())
 		return err == nil && stands == mark
+	case ownership.Service.Kind:
+		set := p.world.stands[key{ownership.StatefulSet.Kind, workload.BackendName(p.name)}]
+		taken := set != nil && ownership.Entry(set.GetManagedFields(), ownership.RunnerBackend, "") == nil
+		return !taken || !slices.Contains([]string{workload.BackendName(p.name), workload.HeadlessName(p.name)}, k.name)
 	}
 	return true
 }
