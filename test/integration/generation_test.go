@@ -43,14 +43,6 @@ var _ = Describe("The workload generation", func() {
 		})
 		s.AsController().Force(string(ownership.MCPServerFinalizer), fmt.Sprintf(nothingStays, old.UID))
 		s.AwaitGone(old)
-		// The backend goes with its server. An orphaned one could not be adopted
-		// here: setting an owner asks for the right to delete, which no runner has.
-		for _, child := range []client.Object{
-			backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}, &corev1.Service{ObjectMeta: called("echo-backend-headless")},
-		} {
-			s.Delete(child, client.PropagationPolicy(metav1.DeletePropagationBackground))
-			s.AwaitGone(child)
-		}
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		op.start(controllers.Options{})
 		live := rolledOut(s, "echo", 3)
