@@ -146,6 +146,11 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	if settled {
 		return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
 	}
+	return w.change(ctx, live, in, grant, k, pre)
+}
+
+// change applies an intent that live is not like, unless that is fought for.
+func (w *Writer) change(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
 	contest, err := w.contested(live, in, grant, k)
 	if err != nil {
 		return Outcome{}, err
@@ -209,7 +214,7 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	case t != nil:
 		return w.takeOver(ctx, live, in, grant, k, t, preconditions{uid: live.GetUID()})
 	}
-	return w.send(ctx, in, grant, k, preconditions{uid: live.GetUID()})
+	return w.change(ctx, live, in, grant, k, preconditions{uid: live.GetUID()})
 }
 
 // send applies the intent and remembers it.

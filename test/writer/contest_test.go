@@ -18,10 +18,13 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 	for name, take := range map[string]struct {
 		theirs func(*desk)
 		by     []string
+		hidden bool
 	}{
-		"with a tool that forces":     {(*desk).force, []string{"somebody"}},
-		"with one that updates":       {(*desk).update, []string{"somebody"}},
-		"with one that removes a key": {(*desk).strike, nil},
+		"with a tool that forces":     {(*desk).force, []string{"somebody"}, false},
+		"with one that updates":       {(*desk).update, []string{"somebody"}, false},
+		"with one that removes a key": {(*desk).strike, nil, false},
+		// As where it removes the label by which the cache knows our objects.
+		"with one that hides the object": {(*desk).strike, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +38,11 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 			taken := 0
 			for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
 				take.theirs(d)
-				got, err := d.applier.As(one).Put(d.Ctx, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "1"))
+				var shown client.Object
+				if !take.hidden {
+					shown = read(d, &corev1.ConfigMap{}, "note")
+				}
+				got, err := d.applier.As(one).Put(d.Ctx, shown, d.note("note", "ours", "1"))
 				if err != nil {
 					if fought := cause[*apply.Fought](d, err); fought.Again > time.Minute || !slices.Equal(fought.By, take.by) {
 						t.Fatalf("it is by %v, not %v, or too long: %v", fought.By, take.by, fought)
