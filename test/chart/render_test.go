@@ -177,14 +177,15 @@ func TestPoliciesNameTheOperators(t *testing.T) {
 // TestSchemaRefuses holds that a misspelt or impossible value is an error.
 func TestSchemaRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ set, says string }{
-		"an unknown value":         {"replica=2", "replica"},
-		"an unknown nested value":  {"image.version=1", "version"},
-		"a text for a number":      {"replicas=many", "replicas"},
-		"a pull policy of no kind": {"image.pullPolicy=Sometimes", "pullPolicy"},
-		"a namespace of no kind":   {"namespaces[0]=Team_A", "namespaces"},
-		"the probes' port":         {"metrics.port=8081", "port"},
-		"a level of no kind":       {"log.level=loud", "level"},
-		"an operator of nowhere":   {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
+		"an unknown value":           {"replica=2", "replica"},
+		"an unknown nested value":    {"image.version=1", "version"},
+		"a text for a number":        {"replicas=many", "replicas"},
+		"a pull policy of no kind":   {"image.pullPolicy=Sometimes", "pullPolicy"},
+		"a namespace of no kind":     {"namespaces[0]=Team_A", "namespaces"},
+		"the probes' port":           {"metrics.port=8081", "port"},
+		"a level of no kind":         {"log.level=loud", "level"},
+		"an account of a controller": {"serviceAccount.name=freehold-rbac", "serviceAccount"},
+		"an operator of nowhere":     {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := helm(t, "template", "freehold", chart, "--set", tc.set)
