@@ -117,7 +117,36 @@ func allHeld(fields, others *fieldpath.Set, u *unstructured.Unstructured, r rele
 		r.to, strings.Join(alone, ", "), title(u), r.manager)
 }
 
-// values are what the manager holds, as it stands in the object.
+// asOne is the object as if the manager held what both hold: an apply is complete,
+// and the other must state again what it had before.
+func asOne(u *unstructured.Unstructured, r releasing) (*unstructured.Unstructured, error) {
+	all := &fieldpath.Set{}
+	var one metav1.ManagedFieldsEntry
+	for _, entry := range u.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != r.subresource || entry.Manager != r.manager && entry.Manager != r.to {
+			continue
+		}
+		set, err := ownership.Fields(entry)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", title(u), err)
+		}
+		if all = all.Union(set); entry.Manager == r.manager {
+			one = entry
+		}
+	}
+	fields, err := all.ToJSON()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", title(u), err)
+	}
+	one.FieldsV1 = &metav1.FieldsV1{}
+	one.FieldsV1.SetRawBytes(fields)
+	both := u.DeepCopy()
+	both.SetManagedFields([]metav1.ManagedFieldsEntry{one})
+	return both, nil
+}
+
+// values are what the manager holds, and what the other does already, as it
+// stands in the object.
 func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyConfiguration, error) {
 	discovery, err := c.flags.ToDiscoveryClient()
 	if err != nil {
@@ -131,7 +160,11 @@ func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyCo
 	if r.subresource == "status" {
 		extract = extractor.ExtractStatus
 	}
-	values, err := extract(u, r.manager)
+	both, err := asOne(u, r)
+	if err != nil {
+		return nil, err
+	}
+	values, err := extract(both, r.manager)
 	if err != nil {
 		return nil, fmt.Errorf("reading what %q holds of %s: %w", r.manager, title(u), err)
 	}
