@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -202,4 +203,18 @@ func (w *Writer) contested(live client.Object, in intent, grant ownership.Grant,
 		return nil, &Fought{Contest: found, Again: wait}
 	}
 	return &found, nil
+}
+
+// change applies an intent that live is not like, unless that is fought for.
+func (w *Writer) change(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
+	contest, err := w.contested(live, in, grant, k)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := w.send(ctx, in, grant, k, pre)
+	if err == nil && contest != nil {
+		outcome.TakenBack = contest
+		w.applier.contests.tookBack(k, w.applier.Now())
+	}
+	return outcome, err
 }

@@ -149,20 +149,6 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	return w.change(ctx, live, in, grant, k, pre)
 }
 
-// change applies an intent that live is not like, unless that is fought for.
-func (w *Writer) change(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
-	contest, err := w.contested(live, in, grant, k)
-	if err != nil {
-		return Outcome{}, err
-	}
-	outcome, err := w.send(ctx, in, grant, k, pre)
-	if err == nil && contest != nil {
-		outcome.TakenBack = contest
-		w.applier.contests.tookBack(k, w.applier.Now())
-	}
-	return outcome, err
-}
-
 // settled reports whether the live object, or our memory of a newer one, is
 // as the intent says.
 func (w *Writer) settled(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (bool, error) {
