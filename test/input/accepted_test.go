@@ -1,6 +1,8 @@
 package input
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -34,5 +36,22 @@ func TestTheAPIServerAccepts(t *testing.T) {
 			must(t, k.apply("fine", r.text("fine")), "applying it")
 			must(t, k.send("DELETE", yamlType, "fine", ""), "deleting it")
 		})
+	}
+}
+
+// What people copy is right.
+func TestTheAPIServerAcceptsTheSamples(t *testing.T) {
+	t.Parallel()
+	s := onStage(t)
+	files, err := filepath.Glob("../../config/samples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %d samples: %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err, "reading a sample")
+		if got := s.Apply("git", string(text)); got.GetName() == "" {
+			t.Errorf("%s has no name", file)
+		}
 	}
 }
