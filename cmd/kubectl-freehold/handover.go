@@ -9,9 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/util/proto"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -45,7 +48,7 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 	if err != nil {
 		return err
 	}
-	if _, err := applier.As(ownership.Manager(r.to)).Put(ctx, u, values, apply.AtVersion); err != nil {
+	if _, err := applier.As(ownership.Manager(r.to)).Put(ctx, u, values, apply.AtVersion, apply.Restated); err != nil {
 		return err
 	}
 	if r.dryRun {
@@ -148,25 +151,44 @@ func asOne(u *unstructured.Unstructured, r releasing) (*unstructured.Unstructure
 // values are what the manager holds, and what the other does already, as it
 // stands in the object.
 func (c *cli) values(u *unstructured.Unstructured, r releasing) (runtime.ApplyConfiguration, error) {
-	discovery, err := c.flags.ToDiscoveryClient()
+	kind, err := c.schema(u.GroupVersionKind())
 	if err != nil {
-		return nil, fmt.Errorf("connecting: %w", err)
-	}
-	extractor, err := metav1ac.NewUnstructuredExtractor(discovery)
-	if err != nil {
-		return nil, fmt.Errorf("reading the schema of %s: %w", u.GetKind(), err)
-	}
-	extract := extractor.Extract
-	if r.subresource == "status" {
-		extract = extractor.ExtractStatus
+		return nil, err
 	}
 	both, err := asOne(u, r)
 	if err != nil {
 		return nil, err
 	}
-	values, err := extract(both, r.manager)
-	if err != nil {
+	values := &unstructured.Unstructured{}
+	if err := managedfields.ExtractInto(both, *kind, r.manager, values, r.subresource); err != nil {
 		return nil, fmt.Errorf("reading what %q holds of %s: %w", r.manager, title(u), err)
 	}
+	values.SetGroupVersionKind(u.GroupVersionKind())
+	values.SetName(u.GetName())
+	values.SetNamespace(u.GetNamespace())
 	return client.ApplyConfigurationFromUnstructured(values), nil
+}
+
+// schema is the server's schema of a kind.
+func (c *cli) schema(kind schema.GroupVersionKind) (*typed.ParseableType, error) {
+	discovery, err := c.flags.ToDiscoveryClient()
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	document, err := discovery.OpenAPISchema()
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", kind.Kind, err)
+	}
+	models, err := proto.NewOpenAPIData(document)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", kind.Kind, err)
+	}
+	parser, err := managedfields.NewGVKParser(models, false)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema of %s: %w", kind.Kind, err)
+	}
+	if known := parser.Type(kind); known != nil {
+		return known, nil
+	}
+	return nil, fmt.Errorf("the server publishes no schema of %s, without which items of lists cannot be told apart: leave --to out, and let the other manager apply its own manifest", kind)
 }

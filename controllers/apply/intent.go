@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +29,8 @@ type intent struct {
 	// owned is fields as the API server writes them into managedFields.
 	owned string
 	value *typed.TypedValue
+	// restated says that content was taken from the live object.
+	restated bool
 }
 
 // stripped are the fields that the API server never counts as owned.
@@ -42,16 +45,21 @@ var stripped = fieldpath.NewSet(
 // freeze makes an intent of an apply configuration. It returns a *BadIntent if
 // the configuration has no kind or name, states what only the writer may
 // state, or does not fit its schema.
-func (c *Converter) freeze(ac runtime.ApplyConfiguration) (intent, error) {
+func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (intent, error) {
 	content, err := contentOf(ac)
 	if err != nil {
 		return intent{}, &BadIntent{Err: err}
 	}
+	restated := slices.Contains(opts, Restated)
+	if !restated {
+		prune(content)
+	}
 	u := &unstructured.Unstructured{Object: content}
 	in := intent{
-		gvk:     u.GroupVersionKind(),
-		key:     types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
-		content: content,
+		gvk:      u.GroupVersionKind(),
+		key:      types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
+		content:  content,
+		restated: restated,
 	}
 	if in.gvk.Kind == "" || in.key.Name == "" {
 		return intent{}, &BadIntent{Err: fmt.Errorf("intent without kind or name")}
@@ -88,7 +96,6 @@ func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
 	if _, shared := ac.(runtime.Unstructured); shared {
 		content = runtime.DeepCopyJSON(content)
 	}
-	prune(content)
 	return content, nil
 }
 

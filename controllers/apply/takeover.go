@@ -47,8 +47,9 @@ func (e *Unadoptable) Unwrap() []error { return []error{ErrForeign, e.Err} }
 // transfer is what has to happen before an intent can be applied, so that what
 // it does not state any more will go.
 type transfer struct {
-	// foreign says that the object is in another hand.
-	foreign bool
+	// foreign says that the object is in another hand, handed that it was handed
+	// over.
+	foreign, handed bool
 	// entries are the managedFields to come, nil if they are right.
 	entries []metav1.ManagedFieldsEntry
 	from    []string
@@ -78,7 +79,7 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 	}
 	c, entries := w.applier.contract, live.GetManagedFields()
 	// The API server takes no managedFields from a write to a subresource.
-	if c.Takeover == nil || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive || in.fields.Empty() {
+	if c.Takeover == nil || in.restated || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive || in.fields.Empty() {
 		return nil, nil
 	}
 	if last, ok := w.applier.memory.get(k); ok && last.ahead(live.GetUID(), live.GetResourceVersion()) {
@@ -101,7 +102,7 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 		w.applier.transfers.Add(transferID{live.GetUID(), w.manager}, nil)
 		return nil, nil
 	}
-	return &transfer{foreign: foreign, entries: after, from: from}, nil
+	return &transfer{foreign: foreign, handed: handed, entries: after, from: from}, nil
 }
 
 // leftBehind reports whether there are entries of an earlier release that this
@@ -121,6 +122,10 @@ func (w *Writer) leftBehind(live client.Object) bool {
 // another hand is first asked, by an apply that is not kept, whether it can
 // become ours: one that cannot stays whole.
 func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
+	contest, err := w.retaken(live, in, grant, k, t)
+	if err != nil {
+		return Outcome{}, err
+	}
 	if t.foreign {
 		if err := w.adoptable(ctx, live, in, grant, pre); err != nil {
 			return Outcome{}, err
@@ -140,8 +145,23 @@ func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, gr
 		return Outcome{}, err
 	}
 	w.applier.transfers.Add(transferID{live.GetUID(), w.manager}, nil)
+	if contest != nil {
+		outcome.TakenBack = contest
+		w.applier.contests.tookBack(k, w.applier.Now())
+		return outcome, nil
+	}
 	outcome.TakenOver = &Takeover{Object: grant.Object, Key: in.key, From: t.from}
 	return outcome, nil
+}
+
+// retaken returns the contest if the object was taken over before, and somebody
+// has undone it: a whole manifest that hands over and is written again and again
+// is as much of a fight as any. The error is *Fought if it is too early.
+func (w *Writer) retaken(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer) (*Contest, error) {
+	if last, ok := w.applier.memory.get(k); !ok || last.uid != live.GetUID() || !t.handed {
+		return nil, nil
+	}
+	return w.contested(live, in, grant, k)
 }
 
 // adoptable returns *Unadoptable if the object cannot become ours.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,9 +84,15 @@ type Outcome struct {
 // Option changes a Put.
 type Option int
 
-// AtVersion makes the write conditional on the resourceVersion of the object
-// that was read. Only versioned grants allow it.
-const AtVersion Option = 1
+const (
+	// AtVersion makes the write conditional on the resourceVersion of the object
+	// that was read. Only versioned grants allow it.
+	AtVersion Option = iota + 1
+	// Restated says that ac is what the manager owns of the object, taken from it,
+	// and not what it should be: empty maps and lists in it are stated, which are
+	// left out otherwise, and nothing is taken over, for ac could not keep it.
+	Restated
+)
 
 // Put makes the object be as ac says, in the fields of the writer's grant.
 // live is the object as it was read, or nil if it was not there, which makes
@@ -93,17 +100,18 @@ const AtVersion Option = 1
 // states is given up.
 //
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
-// object that is not ours, *Unadoptable if it was handed over; ErrExists if a birth met an object that appeared
-// meanwhile; ErrGone, ErrReincarnated or ErrStale if the object moved;
-// *Contended for a shared grant; *Fought for an exclusive one of which fields
-// were taken back often enough for now; ErrNamespaceTerminating for a birth that
-// comes too late; else what the client returned.
+// object that is not ours, *Unadoptable if it was handed over; ErrExists if a
+// birth met an object that appeared meanwhile; ErrGone, ErrReincarnated or
+// ErrStale if the object moved; *Contended for a shared grant; *Fought for an
+// exclusive one of which fields were taken back often enough for now;
+// ErrNamespaceTerminating for a birth that comes too late; else what the client
+// returned.
 func (w *Writer) Put(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
-	in, err := w.applier.converter.freeze(ac)
+	in, err := w.applier.converter.freeze(ac, opts...)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying as %s: %w", w.manager, err)
 	}
-	outcome, err := w.put(ctx, live, in, len(opts) > 0)
+	outcome, err := w.put(ctx, live, in, slices.Contains(opts, AtVersion))
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
 	}

@@ -184,7 +184,7 @@ func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServe
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		return nil //nolint:nilerr // what was refused says why
 	}
-	_, err = r.put(ctx, server, ownership.MCPServerChildren, w.proxy, stopped, apply.AtVersion)
+	_, err = r.put(ctx, server, ownership.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
 	return err
 }
 
@@ -221,7 +221,11 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 		return nil // the next pass claims a number above
 	}
 	left := want.leaveNode(live)
-	done, err := r.put(ctx, server, ownership.MCPServerChildren, live, want.proxy, apply.AtVersion)
+	opts := []apply.Option{apply.AtVersion}
+	if want.kept {
+		opts = append(opts, apply.Restated)
+	}
+	done, err := r.put(ctx, server, ownership.MCPServerChildren, live, want.proxy, opts...)
 	if err == nil && done.Result == apply.Written && len(left) > 0 {
 		r.event(server, corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
 			fmt.Sprintf("somebody set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))

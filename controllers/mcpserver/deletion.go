@@ -145,7 +145,7 @@ func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer
 		w.proxy = nil
 		return r.delete(ctx, server, w)
 	}
-	_, err = r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion)
+	_, err = r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion, apply.Restated)
 	if err != nil && !moved(err) {
 		r.event(server, corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
 		// A timer, because the end of patience is no event.

@@ -4,10 +4,16 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -49,6 +55,63 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	s.says(hand("", "git", "--yes"), 2, "holds nothing of Deployment/echo-proxy by apply there")
 }
 
+// Whoever leaves Freehold keeps all objects of a server, running, as
+// docs/take-over.md says.
+func TestAServersObjectsAreKeptWithoutIt(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.serve("echo")
+	server := serverOf(s)
+	s.Read(server)
+	s.Delete(server, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	s.Await(server, "the children were orphaned", func() error {
+		if server.DeletionTimestamp == nil || len(server.Finalizers) != 1 {
+			return fmt.Errorf("the finalizers are %q", server.Finalizers)
+		}
+		return nil
+	})
+	s.says(s.asks("", "release", "mcp", "echo", "--manager", string(ownership.MCPServerFinalizer), "--yes"), 0, "released")
+	s.AwaitGone(server)
+
+	configs := &corev1.ConfigMapList{}
+	s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}), "listing")
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: s.Namespace} }
+	kept := map[string]client.Object{
+		"serviceaccount": &corev1.ServiceAccount{ObjectMeta: named("echo-runner")},
+		"role":           &rbacv1.Role{ObjectMeta: named("echo-runner")},
+		"rolebinding":    &rbacv1.RoleBinding{ObjectMeta: named("echo-runner")},
+		"configmap":      &configs.Items[0],
+		"service":        &corev1.Service{ObjectMeta: named("echo-proxy")},
+		"services":       &corev1.Service{ObjectMeta: named("echo-backend")},
+		"svc":            &corev1.Service{ObjectMeta: named("echo-backend-headless")},
+		"deployment":     proxyOf(s),
+		"statefulset":    &appsv1.StatefulSet{ObjectMeta: named("echo-backend")},
+	}
+	ours := func(object client.Object) (managers []string) {
+		for _, entry := range s.Unstructured(object).GetManagedFields() {
+			if ownership.Freehold().Claims(entry.Manager) {
+				managers = append(managers, entry.Manager)
+			}
+		}
+		return managers
+	}
+	was := map[string]int64{}
+	for kind, object := range kept {
+		for _, manager := range ours(object) {
+			s.says(s.asks("", "release", kind, object.GetName(), "--manager", manager, "--to", "git", "--yes"), 0, "handed over")
+		}
+		was[kind] = s.Unstructured(object).GetGeneration()
+	}
+	s.pass("echo") // the operator is back, and the runner has never gone
+	time.Sleep(time.Second)
+	for kind, object := range kept {
+		live := s.Unstructured(object)
+		if managers := ours(object); len(managers) > 0 || live.GetGeneration() != was[kind] || live.GetDeletionTimestamp() != nil {
+			t.Errorf("%s %s has generation %d after %d, and is of %v", kind, object.GetName(), live.GetGeneration(), was[kind], managers)
+		}
+	}
+}
+
 func TestAStatusIsHandedToAnother(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
@@ -61,16 +124,15 @@ func TestAStatusIsHandedToAnother(t *testing.T) {
 	s.Owns(serverOf(s), string(ownership.MCPServerConditions), "status.conditions[type=Ready]")
 }
 
-// What an apply cannot state is not lost: then nothing is let go.
-func TestWhatCannotBeHandedOverStays(t *testing.T) {
+// An apply of ours leaves empty maps out; what is handed over keeps them.
+func TestEmptyMapsAreHandedOverToo(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.Apply("git", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"tmp","emptyDir":{}}]}}}}`)
-	s.says(s.asks("", "release", "deployment/shop", "--manager", "git", "--to", "helm", "--yes"), 2,
-		`"helm" could not be given spec.template.spec.volumes[name=tmp].emptyDir of Deployment/shop: "git" has let go of nothing`)
+	s.says(s.asks("", "release", "deployment/shop", "--manager", "git", "--to", "helm", "--yes"), 0, "Deployment/shop handed over")
 	shop := &appsv1.Deployment{}
 	shop.SetName("shop")
-	s.Owns(shop, "git", "spec.template.spec.volumes[name=tmp].emptyDir", "spec.replicas")
-	s.Owns(shop, "helm", "spec.replicas")
+	s.OwnsNothing(shop, "git")
+	s.Owns(shop, "helm", "spec.template.spec.volumes[name=tmp].emptyDir", "spec.replicas")
 }

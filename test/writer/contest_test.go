@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -25,12 +26,16 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 		"with one that removes a key": {(*desk).strike, nil, false},
 		// As where it removes the label by which the cache knows our objects.
 		"with one that hides the object": {(*desk).strike, nil, true},
+		// As a manifest that is written whole, with the annotation in it.
+		"with one that hands over and takes again": {(*desk).handOver, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := under(t, contract(ownership.Grant{
+			rules := contract(ownership.Grant{
 				Manager: one, Object: ownership.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
-			}))
+			})
+			rules.Takeover = &ownership.Takeover{Annotation: ownership.AdoptAnnotation}
+			d := under(t, rules)
 			now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 			d.applier.Now = func() time.Time { return now }
 			d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
@@ -87,7 +92,7 @@ func TestANewProcessKnowsAFight(t *testing.T) {
 	}
 }
 
-// force, update and strike change our field with another manager's name.
+// force, update, handOver and strike change our field with another manager's name.
 func (d *desk) force() {
 	d.Helper()
 	_, err := d.ApplyErr("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {ours: theirs}\n", client.ForceOwnership)
@@ -99,6 +104,15 @@ func (d *desk) update() {
 	live := read(d, &corev1.ConfigMap{}, "note")
 	live.Data["ours"] = "theirs"
 	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "updating")
+}
+
+func (d *desk) handOver() {
+	d.Helper()
+	live := read(d, &corev1.ConfigMap{}, "note")
+	live.Data["ours"] = "theirs"
+	live.Annotations = map[string]string{ownership.AdoptAnnotation: "true"}
+	live.ManagedFields = []metav1.ManagedFieldsEntry{{}}
+	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "handing over")
 }
 
 func (d *desk) strike() {

@@ -381,6 +381,32 @@ func TestWhatAnEarlierReleaseLeftIsTakenOverOnce(t *testing.T) {
 	}
 }
 
+// Who restates what it has of an object cannot state what an earlier release left
+// there, and so leaves that in its hands: else a server whose spec cannot be
+// rendered would lose what its proxy runs with.
+func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
+	t.Parallel()
+	d := freehold(t)
+	server := d.server("echo", "")
+	for _, s := range d.children(server, d.content(server, 1)) {
+		d.put(apply.Born, s.manager, nil, s.ac)
+	}
+	manager := ownership.MCPServerChildren
+	d.Patch(read(d, &appsv1.Deployment{}, "echo-proxy"), string(manager), `{"spec":{"template":{"spec":{"hostname":"older"}}}}`)
+	d.settle("echo")
+	d.applier = d.process()
+	live := read(d, &appsv1.Deployment{}, "echo-proxy")
+	stopped, err := workload.ScaledProxy(live, string(manager), 0)
+	d.Must(err, "scaling")
+	if done := d.put(apply.Written, manager, live, stopped, apply.AtVersion, apply.Restated); done.TakenOver != nil {
+		t.Errorf("it took over %s", done.TakenOver)
+	}
+	live = read(d, live, "echo-proxy")
+	if *live.Spec.Replicas != 0 || live.Spec.Template.Spec.Hostname != "older" {
+		t.Errorf("it has %d replicas, and hostname %q", *live.Spec.Replicas, live.Spec.Template.Spec.Hostname)
+	}
+}
+
 // Between the two writes of a take-over somebody moves the object, or we die.
 func TestATakeOverThatIsInterrupted(t *testing.T) {
 	t.Parallel()
