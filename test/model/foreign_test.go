@@ -297,7 +297,10 @@ func (o *others) status(server *unstructured.Unstructured) {
 		o.attempt("forced apply of status", o.Status().Apply(p.t.Context(), client.ApplyConfigurationFromUnstructured(intent),
 			client.FieldOwner(argocd), client.ForceOwnership))
 	default:
-		edited, _, _ := o.edited(server, "status")
+		edited, pointer, _ := o.edited(server, "status")
+		if pointer == "" {
+			return // older servers call a label that it states its own (docs/versions.md)
+		}
 		o.attempt("merge patch of status", o.Status().Patch(p.t.Context(), edited, client.MergeFrom(server), client.FieldOwner(patcher)))
 	}
 }
