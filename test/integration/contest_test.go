@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -21,6 +22,21 @@ const (
 	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/managed-by: them}}\n"
 )
 
+// takenBack is what the metric says that was taken back of a kind.
+func takenBack(kind string) float64 {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == "freehold_fields_taken_back_total" && metric.GetLabel()[0].GetValue() == kind {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
 var _ = It("A tool that forces our fields over and over costs a few writes and is named, and the server serves and changes all the while", func() {
 	const rounds = 30
 	s := onStage()
@@ -29,6 +45,7 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 	s.Apply(git, server("echo", ""))
 	live := atRest(s, "echo")
 	operators, theirs, begin := op.requests.Mark(), runners.Requests.Mark(), time.Now()
+	counted := takenBack("Deployment")
 	force := func() {
 		for range rounds {
 			s.Force(intruder, theirProxy)
@@ -58,6 +75,14 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 		told := log.In(s.Namespace).Writes().Of("mcpservers/status")
 		Expect(len(told)).To(BeNumerically("<=", 2), "%s told %s", who, told)
 	}
+	// All that the operator wrote there was to take a field back.
+	Eventually(func() error {
+		taken := len(op.requests.Since(operators).In(s.Namespace).Writes().Of("deployments").Answered(http.StatusOK))
+		if grown := takenBack("Deployment") - counted; taken == 0 || grown != float64(taken) {
+			return fmt.Errorf("%v are counted of %d writes", grown, taken)
+		}
+		return nil
+	}, s.Patience).Should(Succeed())
 	ready(s, "echo")
 
 	s.Apply(git, server("echo", "args: [b]"))
