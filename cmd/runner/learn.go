@@ -46,7 +46,7 @@ func ask(ctx context.Context, s settings, logger *slog.Logger) (backend.Facts, b
 			return facts, true
 		}
 		if attempt == askAttempts || ctx.Err() != nil {
-			logger.Info("the backend does not say what it is", "error", err.Error())
+			logger.Info("the backend does not say what it is", "error", cut(err.Error()))
 			return backend.Facts{}, false
 		}
 		select {
@@ -62,13 +62,15 @@ func ask(ctx context.Context, s settings, logger *slog.Logger) (backend.Facts, b
 func learn(ctx context.Context, endpoint string) (backend.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	session, err := connectMCP(ctx, endpoint, "")
+	client := newAsking()
+	defer client.end()
+	session, err := connectMCP(ctx, client, endpoint, "")
 	if err != nil {
-		return backend.Facts{}, fmt.Errorf("asking the backend: %w", err)
+		return backend.Facts{}, fmt.Errorf("asking the backend: %w", client.explain(err))
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
 	hello := session.InitializeResult()
-	facts := backend.Facts{ProtocolVersions: versions(ctx, endpoint, hello.ProtocolVersion)}
+	facts := backend.Facts{ProtocolVersions: versions(ctx, client, endpoint, hello.ProtocolVersion)}
 	if who := hello.ServerInfo; who != nil && who.Name != "" {
 		facts.Server = &v1alpha1.ServerInfo{Name: cut(who.Name), Version: cut(who.Version)}
 	}
@@ -82,18 +84,18 @@ func learn(ctx context.Context, endpoint string) (backend.Facts, error) {
 	return facts, nil
 }
 
-func connectMCP(ctx context.Context, endpoint, revision string) (*mcp.ClientSession, error) {
+func connectMCP(ctx context.Context, client *asking, endpoint, revision string) (*mcp.ClientSession, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "freehold-runner", Version: version}, nil)
-	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, DisableStandaloneSSE: true, MaxRetries: -1}
+	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true, MaxRetries: -1}
 	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 }
 
 // versions are the revisions that the backend was seen to speak: the one that
 // was agreed on, and the legacy one if that is offered as well.
-func versions(ctx context.Context, endpoint, agreed string) []string {
+func versions(ctx context.Context, client *asking, endpoint, agreed string) []string {
 	seen := []string{agreed}
 	if agreed > legacy {
-		if session, err := connectMCP(ctx, endpoint, legacy); err == nil {
+		if session, err := connectMCP(ctx, client, endpoint, legacy); err == nil {
 			seen = append(seen, session.InitializeResult().ProtocolVersion)
 			_ = session.Close() //nolint:errcheck // it was asked all there is
 		}
@@ -119,8 +121,8 @@ func count[T any](offered bool, items iter.Seq2[T, error]) *int32 {
 	return &n
 }
 
-// cut makes a text of the backend's fit the status: one that does not would
-// refuse the whole report.
+// cut makes a text of the backend's fit the log and the status: one that does not
+// would refuse the whole report.
 func cut(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxName)], "")
 }
