@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	RegisterFailHandler(Fail)
 	seed = kit.Seed(t)
 	kills = int(kit.NumberOf(t, "FREEHOLD_KILLS", defaultKills))
-	t.Logf("FREEHOLD_SEED=%d", seed)
+	kit.Announce(t, seed)
 	suite, reporter := GinkgoConfiguration()
 	reporter.Succinct = !reporter.Verbose
 	RunSpecs(t, "Freehold among faults", suite, reporter)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 const (
@@ -46,6 +47,7 @@ var performed int
 
 // perform plays the run of a seed to its end.
 func perform(t *testing.T, seed uint64, plant plant) *play {
+	kit.Announce(t, seed)
 	performed++
 	p := &play{
 		t: t, name: fmt.Sprintf("run-%d", performed),

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -11,10 +12,17 @@ import (
 const seedVariable = "FREEHOLD_SEED"
 
 // Seed is that of a test's random choices: FREEHOLD_SEED, or another one each
-// time. Who draws from it prints it.
+// time. Who draws from it announces it.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	return NumberOf(t, seedVariable, rand.Uint64()>>1)
+}
+
+// Announce says on stderr whose run begins: of a test that hangs, or that a
+// panic ends, nothing else that tells the seed is printed.
+func Announce(t testing.TB, seed uint64) {
+	t.Helper()
+	fmt.Fprintf(os.Stderr, "%s: %s=%d\n", t.Name(), seedVariable, seed)
 }
 
 // HowMany is how much a test with random choices does: what variable says, 1 where

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 const (
@@ -54,6 +55,7 @@ var performed int
 // perform plays the run of a seed to its end.
 func perform(t *testing.T, seed uint64, plant plant) *play {
 	t.Helper()
+	kit.Announce(t, seed)
 	performed++
 	p := &play{
 		t: t, name: fmt.Sprintf("run-%d", performed),

@@ -140,6 +140,7 @@ func (a *process) begin() {
 func (a *process) kill() {
 	a.play.note("%s: SIGKILL", a.name)
 	if a.turn != nil {
+		a.play.tally["fault SIGKILL in a pass"]++
 		a.turn.Kill()
 	}
 	a.pass, a.turn, a.held = nil, nil, 0
@@ -179,8 +180,13 @@ func (a *process) advance() bool {
 func (a *process) beginPass() (waiting bool) {
 	a.woken, a.due = false, time.Time{}
 	a.live = map[key]*unstructured.Unstructured{}
+	stale := false
 	for _, k := range a.play.world.order {
 		a.known[k] = versionOf(a.cache.sees(k))
+		stale = stale || versionOf(a.cache.shown[k]) != versionOf(a.play.world.stands[k])
+	}
+	if stale {
+		a.play.tally["pass on a stale cache"]++
 	}
 	pass := a.pass
 	_, waiting = kit.BeginTurn(func(t *kit.Turn) {
@@ -223,6 +229,7 @@ func (p *play) hold(a *process, about key) {
 	a.about = about
 	if p.heldProcess() == nil && p.disorder && p.random.IntN(3) == 0 {
 		a.held = p.now + p.random.IntN(15)
+		p.tally["held before a write"]++
 	}
 }
 

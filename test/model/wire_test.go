@@ -296,6 +296,8 @@ func (p *play) account(o *operation, accepted bool) {
 	}
 	if !accepted {
 		verb += ", refused"
+	} else if o.by != nil {
+		p.tally["by "+o.by.name]++
 	}
 	p.tally[verb]++
 }
