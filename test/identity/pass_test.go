@@ -181,7 +181,8 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 			identity = ownership.IdentityMCPServer
 		case slices.Contains([]string{"get", "list", "watch"}, e.Verb):
 			continue
-		case e.Verb != "patch" || identity == "":
+		// The API server refuses force to a patch that is no apply.
+		case e.Verb != "patch" || identity == "" || request.Query().Get("force") != "true":
 			t.Errorf("%s is no apply of ours", what)
 			continue
 		}
