@@ -99,14 +99,36 @@ func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
 	return content, nil
 }
 
-// hash names the content. It is asked for only where something was written.
+// hash names the content. It is asked for only where something was written. When
+// a condition changed is not of it: what is said again after somebody changed it
+// would be another content each second.
 func (in intent) hash() ([sha256.Size]byte, error) {
 	// encoding/json sorts the keys of maps: same content, same bytes.
-	data, err := json.Marshal(in.content)
+	data, err := json.Marshal(timeless(in.content))
 	if err != nil {
 		return [sha256.Size]byte{}, &BadIntent{Err: fmt.Errorf("encoding the intent: %w", err)}
 	}
 	return sha256.Sum256(data), nil
+}
+
+// timeless is content without the times of its conditions, which follow from
+// their status.
+func timeless(content map[string]any) map[string]any {
+	status, _ := content["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	if len(conditions) == 0 {
+		return content
+	}
+	content, status, conditions = maps.Clone(content), maps.Clone(status), slices.Clone(conditions)
+	for i := range conditions {
+		if condition, ok := conditions[i].(map[string]any); ok {
+			condition = maps.Clone(condition)
+			delete(condition, "lastTransitionTime")
+			conditions[i] = condition
+		}
+	}
+	status["conditions"], content["status"] = conditions, status
+	return content
 }
 
 // prune removes empty maps, empty lists and nulls, from the leaves up: an

@@ -3,12 +3,12 @@
 //
 // controller.go is the pass, controller_settle.go how it ends, observe.go all
 // its reads, desired.go what is wanted, status.go what is said about it,
-// status_contest.go who takes what is ours, deletion.go the pass of a server
+// status_contest.go who takes what is ours, status_words.go how a refusal is
+// worded, deletion.go the pass of a server
 // that goes, watches.go what wakes it.
 package mcpserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,16 +46,17 @@ type Reconciler struct {
 	options workload.Options
 	// Now is the clock. It need not agree with anybody else's.
 	Now func() time.Time
-	// going is since when, by that clock, a server is seen to be deleted, and
-	// tenures are what this process claimed, both by uid.
-	going, tenures *lru.Cache
+	// going is since when, by that clock, a server is seen to be deleted, words
+	// when those of a refusal were last changed, and tenures are what this process
+	// claimed, all by uid.
+	going, words, tenures *lru.Cache
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
 func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
 	return &Reconciler{
 		reader: reader, live: live, applier: applier, events: recorder, options: options, Now: time.Now,
-		going: lru.New(remembered), tenures: lru.New(remembered),
+		going: lru.New(remembered), words: lru.New(remembered), tenures: lru.New(remembered),
 	}
 }
 
@@ -82,11 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	result, err := r.pass(ctx, server, w)
-	if err == nil && result.RequeueAfter == 0 {
-		// A contest's condition goes by itself, and what refuses pods is no event.
-		_, ends := r.contests(server)
-		result.RequeueAfter = cmp.Or(min(ends, asking), ends, asking)
-	}
+	// A contest's condition goes by itself, and what refuses pods is no event.
+	_, ends := r.contests(server)
+	result.RequeueAfter = soonest(result.RequeueAfter, ends, asking)
 	return result, err
 }
 
@@ -157,12 +156,15 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	refused := errors.Join(errs...)
 	// A proxy of the wanted content has all that its pods need, and can still
 	// be suspended or repaired. Content that does not run yet must not start
-	// without it.
-	if refused == nil || markOf(w.proxy) == want.mark {
+	// without it. What is fought for is there.
+	if unfought(refused) == nil || markOf(w.proxy) == want.mark {
 		refused = errors.Join(refused, r.keepRight(ctx, server, w, want))
 	}
-	if refused != nil {
+	if unfought(refused) != nil {
 		return errors.Join(refused, r.stopOutdated(ctx, server, w, want))
+	}
+	if refused != nil {
+		return refused
 	}
 	for _, config := range w.outdated(server, want.mark) {
 		if err := children.Remove(ctx, config); err != nil {
@@ -190,10 +192,11 @@ func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServe
 
 // keepRight applies the proxy and the backend's scale.
 func (r *Reconciler) keepRight(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
-	if err := r.applyProxy(ctx, server, w.proxy, want); err != nil {
+	err := r.applyProxy(ctx, server, w.proxy, want)
+	if unfought(err) != nil {
 		return err
 	}
-	return r.applyScale(ctx, server, w)
+	return errors.Join(err, r.applyScale(ctx, server, w))
 }
 
 // applyProxy applies the Deployment through the gate, so that a leader that

@@ -30,11 +30,7 @@ const refusedRetry = 10 * time.Minute
 func settle(ctx context.Context, err error) (ctrl.Result, error) {
 	var result ctrl.Result
 	var retried, refused, final []error
-	again := func(after time.Duration) {
-		if result.RequeueAfter == 0 || after < result.RequeueAfter {
-			result.RequeueAfter = after
-		}
-	}
+	again := func(after time.Duration) { result.RequeueAfter = soonest(result.RequeueAfter, after) }
 	for _, e := range parts(err) {
 		var bad *apply.BadIntent
 		var outside *apply.NotGranted
@@ -66,6 +62,16 @@ func settle(ctx context.Context, err error) (ctrl.Result, error) {
 		logf.FromContext(ctx).Error(errors.Join(append(refused, final...)...), "refused", "again", result.RequeueAfter.String())
 	}
 	return result, nil
+}
+
+// soonest is the shortest of those that are more than nothing.
+func soonest(waits ...time.Duration) (first time.Duration) {
+	for _, wait := range waits {
+		if wait > 0 && (first == 0 || wait < first) {
+			first = wait
+		}
+	}
+	return first
 }
 
 // parts are the errors that were joined into err. Those of the writer are not

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"errors"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,7 +46,10 @@ func desired(server *v1alpha1.MCPServer, w world, options workload.Options) want
 		want.refuse("spec", err)
 	}
 	if want.renderable() {
-		want.mark = workload.Next(w.marks(server), hash)
+		if want.mark = workload.Next(w.marks(server), hash); want.mark.Generation > workload.MaxGeneration {
+			want.refuse(workload.AnnotationGeneration, errors.New("an object of this server has the last number there is: "+
+				"lower it there behind broken glass, as docs/policies.md says, or delete that object"))
+		}
 		want.content.Workload = runconfig.Workload{Generation: want.mark.Generation, Hash: want.mark.Hash}
 		want.render(server, w, options)
 	}

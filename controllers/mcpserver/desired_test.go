@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,8 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		"a child's hash was removed":                {&same, world{calls: service(workload.Mark{Generation: 4})}, 5},
 		"two contents with one number end above it": {&other, world{proxy: proxyOf(same)}, 5},
 		"a run config without a mark is no mark":    {&same, world{configs: []corev1.ConfigMap{{}}}, 4},
+		"nor is one that somebody else wrote":       {&same, world{configs: []corev1.ConfigMap{forged(workload.Mark{Generation: 9, Hash: "other"})}}, 4},
+		"nor one beyond all numbers":                {&same, world{calls: service(workload.Mark{Generation: math.MaxInt64, Hash: "other"})}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
@@ -99,6 +102,22 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 				t.Errorf("claimed is %t", got.claimed(server))
 			}
 		})
+	}
+}
+
+func forged(mark workload.Mark) corev1.ConfigMap {
+	c := config(mark)
+	c.ManagedFields[0].Manager = "somebody"
+	return c
+}
+
+// Where somebody has used up the numbers, what runs stays, and it is said what
+// to do.
+func TestAfterTheLastNumberThereIsNone(t *testing.T) {
+	last := workload.Mark{Generation: workload.MaxGeneration, Hash: "other"}
+	want := desired(echo(), world{proxy: proxyOf(current), backend: backendOf(last)}, options)
+	if want.renderable() || want.mark != current || !strings.Contains(want.problems[0].Message, "behind broken glass") {
+		t.Errorf("it wants %v, and the problems are %v", want.mark, want.problems)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -128,6 +129,9 @@ func config(mark workload.Mark) corev1.ConfigMap {
 	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
 		OwnerReferences: []metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", UID: "uid", Controller: new(true)}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: string(ownership.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
+		}},
 	}}
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -158,14 +159,17 @@ func (w *world) config(name string) *corev1.ConfigMap {
 	return nil
 }
 
-// marks are all marks that the server's status and children carry.
+// marks are all marks that the server's status and children carry. A run config
+// counts only if we wrote it: whoever may make ConfigMaps could else raise the
+// number as they like.
 func (w *world) marks(server *v1alpha1.MCPServer) []workload.Mark {
 	marks := []workload.Mark{markOf(w.proxy), backendMark(w.backend), serviceMark(w.calls), serviceMark(w.names)}
 	if s := server.Status.Workload; s != nil {
 		marks = append(marks, workload.Mark{Generation: s.Generation, Hash: s.Hash})
 	}
 	for i := range w.configs {
-		if mark, err := workload.MarkOf(w.configs[i].Annotations); err == nil {
+		ours := ownership.Entry(w.configs[i].ManagedFields, ownership.MCPServerChildren, "") != nil
+		if mark, err := workload.MarkOf(w.configs[i].Annotations); err == nil && ours {
 			marks = append(marks, mark)
 		}
 	}

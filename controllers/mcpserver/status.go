@@ -30,9 +30,11 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	}
 	w.contests, _ = r.contests(server)
 	found := findings(server, w, want, applied)
+	r.steady(server, found)
 	said, err := r.put(ctx, server, ownership.MCPServerConditions, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {
 		r.announce(server, found[v1alpha1.ConditionReady])
+		r.announceContest(server, found)
 	}
 	scalars := scalarStatus(server, w, want, found[v1alpha1.ConditionReady])
 	if scalars == nil {
@@ -53,8 +55,8 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) m
 		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
 			"pods of this server run content that is not Freehold's: "+strings.Join(names, ", "))
 	}
-	if len(w.contests) > 0 {
-		found[v1alpha1.ConditionFieldsContended] = conditions.Contended(w.contests)
+	if f := contended(server, w); f != nil {
+		found[v1alpha1.ConditionFieldsContended] = *f
 	}
 	if answer.Status == metav1.ConditionTrue {
 		return found

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -16,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -56,6 +58,34 @@ func (r *Reconciler) contests(server *v1alpha1.MCPServer) ([]apply.Contest, time
 		}
 		return slices.Contains(children, c.Key.Name)
 	})
+}
+
+// contended says who fights for fields of this server, in the runner's words for
+// the backend's objects, which are the runner's.
+func contended(server *v1alpha1.MCPServer, w world) *conditions.Finding {
+	told := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	ofBackend := told != nil && told.Reason == v1alpha1.ReasonContended
+	var f conditions.Finding
+	switch {
+	case len(w.contests) > 0:
+		f = conditions.Contended(w.contests)
+		if ofBackend {
+			f.Message += "; and of the backend: " + told.Message
+		}
+	case ofBackend:
+		f = conditions.True(v1alpha1.ReasonContended, told.Message)
+	default:
+		return nil
+	}
+	return &f
+}
+
+// announceContest tells once that a fight has begun.
+func (r *Reconciler) announceContest(server *v1alpha1.MCPServer, found map[string]conditions.Finding) {
+	f, goes := found[v1alpha1.ConditionFieldsContended]
+	if goes && !meta.IsStatusConditionTrue(server.Status.Conditions, v1alpha1.ConditionFieldsContended) {
+		r.event(server, corev1.EventTypeWarning, "FieldsContended", "Repair", f.Message)
+	}
 }
 
 // unfought is err without the fights in it, which have a condition of their own

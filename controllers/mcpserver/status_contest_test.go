@@ -9,8 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/events"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -69,6 +72,43 @@ func TestAFightIsToldWhileItGoesOn(t *testing.T) {
 	rest(t, r, s)
 	if told() {
 		t.Error("it is over, and still told")
+	}
+}
+
+// Fights for the backend's objects are the runner's to tell; who looks at the
+// server finds them beside the operator's.
+func TestAFightForTheBackendIsTold(t *testing.T) {
+	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonContended, "Service echo-backend: .spec.type, by them")
+	theirs := apply.Contest{Object: ownership.Service, Key: theServer.NamespacedName, Since: noon}
+	for name, tc := range map[string]struct {
+		scene scene
+		says  []string
+	}{
+		"none":           {up(), nil},
+		"the runner's":   {up(runner), []string{"Service echo-backend: .spec.type, by them"}},
+		"and another":    {up(runner, func(s *scene) { s.world.contests = []apply.Contest{theirs} }), []string{"Service echo: ", "; and of the backend: Service echo-backend"}},
+		"the operator's": {up(func(s *scene) { s.world.contests = []apply.Contest{theirs} }), []string{"Service echo: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			r := &Reconciler{events: recorder}
+			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, nil)
+			r.announceContest(tc.scene.server, found)
+			f := found[v1alpha1.ConditionFieldsContended]
+			if (f.Status == metav1.ConditionTrue) != (tc.says != nil) || len(recorder.Events) != len(tc.says[:min(1, len(tc.says))]) {
+				t.Fatalf("it says %+v, and tells %d Events", f, len(recorder.Events))
+			}
+			for _, text := range tc.says {
+				if !strings.Contains(f.Message, text) {
+					t.Errorf("it does not say %q: %s", text, f.Message)
+				}
+			}
+			tc.scene.server.Status.Conditions = append(tc.scene.server.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionFieldsContended, Status: metav1.ConditionTrue})
+			before := len(recorder.Events)
+			if r.announceContest(tc.scene.server, found); len(recorder.Events) != before {
+				t.Error("it is told a second time")
+			}
+		})
 	}
 }
 

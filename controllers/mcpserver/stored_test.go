@@ -33,6 +33,8 @@ type stored struct {
 	tb            testing.TB
 	objects       map[storedKey]client.Object
 	applies       int
+	// refuse is the answer to an apply, nil if it is taken.
+	refuse func(kind string) error
 }
 
 type storedKey struct{ kind, name string }
@@ -125,6 +127,11 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	intent := &unstructured.Unstructured{}
 	if err := intent.UnmarshalJSON(data); err != nil {
 		return err
+	}
+	if s.refuse != nil && manager != "intruder" {
+		if err := s.refuse(intent.GetKind()); err != nil {
+			return err
+		}
 	}
 	made, err := s.Scheme().New(intent.GroupVersionKind())
 	if err != nil {

@@ -67,9 +67,13 @@ func ParseMark(generation, hash string) (Mark, error) {
 	return Mark{Generation: number, Hash: hash}, nil
 }
 
+// MaxGeneration is the highest workload generation: it has as many digits as the
+// admission policy reads, which no server's changes come near to.
+const MaxGeneration = 999_999_999_999_999_999
+
 func parseGeneration(text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || number < 1 || strconv.FormatInt(number, 10) != text {
+	if err != nil || number < 1 || number > MaxGeneration || strconv.FormatInt(number, 10) != text {
 		return 0, fmt.Errorf("workload generation %q: not a number of 1 or more", text)
 	}
 	return number, nil

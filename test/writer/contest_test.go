@@ -10,7 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // A tool that forces a field of ours every five seconds is answered at once a few
@@ -73,6 +76,43 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 				t.Errorf("it is %q", got)
 			}
 		})
+	}
+}
+
+// What is said again after somebody changed it carries another time, and is the
+// same all the same.
+func TestAFightForAConditionIsNotFoughtForEver(t *testing.T) {
+	t.Parallel()
+	d := freehold(t)
+	d.server("echo", "")
+	now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+	d.applier.Now = func() time.Time { return now }
+	// say states Ready as a pass does, by what stands.
+	say := func() (apply.Outcome, error) {
+		live := read(d, &v1alpha1.MCPServer{}, "echo")
+		finding := conditions.True(v1alpha1.ReasonReady, "")
+		return d.applier.As(ownership.MCPServerConditions).Put(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
+			v1alpha1ac.MCPServerStatus().WithObservedGeneration(live.Generation).
+				WithConditions(conditions.Stamp(live.Status.Conditions, v1alpha1.ConditionReady, finding, live.Generation, now))))
+	}
+	_, err := say()
+	d.Must(err, "saying it first")
+	taken := 0
+	for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
+		theirs := d.Intent(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
+			{"type":"Ready","status":"False","reason":"Theirs","message":"no","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+		d.Must(d.Client.Status().Apply(d.Ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("somebody"), client.ForceOwnership), "forcing")
+		got, err := say()
+		if err != nil {
+			_ = cause[*apply.Fought](d, err)
+			continue
+		}
+		if taken++; got.TakenBack == nil {
+			t.Fatal("what was taken back is called new")
+		}
+	}
+	if want := 3 + 4; taken != want {
+		t.Errorf("taken back %d times in five minutes, want %d", taken, want)
 	}
 }
 
