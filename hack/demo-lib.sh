@@ -40,8 +40,19 @@ await_replicas() {
 	mcp get mcp "$1"
 }
 
-# call_tool URL TOOL calls a tool by plain HTTP and shows what was answered.
+# list_tools URL lists the tools of a server with the MCP client of mcp-go.
+list_tools() { in_cluster bin/tools/simple_client -http "$1" | sed -n '/Connected/p;/tools available/,/^  5\./p'; }
+
+# call_tool URL TOOL ARGUMENTS calls a tool with the MCP client of the Go SDK, and
+# shows the first answer: it is a load test, here of one call a second.
 call_tool() {
+	in_cluster bin/tools/loadtest -v -workers 1 -qps 1 -duration 3s -timeout 20s -tool "$2" -args "$3" "$1" 2>&1 |
+		awk '{said = said $0 "\n"} /FAILURE/ {bad = 1} !good && sub(/.*SUCCESS: /, "") {good = $0}
+			END {if (bad || !good) {printf "%s", said; exit 1} print good}'
+}
+
+# post_call URL TOOL calls a tool by plain HTTP and shows what was answered.
+post_call() {
 	in_cluster curl --silent --show-error --max-time 20 --write-out '\n(HTTP %{http_code})\n' \
 		--header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' \
 		--data '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"'"$2"'","arguments":{}}}' "$1"

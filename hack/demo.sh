@@ -31,13 +31,13 @@ sample
 sample | mcp apply --server-side --field-manager=git -f -
 await_ready everything
 
-title "Its tools, listed and called through the proxy's Service"
+title "Its tools, listed and called through the proxy's Service, by two MCP clients of others"
 url=$(mcp get mcp everything -o jsonpath='{.status.url}')
 echo "$url"
-in_cluster bin/tools/simple_client -http "$url" | sed -n '/Connected/p;/tools available/,/^  5\./p'
+list_tools "$url"
 echo "  …"
-echo "call test_simple_text:"
-call_tool "$url" test_simple_text
+echo "call json_schema_2020_12_tool:"
+call_tool "$url" json_schema_2020_12_tool '{"name":"Ada","email":"ada@example.com"}'
 
 title "Who owns which field"
 freehold owners mcp everything
@@ -100,7 +100,7 @@ YAML
 mcp wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=NotEnforced' mcp/guarded --timeout=60s
 mcp rollout status deployment/guarded-proxy --timeout=120s
 echo "It cannot be enforced yet, so nothing is served:"
-call_tool "$(mcp get mcp guarded -o jsonpath='{.status.url}')" test_simple_text
+post_call "$(mcp get mcp guarded -o jsonpath='{.status.url}')" test_simple_text
 mcp get mcp guarded -o json --show-managed-fields | bin/tools/picture survived 'spec.authzConfig=authz-controller'
 
 title "No field of Freehold's is held by anybody else"

@@ -3,7 +3,7 @@
 #
 #   build.sh cluster      bin/images/pause.tar and coredns.tar, which hack/cluster starts with
 #   build.sh everything   bin/images/everything-server.tar, a real MCP server
-#   build.sh clients      bin/tools/listfeatures, loadtest, simple_client: MCP clients
+#   build.sh clients      bin/tools/loadtest and simple_client: MCP clients
 #
 #   VERSION       tag of the everything-server image, dev by default
 #   K8S_VERSION   whose coredns to pack, see hack/controlplane/build.sh
@@ -43,12 +43,9 @@ image_of_everything() {
 }
 
 clients() {
-	local client
-	for client in listfeatures loadtest; do
-		compile "$here/everything" github.com/modelcontextprotocol/go-sdk/examples/client/$client "$root/bin/tools/$client"
-	done
+	compile "$here/everything" github.com/modelcontextprotocol/go-sdk/examples/client/loadtest "$root/bin/tools/loadtest"
 	compile "$here/everything" github.com/mark3labs/mcp-go/examples/simple_client "$root/bin/tools/simple_client"
-	echo "$root/bin/tools has listfeatures, loadtest and simple_client"
+	echo "$root/bin/tools has loadtest and simple_client"
 }
 
 [ $# -gt 0 ] || fail "name what to build: cluster, everything, clients"

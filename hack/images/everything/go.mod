@@ -8,7 +8,6 @@ go 1.26.0
 tool (
 	github.com/mark3labs/mcp-go/examples/simple_client
 	github.com/modelcontextprotocol/go-sdk/conformance/everything-server
-	github.com/modelcontextprotocol/go-sdk/examples/client/listfeatures
 	github.com/modelcontextprotocol/go-sdk/examples/client/loadtest
 )
 
