@@ -2,11 +2,11 @@ package kit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +39,7 @@ func (p *Plane) Install(ctx context.Context) error {
 	if p.operator, err = p.ConfigOf(ctx, SystemNamespace, ownership.IdentityOperator); err != nil {
 		return err
 	}
-	return p.awaitPolicy(ctx)
+	return p.awaitPolicyIs(ctx, true)
 }
 
 // rendering is what test/chart holds the chart to, without the CRDs.
@@ -61,9 +61,35 @@ func (p *Plane) ConfigOf(ctx context.Context, namespace, name string) (*rest.Con
 	return config, nil
 }
 
-// awaitPolicy waits until the API server holds to the policies, which it starts
-// to do some time after it took them, and says nowhere.
-func (p *Plane) awaitPolicy(ctx context.Context) error {
+// WithoutPolicies does something while nothing binds the API server to the
+// policies of Install.
+func (p *Plane) WithoutPolicies(ctx context.Context, do func()) error {
+	var bindings admissionregistrationv1.ValidatingAdmissionPolicyBindingList
+	if err := p.Client.List(ctx, &bindings); err != nil {
+		return fmt.Errorf("reading what binds to policies: %w", err)
+	}
+	// By name, as Install applies them: once the last is known the others are.
+	for i := range bindings.Items {
+		if err := p.Client.Delete(ctx, &bindings.Items[i]); err != nil {
+			return fmt.Errorf("letting go of a policy: %w", err)
+		}
+	}
+	if err := p.awaitPolicyIs(ctx, false); err != nil {
+		return err
+	}
+	do()
+	for i := range bindings.Items {
+		bindings.Items[i].ResourceVersion, bindings.Items[i].UID = "", ""
+		if err := p.Client.Create(ctx, &bindings.Items[i]); err != nil {
+			return fmt.Errorf("binding to a policy again: %w", err)
+		}
+	}
+	return p.awaitPolicyIs(ctx, true)
+}
+
+// awaitPolicyIs waits until the API server holds to the policies, or to none any
+// more, which it does some time after it was told so, and says nowhere.
+func (p *Plane) awaitPolicyIs(ctx context.Context, held bool) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	pause := time.NewTicker(50 * time.Millisecond)
@@ -72,13 +98,13 @@ func (p *Plane) awaitPolicy(ctx context.Context) error {
 		if err := p.applyNumbered(ctx, "2"); err != nil {
 			return fmt.Errorf("waiting for the policies: %w", err)
 		}
-		if err := p.applyNumbered(ctx, "1"); err != nil {
+		if err := p.applyNumbered(ctx, "1"); (err != nil) == held {
 			return client.IgnoreNotFound(p.Client.Delete(ctx, numbered("2")))
 		}
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return errors.New("waiting for the policies: a workload generation may still go back")
+			return fmt.Errorf("waiting for the policies: that a workload generation may not go back is still %t", !held)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,6 +82,14 @@ func (p *play) otherwise(old any) any {
 	case bool:
 		return !old
 	case []any:
+		// Of a Role's rules one goes, a RoleBinding's subject is another.
+		if first, ok := old[0].(map[string]any); ok && len(old) > 1 {
+			return old[1:]
+		} else if ok {
+			changed := maps.Clone(first)
+			changed["name"] = fmt.Sprintf("foreign-%d", n)
+			return []any{changed}
+		}
 		return append(slices.Clone(old), fmt.Sprintf("foreign-%d", n))
 	}
 	return nil

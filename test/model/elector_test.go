@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // elector takes the lease of leaders, or renews it, each time it is its turn, as
@@ -22,7 +23,7 @@ import (
 func elector(process *process) func(context.Context) (time.Duration, error) {
 	p := process.play
 	applier := controllers.NewApplier(process.client, process.client)
-	lock := apply.NewLeaseLock(applier.As(ownership.OperatorLease), types.NamespacedName{Namespace: namespace, Name: ownership.LeaseName}, process.name)
+	lock := apply.NewLeaseLock(applier.As(ownership.OperatorLease), types.NamespacedName{Namespace: kit.SystemNamespace, Name: ownership.LeaseName}, process.name)
 	return func(ctx context.Context) (time.Duration, error) {
 		if !p.disorder {
 			return 0, nil
@@ -42,7 +43,7 @@ func elector(process *process) func(context.Context) (time.Duration, error) {
 
 // noLease removes the lease of the run before: there is one name for all.
 func (p *play) noLease() {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ownership.LeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kit.SystemNamespace, Name: ownership.LeaseName}}
 	if err := plane.Client.Delete(p.t.Context(), lease); client.IgnoreNotFound(err) != nil {
 		p.broke(err)
 	}

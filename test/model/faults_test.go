@@ -102,6 +102,18 @@ func forgetful(o *operation) {
 	}
 }
 
+// observed is the generation that stands in the status.
+func observed(_ *play, o *operation) any {
+	if o.before == nil {
+		return nil
+	}
+	generation, _, _ := unstructured.NestedInt64(o.before.Object, "status", "observedGeneration")
+	return generation
+}
+
+// unimpersonated sends what a controller of the operator writes as the operator.
+func unimpersonated(_ *play, o *operation) { o.plain = true }
+
 // ours is the value of a foreign field.
 func ours(*play, *operation) any { return "ours" }
 
@@ -109,39 +121,62 @@ func ours(*play, *operation) any { return "ours" }
 // in every tenth run or so: chance must not decide whether this test passes.
 const search = 400
 
+// planted are the faults that are planted, each with the rule that finds it.
+var planted = map[string]struct {
+	plant plant
+	want  rule
+	// refused says that policies refuse it, before it can do what want is about.
+	refused bool
+}{
+	"no uid":                         {plant{wire: without("uid", always)}, resurrected, false},
+	"births without their version":   {plant{wire: without("resourceVersion", isBirth)}, clobbered, false},
+	"a claim without its version":    {plant{wire: without("resourceVersion", isClaim)}, unseen, false},
+	"a gate without its version":     {plant{wire: without("resourceVersion", isGate)}, unseen, false},
+	"exclusive fields without force": {plant{wire: unforced}, lostField, false},
+	"an API server that forgets":     {plant{memory: forgetful}, mispredicted, false},
+	"a controller as its process":    {plant{wire: unimpersonated}, byRole, false},
+	"a finalizer by merge patch":     {plant{wire: mergePatch}, foreignChanged, true},
+	"an Update entry of ours":        {plant{wire: mergePatch}, strayed, true},
+	"force outside of the grant":     {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true},
+	"a field beside the intent":      {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true},
+	"a release that keeps a field":   {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind, true},
+	"one scalar of two managers":     {plant{wire: alsoStates(ownership.MCPServerStatus, observed, "status", "observedGeneration")}, sharedField, true},
+}
+
 func TestEachPlantedFaultIsFound(t *testing.T) {
-	seed := kit.Seed(t)
-	for name, tc := range map[string]struct {
-		plant plant
-		want  rule
-	}{
-		"no uid":                         {plant{wire: without("uid", always)}, resurrected},
-		"births without their version":   {plant{wire: without("resourceVersion", isBirth)}, clobbered},
-		"a claim without its version":    {plant{wire: without("resourceVersion", isClaim)}, unseen},
-		"a gate without its version":     {plant{wire: without("resourceVersion", isGate)}, unseen},
-		"finalizers by merge patch":      {plant{wire: mergePatch}, foreignChanged},
-		"an Update entry of ours":        {plant{wire: mergePatch}, strayed},
-		"force outside of the grant":     {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged},
-		"a field beside the intent":      {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless},
-		"a release that keeps a field":   {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind},
-		"exclusive fields without force": {plant{wire: unforced}, lostField},
-		"an API server that forgets":     {plant{memory: forgetful}, mispredicted},
-		"one scalar of two managers": {plant{wire: alsoStates(ownership.MCPServerStatus, func(_ *play, o *operation) any {
-			if o.before == nil {
-				return nil
-			}
-			generation, _, _ := unstructured.NestedInt64(o.before.Object, "status", "observedGeneration")
-			return generation
-		}, "status", "observedGeneration")}, sharedField},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for i := range search {
-				if perform(t, seed+uint64(i), tc.plant).judge.breached(tc.want) {
-					t.Logf("found in run %d", i+1)
-					return
-				}
-			}
-			t.Errorf("FREEHOLD_SEED=%d: in %d runs nobody saw that %s", seed, search, tc.want)
-		})
+	for name, tc := range planted {
+		if tc.refused {
+			tc.want = byPolicy
+		}
+		t.Run(name, func(t *testing.T) { find(t, tc.plant, tc.want) })
 	}
+}
+
+// What policies refuse is found without them as well: the rules of the judge are
+// not there for nothing.
+func TestEachPlantedFaultIsFoundWithoutPolicies(t *testing.T) {
+	err := plane.WithoutPolicies(t.Context(), func() {
+		t.Run("no policies", func(t *testing.T) { find(t, plant{}, letThrough) })
+		for name, tc := range planted {
+			if tc.refused {
+				t.Run(name, func(t *testing.T) { find(t, tc.plant, tc.want) })
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// find looks for a fault in runs of its own.
+func find(t *testing.T, plant plant, want rule) {
+	t.Helper()
+	seed := kit.Seed(t)
+	for i := range search {
+		if perform(t, seed+uint64(i), plant).judge.breached(want) {
+			t.Logf("found in run %d", i+1)
+			return
+		}
+	}
+	t.Errorf("FREEHOLD_SEED=%d: in %d runs nobody saw that %s", seed, search, want)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // The managers of others. Each writes in one way.
@@ -42,6 +44,8 @@ type others struct {
 	play *play
 	// edits are objects that somebody has read, and will put back changed.
 	edits []*unstructured.Unstructured
+	// forbidden says that a policy must refuse what they write now.
+	forbidden bool
 }
 
 // attempt passes over what the API server refuses somebody: that is no fault of
@@ -116,7 +120,7 @@ func (p *play) meddle() {
 		o.spite(target)
 		return
 	}
-	switch p.random.IntN(15) {
+	switch p.random.IntN(17) {
 	case 0:
 		p.want()
 	case 1:
@@ -139,6 +143,8 @@ func (p *play) meddle() {
 		o.finalize(server)
 	case 13:
 		o.delete(target)
+	case 14, 15:
+		o.forbid(target, server)
 	default:
 		o.restore(target)
 	}
@@ -346,4 +352,47 @@ func (o *others) restore(target *unstructured.Unstructured) {
 		copied.SetAnnotations(map[string]string{ownership.Freehold().Takeover.Annotation: "true"})
 	}
 	o.attempt("create", o.Create(o.play.t.Context(), copied, client.FieldOwner(restorer)))
+}
+
+// forbid does what policies forbid everybody, an administrator as well.
+func (o *others) forbid(target, server *unstructured.Unstructured) {
+	p := o.play
+	o.forbidden = true
+	defer func() { o.forbidden = false }()
+	switch p.random.IntN(3) {
+	case 0:
+		if child, generation := o.numbered(); child != nil {
+			lower := []string{strconv.FormatInt(generation-1, 10), "none"}[p.random.IntN(2)]
+			o.attempt("forbidden patch", o.Patch(p.t.Context(), about(child), raw("metadata", "annotations", workload.AnnotationGeneration, lower),
+				client.FieldOwner(patcher)))
+			return
+		}
+		fallthrough
+	case 1:
+		grants := ownership.Freehold().Grants
+		intent := about(target)
+		intent.SetLabels(map[string]string{"example.com/posed": "yes"})
+		o.apply(string(grants[p.random.IntN(len(grants))].Manager), intent, client.ForceOwnership)
+	default:
+		o.attempt("forbidden patch of status", o.Status().Patch(p.t.Context(), about(server), raw("status", "runtime", "serverUID", "another's"),
+			client.FieldOwner(patcher)))
+	}
+}
+
+// numbered is a child that carries a workload generation which may not go back,
+// nil if there is none.
+func (o *others) numbered() (*unstructured.Unstructured, int64) {
+	for _, child := range o.play.world.standing() {
+		generation, err := strconv.ParseInt(child.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
+		numbered := child.GetKind() == ownership.Deployment.Kind || child.GetKind() == ownership.StatefulSet.Kind
+		if numbered && err == nil && generation > 0 && child.GetLabels()[workload.LabelManagedBy] == workload.ManagedBy {
+			return child, generation
+		}
+	}
+	return nil, 0
+}
+
+// raw is a merge patch of one text.
+func raw(field1, field2, field3, value string) client.Patch {
+	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{%q:{%q:{%q:%q}}}`, field1, field2, field3, value))
 }

@@ -33,6 +33,9 @@ const (
 	noRest         rule = "the managers never come to rest"
 	notQuiet       rule = "a manager wrote although nothing happened"
 	failing        rule = "a pass fails although nothing happened"
+	byPolicy       rule = "a policy refused a write of ours"
+	byRole         rule = "a role refused a request of ours"
+	letThrough     rule = "a write that a policy forbids got through"
 )
 
 // judge holds the invariants against all that happens.

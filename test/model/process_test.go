@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +24,11 @@ import (
 
 // process is one of ours: an operator, or the runner of a proxy pod.
 type process struct {
-	play   *play
-	name   string
+	play *play
+	name string
+	// config is who it is to the API server, by the run's wire, and client writes
+	// and reads as that.
+	config *rest.Config
 	client client.Client
 	// start makes it anew, with nothing remembered, and returns its pass; nil
 	// where it cannot run now.
@@ -53,9 +57,10 @@ type process struct {
 }
 
 // newProcess casts a process that does not run yet.
-func (p *play) newProcess(name string, start func(*process) func(context.Context) (time.Duration, error)) *process {
+func (p *play) newProcess(name string, as *rest.Config, start func(*process) func(context.Context) (time.Duration, error)) *process {
 	process := &process{play: p, name: name, start: start}
-	process.client = p.connect(process)
+	process.config = p.wired(process, as)
+	process.client = p.connect(process.config)
 	p.processes = append(p.processes, process)
 	return process
 }
@@ -67,6 +72,9 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	now := func() time.Time { return p.clock }
 	applier := controllers.NewApplier(process.client, process.client)
 	applier.Now = now
+	if err := applier.Impersonate(process.config, kit.SystemNamespace, ownership.Controllers()...); err != nil {
+		p.broke(err)
+	}
 	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, workload.Options{RunnerImage: "runner"})
 	reconciler.Now = now
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: p.name}}

@@ -70,14 +70,14 @@ func (p *play) stillStated(k key) bool {
 	return true
 }
 
-// works reports whether anybody is there who writes as a manager: while a server
-// is suspended its proxy has no pod, and so there is no runner.
+// works reports whether anybody is there who writes as a manager, and may: while
+// a server is suspended its proxy has no pod, and so there is no runner.
 func (p *play) works(manager ownership.Manager) bool {
 	if manager != ownership.RunnerBackend && manager != ownership.RunnerReport {
 		return true
 	}
 	suspended, _, _ := unstructured.NestedBool(p.server().Object, "spec", "suspend")
-	return !suspended && slices.ContainsFunc(p.processes[2:4], (*process).alive)
+	return !suspended && p.runnerMay() && slices.ContainsFunc(p.processes[2:4], (*process).alive)
 }
 
 // released judges a server whose finalizer was given up, where somebody else

@@ -10,15 +10,20 @@
 // from the same seed, lets it go on. Its cache lags, it is killed, and its
 // requests are refused with 409, 429 and 500, or carried out without an answer.
 //
+// The chart's policies and roles are installed, and each process of ours is who it
+// is in a cluster: the operator impersonates its controllers, the runner has the
+// Role that the operator made and that others may delete or change. Policies
+// refuse others what they forbid, and nobody refuses us anything.
+//
 // Whatever the API server takes is played on its own field manager in process
 // as well, which says who must own what afterwards.
 //
 // play_test.go is one run, process_test.go are our processes, elector_test.go
 // those that elect a leader, cache_test.go what they see, foreign_test.go the
 // others, edit_test.go how those change a field, wire_test.go is where all
-// requests pass, oracle_test.go what must come of them, judge_test.go and
-// rest_test.go have the invariants, world_test.go knows what stands, and
-// faults_test.go plants what the judge must find.
+// requests pass, rights_test.go has who may do what, oracle_test.go what must
+// come of it, judge_test.go and rest_test.go have the invariants, world_test.go
+// knows what stands, and faults_test.go plants what the judge must find.
 //
 // FREEHOLD_SEED replays the run of a seed; FREEHOLD_MODEL_OPS sets how many
 // writes there are at least.
@@ -57,6 +62,9 @@ func withPlane(run func() int) (code int, err error) {
 	log.SetLogger(logr.Discard())
 	plane, err = kit.Start(context.Background(), kit.Alone())
 	defer func() { err = errors.Join(err, plane.Stop()) }()
+	if err == nil {
+		err = plane.Install(context.Background())
+	}
 	if err != nil {
 		return 0, err
 	}

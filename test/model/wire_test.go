@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,12 +34,16 @@ type wire struct {
 	next    http.RoundTripper
 }
 
-// connect returns a client whose requests pass through the run's wire.
-func (p *play) connect(process *process) client.Client {
-	config := rest.CopyConfig(plane.Config)
+// wired is config with the run's wire between whoever uses it and the API server.
+func (p *play) wired(process *process, config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
 	// What passes is read here.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &wire{p, process, next} })
+	return config
+}
+
+func (p *play) connect(config *rest.Config) client.Client {
 	c, err := client.New(config, client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
 	if err != nil {
 		p.t.Fatal(err)
@@ -56,8 +61,12 @@ type operation struct {
 	content *unstructured.Unstructured
 	body    []byte
 	force   bool
+	// forbidden says that a policy of ours must refuse it.
+	forbidden bool
 	// media replaces the content type, where it is set.
 	media types.PatchType
+	// plain says that nobody is impersonated.
+	plain bool
 	// before is what stood, answer what the API server made of it.
 	before, answer *unstructured.Unstructured
 }
@@ -86,9 +95,10 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if !write {
-		return w.read(req, of)
+		return w.read(req, sent, of)
 	}
 	o := &operation{Request: sent, by: w.process, of: of, force: req.URL.Query().Get("force") == "true"}
+	o.forbidden = w.process == nil && w.play.others.forbidden
 	if req.Body != nil {
 		var err error
 		if o.body, err = io.ReadAll(req.Body); err != nil {
@@ -98,7 +108,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.write(req, o)
 }
 
-func (w *wire) read(req *http.Request, of key) (*http.Response, error) {
+func (w *wire) read(req *http.Request, sent kit.Request, of key) (*http.Response, error) {
 	w.play.tally["read"]++
 	response, err := w.next.RoundTrip(req)
 	if err != nil || w.process == nil || of.kind == "" || of.name == "" {
@@ -109,6 +119,9 @@ func (w *wire) read(req *http.Request, of key) (*http.Response, error) {
 		return nil, err
 	}
 	switch response.StatusCode {
+	case http.StatusForbidden:
+		sent.Code = response.StatusCode
+		w.play.judge.refusal(&operation{Request: sent, by: w.process, of: of}, body)
 	case http.StatusOK:
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(body); err != nil {
@@ -161,6 +174,7 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 	if w.process != nil {
 		p.judge.answered(o)
 	}
+	p.judge.refusal(o, body)
 	if !accepted {
 		return response, nil
 	}
@@ -202,6 +216,9 @@ func (o *operation) request(req *http.Request) *http.Request {
 	if o.media != "" {
 		changed.Header.Set("Content-Type", string(o.media))
 		o.Verb, o.force = "patch", false
+	}
+	if o.plain && o.by != nil && !o.by.runs() {
+		changed.Header.Del(authenticationv1.ImpersonateUserHeader)
 	}
 	if !o.force {
 		query := changed.URL.Query()
@@ -254,6 +271,9 @@ func (p *play) carriedOut(o *operation, body []byte) {
 			p.world.put(o.of, p.look(o.of))
 		}
 	}
+	if grantsRunner(o.of) {
+		p.awaitRights()
+	}
 	p.plant.answered(o)
 	p.judge.carriedOut(o)
 }
@@ -283,6 +303,8 @@ func (p *play) account(o *operation, accepted bool) {
 	p.operations++
 	verb := o.Verb
 	switch {
+	case o.forbidden:
+		verb = "forbidden " + verb
 	case o.force && ownership.Freehold().Claims(o.Manager):
 		verb = "our apply"
 	case o.by != nil:
