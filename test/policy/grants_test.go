@@ -35,6 +35,10 @@ const (
 	pods     = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
 	note     = "metadata: {annotations: {example.com/note: a}}"
 	noteSaid = ".metadata.annotations.example.com/note"
+	// Either of these makes the API server forget who owns what, and not track
+	// the request that says so. It ignores both on a subresource, and an empty
+	// list for kinds of a CRD.
+	reset, emptied = "metadata: {managedFields: [{}]}", "metadata: {managedFields: []}"
 )
 
 var contract = ownership.Freehold()
@@ -129,9 +133,13 @@ func (s scene) apply(ctx context.Context, c client.Client, manager string, force
 	return applied(ctx, c, manager, s.object.Subresource, s.intent(more...), force)
 }
 
-// mergePatch adds what is outside the grant.
-func (s scene) mergePatch(ctx context.Context, c client.Client, manager string) error {
-	text, err := json.Marshal(object(s.more).Object)
+// mergePatch adds what is outside the grant, and what else is said.
+func (s scene) mergePatch(ctx context.Context, c client.Client, manager string, more ...string) error {
+	change := object(s.more).Object
+	for _, m := range more {
+		merge(change, object(m).Object)
+	}
+	text, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
@@ -173,6 +181,14 @@ func (s scene) wrong(t *testing.T, c client.Client) map[string]wrong {
 		"somebody else's merge patch":       {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
 		"another ServiceAccount, by force":  {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
 		"the identity of another namespace": {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
+	}
+	for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
+		hides := "field manager " + m + " has to be seen in metadata.managedFields"
+		if s.object.Subresource != "" || s.object == ownership.MCPServer && forgotten == emptied {
+			hides = only
+		}
+		writes["somebody else's merge patch with "+what] = wrong{s.mergePatch(ctx, admin, m, forgotten), []string{"alone, and ", " is not that"}}
+		writes["a merge patch with "+what] = wrong{s.mergePatch(ctx, c, m, forgotten), []string{hides}}
 	}
 	if sibling := s.sibling(); sibling != "" {
 		writes["another manager of the same identity"] = wrong{s.apply(ctx, c, sibling, true), []string{"field manager " + sibling + " has no grant on ", s.name}}

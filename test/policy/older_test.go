@@ -198,6 +198,11 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 	// A patch that only removes leaves no entry, whoever sends it.
 	s.Patch(intent.DeepCopy(), "kubectl", `{"metadata":{"annotations":{"example.com/theirs":"a"}}}`)
 	s.Must(patched(`{"metadata":{"annotations":{"example.com/theirs":null}}}`), "removing a foreign annotation")
+	// Nor does a reset that only removes, where ours is the only entry.
+	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1, annotations: {freehold.dev/workload-hash: a}}, data: {a: b}}")
+	s.Must(applied(s.Ctx, c, children, "", config, true), "making a run config")
+	s.Must(c.Patch(s.Ctx, config, client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"managedFields":[{}]}}`)), client.FieldOwner(children)), "removing all data")
+	s.OwnsNothing(config, children)
 	// Force is no part of what admission is told.
 	s.Force("someone", fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {revisionHistoryLimit: 1}}", intent.GetName()))
 	merge(intent.Object, object("spec: {revisionHistoryLimit: 2}").Object)

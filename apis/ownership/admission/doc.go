@@ -8,6 +8,7 @@
 // Update entries that an older contract left behind refuse nobody's write.
 //
 // policy.go makes the policies, identity.go says in CEL who asks, fields.go
-// what a request adds to a manager's entry, messages.go what people read, and
-// yaml.go writes the policies down.
+// what a request adds to a manager's entry, tracked.go whether there is an
+// entry to tell, messages.go what people read, and yaml.go writes the policies
+// down.
 package admission

@@ -21,7 +21,7 @@ func entries() []admissionregistrationv1.Variable {
 		return "variables." + of + ".filter(e, e.manager == variables.manager && e.operation == 'Apply' && e.?subresource.orValue('') == variables.subresource)\n" +
 			".map(e, e.?fieldsV1.orValue({}))"
 	}
-	return []admissionregistrationv1.Variable{
+	variables := []admissionregistrationv1.Variable{
 		{Name: "entriesBefore", Expression: "oldObject == null ? [] : dyn(oldObject).metadata.?managedFields.orValue([])"},
 		{Name: "entries", Expression: "dyn(object).metadata.?managedFields.orValue([])"},
 		{Name: "stood", Expression: "(" + applied("entriesBefore") + " + [{}])[0]"},
@@ -31,8 +31,10 @@ func entries() []admissionregistrationv1.Variable {
 		{Name: "updates", Expression: "variables.entries.filter(e, e.manager == variables.manager && e.operation == 'Update' &&\n" +
 			"!variables.entriesBefore.exists(b, b.manager == e.manager && b.operation == 'Update' &&\n" +
 			"b.?subresource == e.?subresource && b.?apiVersion == e.?apiVersion && b.?time == e.?time))"},
-		{Name: "released", Expression: "variables.stood.size() > 0 && variables.applied.size() == 0 && variables.updates.size() == 0"},
 	}
+	return append(append(variables, tracked()...), admissionregistrationv1.Variable{
+		Name: "released", Expression: "variables.stood.size() > 0 && variables.applied.size() == 0 && variables.updates.size() == 0 && variables.tracked",
+	})
 }
 
 // outside are the variables that say what the request adds to its manager's

@@ -46,6 +46,14 @@ func (k compiler) noUpdate() string {
 	)
 }
 
+// hidden answers a write that managedFields do not tell of.
+func (k compiler) hidden() string {
+	return join(
+		text("field manager "), "variables.manager", text(" has to be seen in metadata.managedFields, and after this request there are none, "+
+			"because it resets them, or updates an object that has none: send what the manager states as an apply, and leave metadata.managedFields out"),
+	)
+}
+
 // tooMuch answers an apply that states more than its manager's grant.
 func (k compiler) tooMuch() string {
 	return join(

@@ -158,6 +158,7 @@ func (k compiler) validations() []admissionregistrationv1.Validation {
 		},
 		{Expression: "variables.identity == '' || variables.granted", MessageExpression: k.noGrant()},
 		{Expression: "variables.identity == '' || variables.updates.size() == 0", MessageExpression: k.noUpdate()},
+		{Expression: "variables.identity == '' || variables.tracked", MessageExpression: k.hidden()},
 		{Expression: "variables.outside.size() == 0", MessageExpression: k.tooMuch()},
 	}
 }

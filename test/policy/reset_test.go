@@ -1,0 +1,150 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// alone are rows of objects in which nobody else has an entry, and which stay
+// right without all that the manager stated: there a release leaves no
+// managedFields, as a reset does.
+func alone(t *testing.T) []right {
+	t.Helper()
+	kinds := []ownership.Object{ownership.ServiceAccount, ownership.Role, ownership.ConfigMap, ownership.Lease}
+	rows := slices.DeleteFunc(slices.Clone(rights), func(r right) bool { return !slices.Contains(kinds, r.object) && r.name != "echo-backend-headless" })
+	if len(rows) != len(kinds)+1 {
+		t.Fatalf("there are %d rows", len(rows))
+	}
+	return rows
+}
+
+// in is the row in a namespace, and the client of its identity.
+func (r right) in(t *testing.T, stage *kit.Stage) (scene, client.Client) {
+	t.Helper()
+	s := scene{right: r, namespace: stage.Namespace}
+	if s.grant(t).Identity == ownership.IdentityRunner {
+		return s, as(t, s.namespace, "echo-runner")
+	}
+	return s, as(t, kit.SystemNamespace, s.grant(t).Identity)
+}
+
+// TestReleasesOfTheOnlyEntryPass holds that giving everything up is not taken
+// for a write that hides, whoever asks for it.
+func TestReleasesOfTheOnlyEntryPass(t *testing.T) {
+	for _, r := range alone(t) {
+		t.Run(fmt.Sprintf("%s on %s", r.manager, r.object), func(t *testing.T) {
+			for _, who := range []string{"ours", "somebody"} {
+				stage := kit.NewStage(t, plane)
+				s, ours := r.in(t, stage)
+				c := admin
+				if who == "ours" {
+					c = ours
+				}
+				stage.Must(s.apply(t.Context(), ours, string(r.manager), true), "stating")
+				if got := s.live(t).GetManagedFields(); len(got) != 1 {
+					t.Fatalf("there are other entries: %v", got)
+				}
+				nothing := s.intent()
+				nothing.Object = map[string]any{"apiVersion": nothing.GetAPIVersion(), "kind": nothing.GetKind(), "metadata": map[string]any{"name": s.name, "namespace": s.namespace}}
+				stage.Must(applied(t.Context(), c, string(r.manager), "", nothing, true), who+" releases")
+				if got := s.live(t).GetManagedFields(); len(got) > 0 {
+					t.Errorf("after %s released: %v", who, got)
+				}
+			}
+		})
+	}
+}
+
+// TestNothingIsAddedBehindAReset holds each level at which a write could hide
+// where ours is the only entry, so that a reset looks like a release.
+func TestNothingIsAddedBehindAReset(t *testing.T) {
+	stage := kit.NewStage(t, plane)
+	changes := map[ownership.Object][]string{
+		ownership.ConfigMap: {
+			"data: {a: c}", "data: {b: c}", "binaryData: {b: AAAA}", "immutable: true",
+			"metadata: {labels: {example.com/team: a}}", "metadata: {labels: {freehold.dev/server: other}}",
+			"metadata: {annotations: {example.com/note: a}}", `metadata: {annotations: {freehold.dev/workload-generation: "2"}}`,
+			"metadata: {finalizers: [example.com/hold]}", "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}]}",
+			"{data: null, metadata: {labels: {example.com/team: a}}}",
+		},
+		ownership.Lease: {"spec: {holderIdentity: b}", "spec: {leaseDurationSeconds: 3}", "spec: {holderIdentity: null, leaseTransitions: 1}"},
+		ownership.Role:  {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
+	}
+	for _, r := range alone(t) {
+		s, c := r.in(t, stage)
+		m := string(r.manager)
+		stage.Must(s.apply(t.Context(), c, m, true), "stating")
+		for _, change := range changes[r.object] {
+			s.more = change
+			for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
+				t.Run(fmt.Sprintf("%s/%s with %s", r.object, change, what), func(t *testing.T) {
+					refused(t, s.mergePatch(t.Context(), admin, m, forgotten), "is not that")
+					refused(t, s.mergePatch(t.Context(), c, m, forgotten), "has to be seen in metadata.managedFields", "leave metadata.managedFields out")
+				})
+			}
+		}
+	}
+}
+
+// TestObjectsWithoutManagedFields holds that where somebody has removed all
+// managedFields, updates under our managers are refused, because the API server
+// enters none of them, and that ours write on.
+func TestObjectsWithoutManagedFields(t *testing.T) {
+	for _, r := range append(alone(t), rights[0]) {
+		t.Run(fmt.Sprintf("%s on %s", r.manager, r.object), func(t *testing.T) {
+			stage := kit.NewStage(t, plane)
+			if r.object == ownership.MCPServer {
+				stage.Apply("kubectl", kit.Server("echo", "i", ""))
+			}
+			s, c := r.in(t, stage)
+			m := string(r.manager)
+			forget := func() {
+				t.Helper()
+				stage.Patch(s.intent(), "kubectl", `{"metadata":{"managedFields":[{}]}}`)
+				if got := s.live(t).GetManagedFields(); len(got) > 0 {
+					t.Fatalf("there still are %v", got)
+				}
+			}
+			stage.Must(s.apply(t.Context(), c, m, true), "stating")
+			forget()
+			for _, more := range []string{"{}", reset, emptied} {
+				refused(t, s.mergePatch(t.Context(), admin, m, more), "is not that")
+				refused(t, s.mergePatch(t.Context(), c, m, more), "has to be seen in metadata.managedFields", "an object that has none")
+			}
+			entry := fmt.Sprintf(`[{"op":"add","path":"/metadata/managedFields","value":[{"manager":%q,"operation":"Apply","apiVersion":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:freehold.dev/server":{}}}}}]}]`,
+				m, s.intent().GetAPIVersion())
+			if strings.Contains(s.fields, "labels") {
+				stage.Must(c.Patch(t.Context(), s.intent(), client.RawPatch(types.JSONPatchType, []byte(entry)), client.FieldOwner(m)), "taking over what nobody holds")
+				forget()
+			}
+			stage.Must(s.apply(t.Context(), c, m, true), "stating again")
+			if got := entriesOf(s.live(t), r.manager); len(got) != 1 {
+				t.Errorf("the manager has the entries %v", got)
+			}
+		})
+	}
+}
+
+// TestOthersEntriesAreNotReset holds that no request under a manager of ours
+// makes the API server forget what others own, also one that writes nothing.
+func TestOthersEntriesAreNotReset(t *testing.T) {
+	stage := kit.NewStage(t, plane)
+	for _, r := range alone(t) {
+		s, c := r.in(t, stage)
+		stage.Must(s.apply(t.Context(), c, string(r.manager), true), "stating")
+		stage.Patch(s.intent(), "kubectl", noteB)
+		for _, nothing := range []string{"{}", "metadata: {annotations: {example.com/note: null}}"} {
+			s.more = nothing
+			refused(t, s.mergePatch(t.Context(), c, string(r.manager), reset), "leave metadata.managedFields out")
+			refused(t, s.mergePatch(t.Context(), admin, string(r.manager), reset), "is not that")
+		}
+	}
+}
