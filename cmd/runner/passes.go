@@ -9,6 +9,8 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // notApplying is the line that says why a runner only serves.
@@ -68,12 +70,20 @@ type loop struct {
 
 	asked   backend.Start
 	stopAsk context.CancelFunc
-	said    backend.Report
+	said    said
+}
+
+// said is what the last pass said, which is not said again.
+type said struct {
+	waiting string
+	verdict workload.Verdict
+	finding conditions.Finding
+	failed  string
 }
 
 // run makes a pass at once and after each wake, until ctx ends, and learns from
 // the backend once for each of its starts. No timer wakes it but that of a pass
-// that failed, or found fields of the backend contested.
+// that failed, or found fields contested.
 func (l *loop) run(ctx context.Context) {
 	learned, pause := make(chan backend.Facts), retries()
 	l.stopAsk = func() {}
@@ -83,17 +93,17 @@ func (l *loop) run(ctx context.Context) {
 			l.stopAsk()
 			return
 		}
-		var retry <-chan time.Time
-		if err != nil {
-			l.logger.Error("pass", "error", err.Error())
-			retry = time.After(pause.Step())
-		} else {
+		again := report.Again
+		if err == nil {
 			pause = retries()
-			if report.Again > 0 {
-				retry = time.After(report.Again)
-			}
+		} else if step := pause.Step(); again == 0 || step < again {
+			again = step
 		}
-		l.say(report)
+		var retry <-chan time.Time
+		if again > 0 {
+			retry = time.After(again)
+		}
+		l.say(report, err)
 		l.learn(ctx, report, learned)
 		select {
 		case <-l.wake:
@@ -105,18 +115,31 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// say logs what a pass found if it is not what the last one found.
-func (l *loop) say(report backend.Report) {
-	told := backend.Report{Waiting: report.Waiting, Verdict: report.Verdict, Finding: report.Finding}
-	if told == l.said {
-		return
+// say logs what a pass took back and over, and what it found if that is not what
+// the last one found.
+func (l *loop) say(report backend.Report, err error) {
+	for _, c := range report.TakenBack {
+		l.logger.Info("taken back", "object", c.Object.String(), "name", c.Key.Name, "fields", c.Fields, "from", c.By, "since", c.Since)
 	}
-	l.said = told
-	if report.Waiting != "" {
+	for _, t := range report.TakenOver {
+		l.logger.Info("taken over", "object", t.Object.String(), "name", t.Key.Name, "from", t.From)
+	}
+	last := l.said
+	l.said = said{waiting: report.Waiting, verdict: report.Verdict, finding: report.Finding}
+	if err != nil {
+		l.said.failed = err.Error()
+	}
+	if l.said.failed != "" && l.said.failed != last.failed {
+		l.logger.Error("pass", "error", l.said.failed)
+	}
+	last.failed = l.said.failed
+	switch {
+	case l.said == last:
+	case report.Waiting != "":
 		l.logger.Info("waiting", "why", report.Waiting)
-		return
+	default:
+		l.logger.Info("pass", "gate", report.Verdict.String(), "reason", report.Finding.Reason, "message", report.Finding.Message)
 	}
-	l.logger.Info("pass", "gate", report.Verdict.String(), "reason", report.Finding.Reason, "message", report.Finding.Message)
 }
 
 // learn asks the backend about itself when it has started anew. Pods that were

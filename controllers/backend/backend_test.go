@@ -169,8 +169,7 @@ func TestFindings(t *testing.T) {
 		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, nil, conditions.False("ApplyFailed", "policy"), true},
 		"not allowed":     {forbidden, nil, conditions.False("ApplyFailed", forbidden.Error()), true},
 		"could not reach": {plain, nil, conditions.Finding{}, true},
-		"contended":       {&apply.Fought{Contest: fight[0]}, fight, conditions.Contended(fight), false},
-		"taken back":      {nil, fight, conditions.Contended(fight), false},
+		"contended":       {nil, fight, conditions.Contended(fight), false},
 		"worse than that": {plain, fight, conditions.Finding{}, true},
 	} {
 		got, err := r.finding(tc.err, tc.contests)

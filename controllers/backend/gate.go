@@ -49,7 +49,8 @@ func calm(err error) bool {
 
 // write brings the three objects to the run config's content. The StatefulSet
 // is first, because its mark decides for all; each Service then passes the gate
-// on its own mark, for the StatefulSet may have been raised since.
+// on its own mark, for the StatefulSet may have been raised since. A fight over
+// one of them does not keep the others from being made.
 func (r *Runner) write(ctx context.Context, w world, live bool) (workload.Verdict, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
@@ -57,10 +58,13 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (workload.Verdic
 	}
 	verdict, err := r.through(ctx, statefulSet, live)
 	for _, service := range r.services(w) {
-		if err != nil {
+		if err != nil && !isFought(err) {
 			return verdict, err
 		}
 		_, err = r.through(ctx, service, live)
+	}
+	if isFought(err) {
+		err = nil
 	}
 	return verdict, err
 }
@@ -83,8 +87,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Ver
 	case verdict == workload.Birth && !live:
 		return verdict, errLookLive
 	}
-	_, err = r.Applier.As(ownership.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion)
-	return verdict, err
+	return verdict, r.note(r.Applier.As(ownership.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
 }
 
 // stands reads the mark of an object. The error says that it may not be judged

@@ -55,13 +55,29 @@ func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f condit
 	if err := r.put(ctx, server, status); err != nil {
 		return err
 	}
+	if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); last == nil || last.Message != f.Message {
+		r.worded = r.now()
+	}
 	r.fresh = false
 	return nil
 }
 
+// wordsStand is how long a refusal keeps its words.
+const wordsStand = 30 * time.Second
+
+// inStandingWords leaves a refusal that stands in the words that it has, for a
+// while. Some hold what differs each time, as a webhook's do that name a request;
+// the event of each change would wake the pass that makes the next.
+func (r *Runner) inStandingWords(server *v1alpha1.MCPServer, f conditions.Finding) conditions.Finding {
+	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if last != nil && last.Status == f.Status && last.Reason == f.Reason && r.now().Sub(r.worded) < wordsStand {
+		f.Message = last.Message
+	}
+	return f
+}
+
 func (r *Runner) put(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
-	_, err := r.Applier.As(ownership.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status))
-	return err
+	return r.note(r.Applier.As(ownership.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)))
 }
 
 // observed is the metadata.generation that the condition speaks of. It moves
@@ -124,10 +140,9 @@ func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Findin
 	var back *standingBack
 	var refused *workload.Refused
 	var bad *apply.BadIntent
-	var fought *apply.Fought
 	var unadoptable *apply.Unadoptable
 	switch {
-	case (err == nil || errors.As(err, &fought)) && len(contests) > 0:
+	case err == nil && len(contests) > 0:
 		// The backend serves all the same.
 		return conditions.Contended(contests), nil
 	case err == nil:

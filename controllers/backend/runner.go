@@ -12,6 +12,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,19 @@ type Runner struct {
 	// known is what was learned last; fresh says that it waits to be reported.
 	known Facts
 	fresh bool
+	// worded is when this process last changed the words of BackendApplied.
+	worded time.Time
+	// met is what the writes of this pass met.
+	met met
+}
+
+// met is what writes met beside errors.
+type met struct {
+	takenBack []apply.Contest
+	takenOver []apply.Takeover
+	// again is when the first of what is fought for may be taken back, 0 if
+	// nothing is.
+	again time.Duration
 }
 
 // Report is what a pass found.
@@ -60,6 +74,9 @@ type Report struct {
 	Finding conditions.Finding
 	// Again is when another pass is due though nothing happens, 0 if none is.
 	Again time.Duration
+	// TakenBack and TakenOver are what the writes took back, or over.
+	TakenBack []apply.Contest
+	TakenOver []apply.Takeover
 	// Start is the start of the backend that now runs, zero while none does.
 	Start Start
 }
@@ -105,10 +122,13 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
 		return Report{Waiting: err.Error()}, nil //nolint:nilerr // it is what the report says; another pass would say the same
 	}
+	r.met = met{}
 	reader, live := r.Reader, false
 	for look := 1; ; look++ {
 		report, err := r.look(ctx, reader, live)
 		if !moved(err) || look == looks {
+			report.TakenBack, report.TakenOver = r.met.takenBack, r.met.takenOver
+			report.Again = cmp.Or(r.met.again, report.Again)
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -145,7 +165,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	// The report comes before the write: once it stands, no runner of a lower
 	// generation gives birth to its content again.
 	if err := r.announce(ctx, w.server); err != nil {
-		return Report{Waiting: "the report was refused: " + err.Error()}, unlessRefused(err)
+		return Report{Waiting: "the report could not be made"}, unlessGone(err)
 	}
 	verdict, err := r.write(ctx, w, live)
 	if calm(err) {
@@ -153,11 +173,14 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	}
 	contests, ends := r.contests()
 	finding, err := r.finding(err, contests)
+	if err != nil {
+		finding = r.inStandingWords(w.server, finding)
+	}
 	report := Report{Verdict: verdict, Finding: finding, Again: ends, Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
 	}
-	return report, errors.Join(err, unlessRefused(r.state(ctx, w.server, finding)))
+	return report, errors.Join(err, unlessGone(r.state(ctx, w.server, finding)))
 }
 
 // ahead reports whether our own last report is newer than server: judged by it,
@@ -170,12 +193,35 @@ func (r *Runner) ahead(server *v1alpha1.MCPServer, live bool) (bool, error) {
 	return r.Applier.Ahead(server, ownership.RunnerReport)
 }
 
-// unlessRefused passes on what a retry may cure. A report is refused by the
-// rules on the MCPServer's root when a newer runner has reported meanwhile, and
-// cannot be made where the server is gone: the event of either is on its way.
-func unlessRefused(err error) error {
-	var bad *apply.BadIntent
-	if errors.As(err, &bad) || errors.Is(err, apply.ErrGone) {
+// note keeps what a write took back or over, and when the next may, for the
+// report of this pass.
+func (r *Runner) note(outcome apply.Outcome, err error) error {
+	var fought *apply.Fought
+	if errors.As(err, &fought) && (r.met.again == 0 || fought.Again < r.met.again) {
+		r.met.again = fought.Again
+	}
+	if outcome.TakenBack != nil {
+		r.met.takenBack = append(r.met.takenBack, *outcome.TakenBack)
+	}
+	if outcome.TakenOver != nil {
+		r.met.takenOver = append(r.met.takenOver, *outcome.TakenOver)
+	}
+	return err
+}
+
+// isFought reports whether fields are left to somebody for a while. That is in
+// the report, and cured by the pass that is due then.
+func isFought(err error) bool {
+	var fought *apply.Fought
+	return errors.As(err, &fought)
+}
+
+// unlessGone passes on what a retry of a report may cure: also a refusal, for
+// the end of a policy or of an older schema is no event here. Where the rules on
+// the MCPServer's root refuse, because a newer runner has reported, the next pass
+// finds nothing to do. Where the server is gone, that event is on its way.
+func unlessGone(err error) error {
+	if errors.Is(err, apply.ErrGone) || isFought(err) {
 		return nil
 	}
 	return err

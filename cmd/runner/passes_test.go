@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+func TestWhatIsSaidOfAPass(t *testing.T) {
+	var log bytes.Buffer
+	l := loop{logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))}
+	applied := backend.Report{Finding: conditions.True("Applied", "m")}
+	back, over := applied, applied
+	back.TakenBack = []apply.Contest{{
+		Object: ownership.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"},
+		Since: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC),
+	}}
+	over.TakenOver = []apply.Takeover{{Object: ownership.StatefulSet, Key: types.NamespacedName{Name: "echo-backend"}, From: []string{"helm"}}}
+	refused := backend.Report{Waiting: "the report could not be made"}
+	const took = `level=INFO msg="taken back" object=Service name=echo-backend fields=[.spec.type] from=[kubectl] since=2026-05-06T07:08:09.000Z` + "\n"
+	for i, step := range []struct {
+		report backend.Report
+		err    error
+		want   []string
+	}{
+		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied message=m\n"}},
+		{applied, nil, nil},
+		{back, nil, []string{took}},
+		{back, nil, []string{took}},
+		{over, nil, []string{`level=INFO msg="taken over" object=StatefulSet name=echo-backend from=[helm]` + "\n"}},
+		{refused, errors.New("no"), []string{"level=ERROR msg=pass error=no\n", `level=INFO msg=waiting why="the report could not be made"` + "\n"}},
+		{refused, errors.New("no"), nil},
+		{refused, errors.New("never"), []string{"level=ERROR msg=pass error=never\n"}},
+		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied message=m\n"}},
+		{applied, errors.New("never"), []string{"level=ERROR msg=pass error=never\n"}},
+	} {
+		log.Reset()
+		l.say(step.report, step.err)
+		if diff := cmp.Diff(step.want, slices.Collect(strings.Lines(log.String()))); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", i, diff)
+		}
+	}
+}

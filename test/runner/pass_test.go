@@ -1,0 +1,264 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	freehold "github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// steps is a runner whose passes the test makes, by the test's clock.
+type steps struct {
+	*server
+	runner *backend.Runner
+	clock  time.Time
+	sent   kit.Requests
+	// refuse, where it is set, answers a request in the API server's place if it
+	// returns a text.
+	refuse func(*http.Request) string
+}
+
+func (s *server) steps(run runconfig.RunConfig) *steps {
+	s.Helper()
+	p := &steps{server: s, clock: time.Now()}
+	config := p.sent.Wrap(plane.AsServiceAccount(s.Namespace, workload.RunnerName("echo")))
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return refusing{p, next} })
+	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
+	s.Must(err, "connecting as the runner")
+	now := func() time.Time { return p.clock }
+	p.runner = &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: run, Now: now}
+	p.runner.Applier.Now = now
+	p.runner.Env = workload.Mark{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
+	return p
+}
+
+type refusing struct {
+	*steps
+	next http.RoundTripper
+}
+
+func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.refuse == nil || req.Method == http.MethodGet {
+		return r.next.RoundTrip(req)
+	}
+	text := r.refuse(req)
+	if text == "" {
+		return r.next.RoundTrip(req)
+	}
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":%q}`, text)
+	return &http.Response{
+		StatusCode: http.StatusUnprocessableEntity, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewBufferString(body)), Request: req,
+	}, nil
+}
+
+// pass makes a pass that returns no error.
+func (p *steps) pass() backend.Report {
+	p.Helper()
+	report, err := p.runner.Pass(p.Ctx)
+	p.Must(err, "making a pass")
+	return report
+}
+
+// applied is BackendApplied as it stands.
+func (s *server) applied() metav1.Condition {
+	s.Helper()
+	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
+	s.Read(live)
+	if c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendApplied); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+const (
+	theirService = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/managed-by: them}}\n"
+	theirSet     = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend}\nspec: {revisionHistoryLimit: 7}\n"
+)
+
+// taken reports whether the intruder holds fields of an object.
+func (s *server) taken(object client.Object) bool {
+	s.Helper()
+	s.Read(object)
+	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "intruder" })
+}
+
+func TestAFightIsToldAndEachFieldIsBackWhenItMayBe(t *testing.T) {
+	for name, tc := range map[string]struct {
+		theirs string
+		object client.Object
+	}{
+		"Service":     {theirService, service("echo-backend")},
+		"StatefulSet": {theirSet, statefulSet()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			p := s.steps(s.claim(1, "echo:1"))
+			p.pass()
+			for i := range 3 {
+				s.Force("intruder", tc.theirs)
+				report := p.pass()
+				if len(report.TakenBack) != 1 || !strings.Contains(report.TakenBack[0].String(), ", by intruder, since") || s.taken(tc.object) {
+					t.Errorf("after change %d: %v", i+1, report.TakenBack)
+				}
+				if told := report.Finding.Reason == v1alpha1.ReasonContended; told != (i > 0) {
+					t.Errorf("after change %d it says %v", i+1, report.Finding)
+				}
+			}
+			p.clock = p.clock.Add(30 * time.Second)
+			s.Force("intruder", tc.theirs)
+			s.Delete(service("echo-backend-headless"))
+			report := p.pass()
+			if report.Again <= 0 || report.Again > 31*time.Second || len(report.TakenBack) != 0 || !s.taken(tc.object) {
+				t.Fatalf("the next pass is due in %s, %v", report.Again, report.TakenBack)
+			}
+			if c := s.applied(); c.Reason != v1alpha1.ReasonContended || !strings.Contains(c.Message, name+" echo-backend: .") {
+				t.Errorf("it says %v", c)
+			}
+			if !s.Exists(service("echo-backend-headless")) {
+				t.Error("the fight kept another object away")
+			}
+			p.clock = p.clock.Add(report.Again)
+			if report = p.pass(); len(report.TakenBack) != 1 || s.taken(tc.object) {
+				t.Errorf("it was not taken back: %v", report)
+			}
+			p.clock = p.clock.Add(report.Again)
+			if report = p.pass(); report.Again != 0 || s.applied().Reason != v1alpha1.ReasonApplied {
+				t.Errorf("after the fight it says %v, and passes again in %s", s.applied(), report.Again)
+			}
+		})
+	}
+}
+
+func TestAFightForTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
+	s := newServer(t)
+	p := s.steps(s.claim(1, "echo:1"))
+	p.pass()
+	var report backend.Report
+	for i := 0; i < 8 && s.applied().Reason != "Theirs"; i++ {
+		theirs := s.Intent(fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {conditions: "+
+			"[{type: BackendApplied, status: 'False', reason: Theirs, message: theirs, lastTransitionTime: %q}]}\n", p.clock.Format(time.RFC3339)))
+		s.Must(s.Client.Status().Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("intruder"), client.ForceOwnership),
+			"forcing a condition")
+		s.Delete(service("echo-backend"))
+		report = p.pass()
+		if !s.Exists(service("echo-backend")) {
+			t.Error("the fight kept an object away")
+		}
+	}
+	if c := s.applied(); c.Reason != "Theirs" || report.Again <= 0 || report.Again > time.Minute {
+		t.Fatalf("after eight times it says %v, and passes again in %s", c, report.Again)
+	}
+	p.clock = p.clock.Add(report.Again)
+	p.pass()
+	if c := s.applied(); c.Reason != v1alpha1.ReasonContended || !strings.Contains(c.Message, "MCPServer/status echo") {
+		t.Errorf("a minute later it says %v", c)
+	}
+}
+
+func TestWhatWasHandedOverIsTold(t *testing.T) {
+	s := newServer(t)
+	run := s.claim(1, "echo:1")
+	s.Must(s.Client.Create(s.Ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "echo-backend", Annotations: map[string]string{ownership.AdoptAnnotation: "true"}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "theirs", Port: 1}}},
+	}, client.FieldOwner("by-hand")), "making a Service by hand")
+	report := s.steps(run).pass()
+	if len(report.TakenOver) != 1 || report.TakenOver[0].String() != "Service echo-backend from by-hand" {
+		t.Errorf("it told %v", report.TakenOver)
+	}
+}
+
+func TestARefusalInOtherWordsEachTimeIsWrittenNowAndThen(t *testing.T) {
+	s := newServer(t)
+	p := s.steps(s.claim(1, "echo:1"))
+	tries := 0
+	p.refuse = func(r *http.Request) string {
+		if !strings.Contains(r.URL.Path, "/statefulsets/") {
+			return ""
+		}
+		tries++
+		return fmt.Sprintf("request %d is refused", tries)
+	}
+	says := func(number int) {
+		t.Helper()
+		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed || !strings.HasSuffix(c.Message, fmt.Sprintf("request %d is refused", number)) {
+			t.Errorf("it says %v", c)
+		}
+	}
+	refused := func(times int) (writes int) {
+		t.Helper()
+		mark := p.sent.Mark()
+		for range times {
+			if _, err := p.runner.Pass(p.Ctx); err == nil {
+				t.Error("nothing is tried again")
+			}
+		}
+		return len(p.sent.Since(mark).Writes().Of("mcpservers/status"))
+	}
+	if n := refused(10); n != 2 { // it announces itself, and says why
+		t.Errorf("%d reports", n)
+	}
+	says(1)
+	p.clock = p.clock.Add(time.Minute)
+	if n := refused(10); n != 1 {
+		t.Errorf("%d reports a minute later", n)
+	}
+	says(11)
+	p.refuse = nil
+	p.pass()
+	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
+		t.Errorf("it says %v", c)
+	}
+}
+
+func TestARefusedReportIsTriedAgain(t *testing.T) {
+	s := newServer(t)
+	run := s.claim(1, "echo:1")
+	p := s.steps(run)
+	reports := func(r *http.Request) string {
+		if strings.HasSuffix(r.URL.Path, "/status") {
+			return "an old policy"
+		}
+		return ""
+	}
+	p.refuse = reports
+	if report, err := p.runner.Pass(p.Ctx); err == nil || report.Waiting == "" || s.Exists(statefulSet()) {
+		t.Errorf("its first report was refused: %v, %v", report, err)
+	}
+	p.refuse = nil
+	p.pass()
+	s.carries(1, "echo:1")
+
+	p.runner.Learn(backend.Facts{Tools: new(int32(2))})
+	p.refuse = reports
+	if _, err := p.runner.Pass(p.Ctx); err == nil {
+		t.Error("a refused report of what was learned is left at that")
+	}
+	p.refuse = nil
+	p.pass()
+
+	// A newer runner has reported: the refusal is the rule's, and ends by itself.
+	newer := s.steps(s.claim(2, "echo:2"))
+	newer.pass()
+	if report := p.pass(); !strings.Contains(report.Waiting, "workload generation 2 has reported") {
+		t.Errorf("it waits for %q", report.Waiting)
+	}
+}
