@@ -126,10 +126,12 @@ type MCPServerSpec struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// serviceAccountName is the identity of the backend pods. Where unset the
-	// pods get no API token at all.
+	// pods get no API token at all. Names that end in -runner are those of
+	// Freehold's runners.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('-runner')",message="accounts that end in -runner are those of Freehold's runners: choose another"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// podTemplate is an overlay for what the other fields do not say: a

@@ -68,7 +68,7 @@ func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfigur
 	}
 	overlay := backendOverlay(run)
 	merged, problems := overlay.merge(user)
-	if len(problems) > 0 {
+	if problems = append(problems, runnersAccount(run.Backend)...); len(problems) > 0 {
 		return user, problems
 	}
 	if problems := incomplete(overlay.field, merged, run.Backend.VolumeMounts); len(problems) > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 // additions are overlays that both pods take.
 var additions = []string{
 	`{}`,
+	others,
 	`{metadata: {labels: {team: a}, annotations: {a.b/c: d}}}`,
 	`{spec: {nodeSelector: {disk: ssd}, tolerations: [{key: a, operator: Exists}], priorityClassName: high, hostNetwork: false}}`,
 	`{spec: {containers: [{name: side, image: x, ports: [{containerPort: 1}], env: [{name: A, value: ""}], resources: {limits: {cpu: 0.0001, memory: 1.5Gi}}}]}}`,
@@ -34,8 +36,8 @@ var additions = []string{
 // FuzzOverlay holds both overlays to what the rest relies on, whatever a user
 // writes into them: the same overlay gives the same answer; a refused one
 // leaves ours as it was; an accepted one takes nothing from ours, loses nothing
-// of its own, opens no node, and gives a template that the API server stores
-// as it is.
+// of its own, opens no node, leaves the runner's token where it is, and gives a
+// template that the API server stores as it is.
 func FuzzOverlay(f *testing.F) {
 	for _, tc := range refusals {
 		f.Add(asJSON(f, tc.overlay))
@@ -146,6 +148,9 @@ func storable(t *testing.T, o overlay, ours, merged *corev1ac.PodTemplateSpecApp
 			t.Errorf("%s has no %s", at.path, at.missing)
 		}
 	})
+	if got := holders(template.Spec); o.holdsToken && !slices.Equal(got, []string{"proxy at " + tokenPath}) {
+		t.Errorf("%s: the runner's token is in %q", o.field, got)
+	}
 	if *ours.Spec.SecurityContext.RunAsNonRoot != *template.Spec.SecurityContext.RunAsNonRoot {
 		t.Errorf("%s: pods may run as root", o.field)
 	}

@@ -30,7 +30,7 @@ const (
 // most 63.
 
 // RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
-func RunnerName(server string) string { return server + "-runner" }
+func RunnerName(server string) string { return server + runnerSuffix }
 
 // ProxyName is the proxy's Deployment and Service.
 func ProxyName(server string) string { return server + "-proxy" }

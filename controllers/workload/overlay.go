@@ -36,6 +36,8 @@ type overlay struct {
 	// instead are the fields of the MCPServer that say what a field of the
 	// pod template says.
 	instead map[string]string
+	// holdsToken is so where the pod holds the runner's token; see token.go.
+	holdsToken bool
 }
 
 func backendOverlay(run runconfig.RunConfig) overlay {
@@ -62,8 +64,9 @@ func backendOverlay(run runconfig.RunConfig) overlay {
 
 func proxyOverlay(server *v1alpha1.MCPServer) overlay {
 	o := overlay{
-		field:   "spec.proxy.podTemplate",
-		instead: map[string]string{"resources": "spec.proxy.resources"},
+		field:      "spec.proxy.podTemplate",
+		instead:    map[string]string{"resources": "spec.proxy.resources"},
+		holdsToken: true,
 	}
 	if server.Spec.Proxy != nil {
 		o.raw = runspec.Raw(server.Spec.Proxy.PodTemplate)

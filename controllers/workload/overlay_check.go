@@ -32,6 +32,7 @@ var podFields = map[string]string{
 func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
 	problems := unrenderable(o.field, template)
 	problems = append(problems, o.metadata(template.ObjectMeta)...)
+	problems = append(problems, o.reachesToken(template)...)
 	fields, err := toFields(template.Spec)
 	if err != nil {
 		return append(problems, Problem{o.field, err.Error()})

@@ -139,7 +139,7 @@ func TestProxyOverlayRefusesByName(t *testing.T) {
 		"account":    {`{spec: {serviceAccountName: admin}}`, `spec.proxy.podTemplate.spec.serviceAccountName: Freehold states this: remove it`},
 		"grace":      {`{spec: {terminationGracePeriodSeconds: 1}}`, `spec.proxy.podTemplate.spec.terminationGracePeriodSeconds: Freehold states this: remove it`},
 		"user":       {`{spec: {containers: [{name: proxy, securityContext: {runAsUser: 1}}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].securityContext.runAsUser: Freehold states this: remove it`},
-		"over a run": {`{spec: {containers: [{name: proxy, volumeMounts: [{name: a, mountPath: /etc/freehold}]}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].volumeMounts[mountPath=/etc/freehold]: Freehold has this item: choose another`},
+		"over a run": {`{spec: {containers: [{name: proxy, volumeMounts: [{name: a, mountPath: /etc/freehold}]}]}}`, `spec.proxy.podTemplate.spec.containers[name=proxy].volumeMounts[mountPath=/etc/freehold]: nothing is mounted in the runner: remove it, or use a container of your own`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := read(t, "minimal")

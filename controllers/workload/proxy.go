@@ -99,16 +99,19 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 		WithLabels(Labels(id.Name, ComponentProxy)).
 		WithSpec(corev1ac.PodSpec().
 			WithServiceAccountName(RunnerName(id.Name)).
-			WithAutomountServiceAccountToken(true).
+			// Into every container; the runner's mounts it itself.
+			WithAutomountServiceAccountToken(false).
 			// What else runs in the namespace must not reach the environment.
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(drainSeconds).
 			WithSecurityContext(podSecurity()).
 			WithImagePullSecrets(secrets...).
 			WithContainers(proxyContainer(server, run, opts)).
-			WithVolumes(corev1ac.Volume().
-				WithName(runVolume).
-				WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, markOf(run))))))
+			WithVolumes(
+				corev1ac.Volume().
+					WithName(runVolume).
+					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, markOf(run)))),
+				tokenSource()))
 	overlay := proxyOverlay(server)
 	merged, problems := overlay.merge(template)
 	if len(problems) > 0 {
@@ -137,10 +140,7 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 		// The last words of a container that ends are its log, not a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity()).
-		WithVolumeMounts(corev1ac.VolumeMount().
-			WithName(runVolume).
-			WithMountPath(runconfig.MountPath).
-			WithReadOnly(true))
+		WithVolumeMounts(mount(runVolume, runconfig.MountPath), mount(tokenVolume, tokenPath))
 	if opts.RunnerPullPolicy != "" {
 		container.WithImagePullPolicy(opts.RunnerPullPolicy)
 	}
@@ -159,6 +159,10 @@ func proxyResources(server *v1alpha1.MCPServer) *corev1ac.ResourceRequirementsAp
 		corev1.ResourceCPU:    resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("32Mi"),
 	})
+}
+
+func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true)
 }
 
 // fromAnnotation states apiVersion, because fieldRef is atomic: without it every

@@ -10,7 +10,7 @@ import (
 )
 
 // ServiceAccount is the identity of a server's runner. Its token is mounted
-// only where a pod asks for it, as the proxy's does.
+// only where a pod asks for it, as the proxy's does for one container.
 func ServiceAccount(server *v1alpha1.MCPServer) *corev1ac.ServiceAccountApplyConfiguration {
 	id := runspec.For(server).Server
 	return corev1ac.ServiceAccount(RunnerName(id.Name), id.Namespace).

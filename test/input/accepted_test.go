@@ -21,6 +21,7 @@ var accepted = map[string]string{
 	"origins":                      `proxy: {allowedOrigins: ["https://app.example.com", "http://localhost:3000", "http://[::1]:3000", "vscode-webview://0a1b"]}`,
 	"a public URL":                 `proxy: {publicURL: "https://mcp.example.com:8443/echo?a=b"}`,
 	"a ServiceAccount with a dot":  "serviceAccountName: team.robot-1",
+	"a ServiceAccount with runner": "serviceAccountName: runner-1",
 	"the longest argument":         "args: [" + strings.Repeat("x", 131072) + "]",
 	"words of any kind as args":    `args: ["{{ .Values.a }}", "", "\a", "ü", "8080"]`,
 }

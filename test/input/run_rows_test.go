@@ -160,6 +160,7 @@ var runRows = []subject{
 			mistake: "an object", spec: "serviceAccountName: {name: robot}", says: "unknown field \"spec.serviceAccountName.name\"",
 			applied: ".spec.serviceAccountName: expected string, got &value.valueUnstructured{Value:map[string]interface {}{\"name\":\"robot\"}}",
 		},
+		{mistake: "that of a runner", spec: "serviceAccountName: echo-runner", field: "spec.serviceAccountName", says: "Invalid value: \"echo-runner\": accounts that end in -runner are those of Freehold's runners: choose another"},
 		{mistake: "too long", spec: "serviceAccountName: " + strings.Repeat("a", 254), show: "serviceAccountName: (254 letters)", field: "spec.serviceAccountName", says: "Too long: may not be more than 253 bytes"},
 	}},
 	{"spec.volumes and spec.volumeMounts", []row{

@@ -49,7 +49,8 @@ type MCPServerSpecApplyConfiguration struct {
 	// imagePullSecrets name Secrets with credentials of the image's registry.
 	ImagePullSecrets []v1.LocalObjectReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// serviceAccountName is the identity of the backend pods. Where unset the
-	// pods get no API token at all.
+	// pods get no API token at all. Names that end in -runner are those of
+	// Freehold's runners.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// podTemplate is an overlay for what the other fields do not say: a
 	// PodTemplateSpec that is merged into the backend's pod template. What

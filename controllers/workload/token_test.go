@@ -1,0 +1,143 @@
+package workload
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// others are containers of a user beside the runner.
+const others = `{spec: {
+  initContainers: [{name: first, image: x, volumeMounts: [{name: a, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]}],
+  containers: [{name: side, image: x}, {name: proxy, args: [--log-level=debug], env: [{name: HTTPS_PROXY, value: x}], lifecycle: {preStop: {sleep: {seconds: 1}}}}],
+  volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {clusterTrustBundle: {name: a, path: b}}]}}]}}`
+
+// proxyTemplate is the proxy's pod template with an overlay, in core types.
+func proxyTemplate(t *testing.T, overlay string) *corev1.PodTemplateSpec {
+	t.Helper()
+	server := read(t, "minimal")
+	server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
+	proxy, err := Proxy(server, claimed(t, server), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &corev1.PodTemplateSpec{}
+	convert(t, proxy.Spec.Template, out)
+	return out
+}
+
+func TestTheRunnersTokenIsInItsContainerOnly(t *testing.T) {
+	for name, overlay := range map[string]string{"alone": `{}`, "beside others": others} {
+		t.Run(name, func(t *testing.T) {
+			pod := proxyTemplate(t, overlay).Spec
+			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != "echo-runner" {
+				t.Errorf("automount %v of %s: the API server would mount the token in every container", pod.AutomountServiceAccountToken, pod.ServiceAccountName)
+			}
+			if got := holders(pod); !cmp.Equal(got, []string{"proxy at " + tokenPath}) {
+				t.Errorf("the token is in %q", got)
+			}
+		})
+	}
+}
+
+// holders are the mounts of all volumes with a token.
+func holders(pod corev1.PodSpec) []string {
+	tokens := map[string]bool{}
+	for _, volume := range pod.Volumes {
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			tokens[volume.Name] = tokens[volume.Name] || source.ServiceAccountToken != nil || source.PodCertificate != nil
+		}
+	}
+	var found []string
+	for _, container := range append(pod.InitContainers, pod.Containers...) {
+		for _, mount := range container.VolumeMounts {
+			if tokens[mount.Name] {
+				found = append(found, container.Name+" at "+mount.MountPath)
+			}
+		}
+	}
+	return found
+}
+
+// runners are overlays that would bring something into the runner's container.
+var runners = map[string]struct{ says, want string }{
+	"a program":         {`command: [/sh]`, `command: the runner runs as it is: remove it`},
+	"a hook":            {`lifecycle: {postStart: {exec: {command: [/sh]}}}`, `lifecycle.postStart.exec: nothing else runs in the runner's container: remove it`},
+	"a mount":           {`volumeMounts: [{name: a, mountPath: /runner}]`, `volumeMounts[mountPath=/runner]: nothing is mounted in the runner: remove it, or use a container of your own`},
+	"a mount of ours":   {`volumeMounts: [{name: run-config, mountPath: /a}]`, `volumeMounts[mountPath=/a]: nothing is mounted in the runner: remove it, or use a container of your own`},
+	"over the token":    {`volumeMounts: [{name: a, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]`, `volumeMounts[mountPath=/var/run/secrets/kubernetes.io/serviceaccount]: nothing is mounted in the runner: remove it, or use a container of your own`},
+	"a file of kubelet": {`terminationMessagePath: /runner`, `terminationMessagePath: the runner runs as it is: remove it`},
+	"a device":          {`volumeDevices: [{name: a, devicePath: /a}]`, `volumeDevices: the runner runs as it is: remove it`},
+	"unseen variables":  {`envFrom: [{configMapRef: {name: a}}]`, `envFrom: the runner takes no variables unseen: write each in env`},
+	"a kubeconfig":      {`env: [{name: KUBECONFIG, value: /a}]`, `env[name=KUBECONFIG]: this variable would give the runner's token away: remove it`},
+	"an API server":     {`env: [{name: KUBERNETES_SERVICE_HOST, value: a}]`, `env[name=KUBERNETES_SERVICE_HOST]: this variable would give the runner's token away: remove it`},
+	"another port":      {`env: [{name: KUBERNETES_SERVICE_PORT, value: "1"}]`, `env[name=KUBERNETES_SERVICE_PORT]: this variable would give the runner's token away: remove it`},
+	"headers in logs":   {`env: [{name: GODEBUG, value: http2debug=1}]`, `env[name=GODEBUG]: this variable would give the runner's token away: remove it`},
+}
+
+func TestNothingIsBroughtIntoTheRunner(t *testing.T) {
+	for name, tc := range runners {
+		t.Run(name, func(t *testing.T) {
+			refusedProxy(t, `{spec: {volumes: [{name: a}], containers: [{name: proxy, `+tc.says+`}]}}`,
+				`spec.proxy.podTemplate.spec.containers[name=proxy].`+tc.want)
+		})
+	}
+}
+
+func TestTheRunnersTokenIsRefusedToOthers(t *testing.T) {
+	for name, tc := range map[string]struct{ overlay, want string }{
+		"every container":  {`{spec: {automountServiceAccountToken: true}}`, `spec.automountServiceAccountToken: every container would have the runner's token: remove it`},
+		"the same again":   {`{spec: {automountServiceAccountToken: false}}`, `spec.automountServiceAccountToken: Freehold states this: remove it`},
+		"shared processes": {`{spec: {shareProcessNamespace: true}}`, `spec.shareProcessNamespace: other containers would see the runner's files and its token: remove it`},
+		"a token":          {`{spec: {volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`, `spec.volumes[name=a].projected.sources[0].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`},
+		"of an audience":   {`{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {serviceAccountToken: {path: a, audience: b}}]}}]}}`, `spec.volumes[name=a].projected.sources[1].serviceAccountToken: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`},
+		"a certificate":    {`{spec: {volumes: [{name: a, projected: {sources: [{podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}}]}}]}}`, `spec.volumes[name=a].projected.sources[0].podCertificate: this is the runner's identity: remove it, and use a pod of your own for what calls the API server`},
+		"our volume":       {`{spec: {volumes: [{name: runner-token, emptyDir: {}}]}}`, `spec.volumes[name=runner-token]: Freehold has this item: choose another`},
+		"its mount":        {`{spec: {containers: [{name: side, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`, `spec.containers[name=side].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`},
+		"a mount before":   {`{spec: {initContainers: [{name: first, image: x, volumeMounts: [{name: runner-token, mountPath: /a}]}]}}`, `spec.initContainers[name=first].volumeMounts[mountPath=/a].name: the runner's token is for the container proxy only: choose another volume`},
+	} {
+		t.Run(name, func(t *testing.T) { refusedProxy(t, tc.overlay, "spec.proxy.podTemplate."+tc.want) })
+	}
+}
+
+func refusedProxy(t *testing.T, overlay, want string) {
+	t.Helper()
+	server := read(t, "minimal")
+	server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
+	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	run, _ := Content(server, options)
+	var refused *Refused
+	if _, err := Proxy(server, run, options); !errors.As(err, &refused) {
+		t.Errorf("Proxy: %v, want it refused", err)
+	}
+}
+
+// The schema refuses such a name first; this is for servers from before it did,
+// and for the runner, which builds the backend.
+func TestABackendIsNoRunner(t *testing.T) {
+	server := read(t, "minimal")
+	server.Spec.ServiceAccountName = RunnerName("other")
+	want := "spec.serviceAccountName: accounts that end in -runner are those of Freehold's runners: choose another"
+	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	run, _ := Content(server, options)
+	var refused *Refused
+	if _, err := Backend(run); !errors.As(err, &refused) {
+		t.Errorf("Backend: %v, want it refused", err)
+	}
+	server.Spec.ServiceAccountName = "runner"
+	server.Spec.PodTemplate = raw(t, `{spec: {automountServiceAccountToken: true, shareProcessNamespace: true, volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`)
+	if got := problemsOf(server); got != "" {
+		t.Errorf("an account that is not a runner's: %s", got)
+	}
+}
