@@ -107,6 +107,41 @@ func byEarlierRelease(s *kit.Stage, object *unstructured.Unstructured) {
 	}), "renaming an entry")
 }
 
+// unmarked makes a Deployment or StatefulSet what somebody has who knows nothing
+// of Freehold: equal containers without a mark, and one more beside them.
+func unmarked(object *unstructured.Unstructured) {
+	GinkgoHelper()
+	object.SetAnnotations(map[string]string{ownership.AdoptAnnotation: "true"})
+	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
+	Expect(unstructured.SetNestedField(object.Object, "red", "spec", "template", "metadata", "labels", "example.com/team")).To(Succeed())
+	containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	Expect(err).NotTo(HaveOccurred())
+	containers = append(containers, map[string]any{
+		"name": "logger", "image": "registry.example.com/logger:1", "securityContext": containers[0].(map[string]any)["securityContext"],
+	})
+	Expect(unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")).To(Succeed())
+}
+
+// revisions is how many revisions of its pods a Deployment or StatefulSet has
+// had.
+func revisions(s *kit.Stage, of client.Object) (had int) {
+	GinkgoHelper()
+	var sets appsv1.ReplicaSetList
+	var stored appsv1.ControllerRevisionList
+	s.Must(errors.Join(s.Client.List(s.Ctx, &sets, client.InNamespace(s.Namespace)), s.Client.List(s.Ctx, &stored, client.InNamespace(s.Namespace))), "listing")
+	for _, set := range sets.Items {
+		if metav1.IsControlledBy(&set, of) {
+			had++
+		}
+	}
+	for _, revision := range stored.Items {
+		if metav1.IsControlledBy(&revision, of) {
+			had++
+		}
+	}
+	return had
+}
+
 // restarts is what a restart of a pod of echo would change.
 func restarts(s *kit.Stage) map[string]string {
 	GinkgoHelper()
@@ -219,6 +254,52 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		Expect(backend.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
 		// The backend states no grace period: what somebody had stated of our pods is gone.
 		Expect(*backend.Spec.Template.Spec.TerminationGracePeriodSeconds).To(Equal(int64(30)))
+	})
+
+	It("rolls once for the mark alone where it was never Freehold's, and keeps what others put into its pods", func() {
+		s := onStage()
+		s.Apply(git, server("echo", ""))
+		for _, object := range children(s) {
+			if kind := object.GetKind(); kind == "Deployment" || kind == "StatefulSet" {
+				unmarked(object)
+			}
+			byOperator(s, object)
+		}
+		before := restarts(s)
+		op := operate(s)
+		s.RunProxies()
+		live := atRest(s, "echo")
+		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionForeignPodContent)).To(
+			HaveField("Message", ContainSubstring("logger")))
+		after := restarts(s)
+		for name, uid := range before {
+			if after[name] == uid {
+				Expect(name).To(HavePrefix("echo-proxy-"), "only the old ReplicaSet may stay")
+			}
+		}
+		for _, taken := range []client.Object{proxyOf(s, "echo"), backendOf(s, "echo")} {
+			s.Read(taken)
+			pods := template(taken)
+			Expect(taken.GetGeneration()).To(Equal(int64(2)), "one write changed it: the mark")
+			Expect(pods.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
+			Expect([]string{taken.GetLabels()["example.com/team"], pods.Labels["example.com/team"]}).To(HaveEach("red"))
+			s.Owns(taken, "other-operator", `metadata.labels["example.com/team"]`, `spec.template.metadata.labels["example.com/team"]`,
+				"spec.template.spec.containers[name=logger].image")
+			sound(s, s.Unstructured(taken))
+			Expect(revisions(s, taken)).To(Equal(2), "revisions of "+s.Title(taken))
+		}
+		var pods corev1.PodList
+		s.AwaitAll(&pods, "no pod of the old content is left", func() error {
+			for _, pod := range pods.Items {
+				if pod.Annotations[workload.AnnotationGeneration] != "1" || len(pod.Spec.Containers) != 2 {
+					return fmt.Errorf("%s has the annotations %v", pod.Name, pod.Annotations)
+				}
+			}
+			return nil
+		})
+		op.restart()
+		ready(s, "echo")
+		Expect(restarts(s)).To(Equal(after))
 	})
 
 	It("is left alone until it is handed over", func() {
