@@ -28,6 +28,7 @@ func TestOthersDoNotNotice(t *testing.T) {
 				made := s.Intent(o)
 				s.Must(c.Create(s.Ctx, made, client.FieldOwner(manager)), account+" creates")
 				s.Must(c.Patch(s.Ctx, made, client.RawPatch(types.MergePatchType, []byte(noteB)), client.FieldOwner(manager)), account+" patches")
+				made.SetResourceVersion("") // kube-controller-manager writes, too
 				s.Must(c.Update(s.Ctx, made, client.FieldOwner(manager)), account+" updates")
 			}
 		}
