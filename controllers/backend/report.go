@@ -56,7 +56,7 @@ func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f condit
 		return err
 	}
 	if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); last == nil || last.Message != f.Message {
-		r.worded = r.now()
+		r.told, r.worded = f.Message, r.now()
 	}
 	r.fresh = false
 	return nil
@@ -74,6 +74,35 @@ func (r *Runner) inStandingWords(server *v1alpha1.MCPServer, f conditions.Findin
 		f.Message = last.Message
 	}
 	return f
+}
+
+// theirs is what another replica said.
+type theirs struct {
+	words string
+	seen  time.Time
+}
+
+// contestStands is how long what another replica says of a contest stands: as
+// long as one lasts that nobody goes on with.
+const contestStands = 2 * time.Minute
+
+// leftToAnother leaves to another replica what it said of a contest, and for how
+// long. Each meets a part of a fight, or none: they would say in turns what each
+// knows, and the one that said it may be gone.
+func (r *Runner) leftToAnother(server *v1alpha1.MCPServer, f conditions.Finding) (conditions.Finding, time.Duration) {
+	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if last == nil || last.Reason != v1alpha1.ReasonContended || last.Message == r.told || !reported(server, r) {
+		r.theirs = theirs{}
+		return f, 0
+	}
+	if r.theirs.words != last.Message {
+		r.theirs = theirs{words: last.Message, seen: r.now()}
+	}
+	left := contestStands - r.now().Sub(r.theirs.seen)
+	if f.Status != last.Status || left <= 0 {
+		return f, 0
+	}
+	return conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}, left
 }
 
 func (r *Runner) put(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
@@ -128,10 +157,11 @@ func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil
 }
 
-// contests are those over fields of the backend's objects, and how long the last
-// of them goes on.
+// contests are those over fields of the backend's objects and of the report, and
+// how long the last of them goes on. What changed in the report and is in no other
+// hand is another replica's.
 func (r *Runner) contests() ([]apply.Contest, time.Duration) {
-	return r.Applier.Contests(r.Run.Server.Namespace, func(apply.Contest) bool { return true })
+	return r.Applier.Contests(r.Run.Server.Namespace, func(c apply.Contest) bool { return c.Object.Subresource == "" || len(c.By) > 0 })
 }
 
 // finding words how the writes ended. The error is what is left to the queue:

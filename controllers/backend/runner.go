@@ -49,8 +49,11 @@ type Runner struct {
 	// known is what was learned last; fresh says that it waits to be reported.
 	known Facts
 	fresh bool
-	// worded is when this process last changed the words of BackendApplied.
+	// told is what this process last wrote into BackendApplied, and worded when.
+	told   string
 	worded time.Time
+	// theirs is what another replica said of a contest, and when it was seen.
+	theirs theirs
 	// met is what the writes of this pass met.
 	met met
 }
@@ -176,7 +179,8 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if err != nil {
 		finding = r.inStandingWords(w.server, finding)
 	}
-	report := Report{Verdict: verdict, Finding: finding, Again: ends, Start: r.started(w.statefulSet)}
+	finding, left := r.leftToAnother(w.server, finding)
+	report := Report{Verdict: verdict, Finding: finding, Again: soonest(ends, left), Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
 	}
@@ -197,8 +201,8 @@ func (r *Runner) ahead(server *v1alpha1.MCPServer, live bool) (bool, error) {
 // report of this pass.
 func (r *Runner) note(outcome apply.Outcome, err error) error {
 	var fought *apply.Fought
-	if errors.As(err, &fought) && (r.met.again == 0 || fought.Again < r.met.again) {
-		r.met.again = fought.Again
+	if errors.As(err, &fought) {
+		r.met.again = soonest(r.met.again, fought.Again)
 	}
 	if outcome.TakenBack != nil {
 		r.met.takenBack = append(r.met.takenBack, *outcome.TakenBack)
@@ -207,6 +211,14 @@ func (r *Runner) note(outcome apply.Outcome, err error) error {
 		r.met.takenOver = append(r.met.takenOver, *outcome.TakenOver)
 	}
 	return err
+}
+
+// soonest is the shorter one, where 0 is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // isFought reports whether fields are left to somebody for a while. That is in

@@ -147,6 +147,49 @@ func TestAFightIsToldAndEachFieldIsBackWhenItMayBe(t *testing.T) {
 	}
 }
 
+func TestReplicasDoNotQuarrelAboutAContest(t *testing.T) {
+	s := newServer(t)
+	run := s.claim(1, "echo:1")
+	one, other := s.steps(run), s.steps(run)
+	one.pass()
+	other.pass()
+	fight := func() {
+		for range 2 {
+			s.Force("intruder", theirService)
+			one.pass()
+		}
+	}
+	fight()
+	marks := []kit.Mark{one.sent.Mark(), other.sent.Mark()}
+	var report backend.Report
+	for range 10 {
+		report = other.pass()
+		one.pass()
+	}
+	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 0 || s.applied().Reason != v1alpha1.ReasonContended {
+		t.Errorf("they wrote %d times, and say %v", n, s.applied())
+	}
+	if report.Again <= 0 || report.Again > 2*time.Minute {
+		t.Errorf("the one that took nothing back passes again in %s", report.Again)
+	}
+	one.clock = one.clock.Add(one.pass().Again)
+	one.pass()
+	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
+		t.Errorf("after the fight they say %v", c)
+	}
+
+	one.clock = one.clock.Add(time.Hour)
+	fight() // and nothing more is heard of this one
+	if c := s.applied(); c.Reason != v1alpha1.ReasonContended {
+		t.Fatalf("in the next fight they say %v", c)
+	}
+	other.clock = other.clock.Add(other.pass().Again)
+	other.pass()
+	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
+		t.Errorf("after the next fight they say %v", c)
+	}
+}
+
 func TestAFightForTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
 	s := newServer(t)
 	p := s.steps(s.claim(1, "echo:1"))
