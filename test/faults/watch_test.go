@@ -66,6 +66,43 @@ var _ = DescribeTable("While the operator's watches", func(deafen func(*deaf), q
 	Entry("are closed and refused", func(d *deaf) { d.refuse() }, 11*2*4+12*changes),
 )
 
+// A watch goes on from a version. Where that is no longer kept it is told so, by
+// 410 Gone, and what happened since is found by a list only.
+var _ = It("Watches that come back after their past was compacted miss nothing", Serial, func() {
+	s := onStage().Patient(2 * kit.Patience)
+	d := newDeaf()
+	op := operate(s, throughDeaf(d))
+	s.RunProxies()
+	echo := newLife(s, "echo")
+	echo.create()
+	echo.grown()
+	op.rests()
+
+	d.hold()
+	for n := range 5 {
+		echo.wants.image = fmt.Sprintf("registry.example.com/echo:%d", n+10)
+		echo.insist("updating", echo.spec)
+		intrude(s, echo.name, n)
+	}
+	compact(s)
+	// It has a past of its own, in memory.
+	Expect(plane.APIServer.Kill()).To(Succeed())
+	Expect(plane.APIServer.Start(s.Ctx)).To(Succeed())
+	serves(s)
+	d.listen()
+	echo.strict = false // which of the contents were seen is chance
+	echo.converged()
+	Expect(echo.wants.generation).To(BeNumerically("<=", 1+5), "more workload generations than contents")
+	d.mu.Lock()
+	expired := d.expired
+	d.mu.Unlock()
+	GinkgoWriter.Printf("%d watches were told that their past is gone\n", expired)
+	Expect(expired).To(BeNumerically(">=", 8), "watches of so many kinds were resumed from a version that is gone")
+	op.rests()
+	echo.remove()
+	echo.ended()
+})
+
 func throughDeaf(d *deaf) func(*operator) {
 	return func(o *operator) {
 		o.wire = func(config *rest.Config) <-chan struct{} { through(config, d.carry); return nil }

@@ -228,6 +228,10 @@ type deaf struct {
 	// resources are those that are not heard of, all if nil.
 	resources []string
 	refused   bool
+	// held is closed when new watches may be asked for again, nil if they may.
+	held chan struct{}
+	// expired counts the watches that were told that their history is gone.
+	expired int
 	// hears is closed while news arrive.
 	hears chan struct{}
 	open  map[*ear]struct{}
@@ -248,9 +252,22 @@ func (d *deaf) silence(resources ...string) {
 }
 
 // refuse closes all watches, and refuses new ones.
-func (d *deaf) refuse() {
+func (d *deaf) refuse() { d.closeAll(func() { d.refused = true }) }
+
+// hold ends all watches in good order, as the API server does now and then, and
+// keeps back what asks for new ones, which go on from the version they knew.
+func (d *deaf) hold() {
+	d.closeAll(func() {
+		d.held = make(chan struct{})
+		for e := range d.open {
+			e.ended = true
+		}
+	})
+}
+
+func (d *deaf) closeAll(and func()) {
 	d.mu.Lock()
-	d.refused = true
+	and()
 	open := d.open
 	d.open = map[*ear]struct{}{}
 	d.mu.Unlock()
@@ -259,11 +276,15 @@ func (d *deaf) refuse() {
 	}
 }
 
-// listen ends both.
+// listen ends all of that.
 func (d *deaf) listen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refused = false
+	if d.held != nil {
+		close(d.held)
+		d.held = nil
+	}
 	select {
 	case <-d.hears:
 	default:
@@ -276,8 +297,15 @@ func (d *deaf) carry(req *http.Request, next http.RoundTripper) (*http.Response,
 		return next.RoundTrip(req)
 	}
 	d.mu.Lock()
-	refused := d.refused
+	refused, held := d.refused, d.held
 	d.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
 	if refused {
 		return status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "watches are not served")(req)
 	}
@@ -298,14 +326,22 @@ type ear struct {
 	io.ReadCloser
 	deaf     *deaf
 	resource string
-	once     sync.Once
-	closed   chan struct{}
+	// ended says that the answer is over.
+	ended  bool
+	once   sync.Once
+	closed chan struct{}
 }
 
 // Read returns what was heard, once it may be.
 func (e *ear) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	e.deaf.mu.Lock()
+	if bytes.Contains(p[:n], []byte(metav1.StatusReasonExpired)) {
+		e.deaf.expired++
+	}
+	if e.ended {
+		n, err = 0, io.EOF
+	}
 	hears := e.deaf.hears
 	concerned := e.deaf.resources == nil || slices.Contains(e.deaf.resources, e.resource)
 	e.deaf.mu.Unlock()
