@@ -20,7 +20,7 @@ import (
 // A GitOps tool that renders fields of ours, or kubectl in a loop.
 const (
 	theirProxy   = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: echo-proxy}\nspec: {revisionHistoryLimit: 7}\n"
-	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/managed-by: them}}\n"
+	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: them}}\n"
 )
 
 // takenBack is what the metric says that was taken back of a kind.
@@ -64,7 +64,7 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 		if err := errors.Join(contains(c.Message, "Deployment echo-proxy: .spec.revisionHistoryLimit, by "+intruder), contains(c.Message, "Service echo-backend")); err != nil {
 			return err // one of the two fights comes first
 		}
-		Expect(b.Message).To(ContainSubstring("Service echo-backend: .metadata.labels.app.kubernetes.io/managed-by, by " + intruder))
+		Expect(b.Message).To(ContainSubstring("Service echo-backend: .metadata.labels.app.kubernetes.io/name, by " + intruder))
 		Expect(b.Status).To(Equal(metav1.ConditionTrue))
 		return nil
 	})

@@ -89,7 +89,7 @@ func (s *server) applied() metav1.Condition {
 }
 
 const (
-	theirService = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/managed-by: them}}\n"
+	theirService = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: them}}\n"
 	theirSet     = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend}\nspec: {revisionHistoryLimit: 7}\n"
 )
 
