@@ -2,6 +2,7 @@ package library
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/test/kit"
 	"github.com/freehold-dev/freehold/test/library/operator"
@@ -179,4 +181,60 @@ func TestAForeignObjectIsReported(t *testing.T) {
 	if d.Read(theirs); theirs.ResourceVersion != was {
 		t.Errorf("it was written:\n%s", kit.Owners(theirs.ManagedFields))
 	}
+}
+
+// Whoever writes its field again and again is met a few times, named, and let be.
+func TestAFightIsReported(t *testing.T) {
+	const rounds = 8
+	d := home(t)
+	mark := requests.Mark()
+	for n := range rounds {
+		before := d.passes()
+		d.Force("somebody", fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: home-html}, data: {index.html: "defaced %d"}}`, n))
+		d.awaitPass(before)
+	}
+	message := d.says(metav1.ConditionFalse)
+	if want := "ConfigMap home-html: .data.index.html, by somebody, since "; !strings.HasPrefix(message, want) {
+		t.Errorf("it says %q, want %q and a time", message, want)
+	}
+	writes := requests.Since(mark).In(d.Namespace).Writes().Where(func(r kit.Request) bool { return r.Manager == html })
+	if len(writes) > rounds/2 {
+		t.Errorf("the text was taken back %d times: %s", len(writes), writes)
+	}
+}
+
+// What is shared is written where nobody holds it; else it is yielded, and who
+// holds it is in the error.
+func TestASharedFieldIsYieldedAndReported(t *testing.T) {
+	s := kit.NewStage(t, plane)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-theme"}}
+	s.Apply("designer", `{apiVersion: v1, kind: ConfigMap, metadata: {name: home-theme}, data: {colour: red}}`)
+	s.Read(object)
+	const theme ownership.Manager = "page.wiki.example.com/theme"
+	contract := ownership.Contract{Grants: []ownership.Grant{{
+		Manager: theme, Identity: "wiki-operator", Mode: ownership.Shared,
+		Object: ownership.Object{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")},
+		Names:  []string{"PAGE-theme"}, Fields: ownership.Paths("data.colour", "data.font"), Why: "suggests a theme",
+	}}}
+	for _, err := range contract.Check() {
+		t.Error(err)
+	}
+	writer := apply.New(s.Client, s.Client, apply.NewConverter(plane.Scheme, nil), contract).As(theme)
+	suggest := func(data map[string]string) error {
+		_, err := writer.Put(s.Ctx, object, corev1ac.ConfigMap(object.Name, s.Namespace).WithData(data))
+		return err
+	}
+
+	err := suggest(map[string]string{"colour": "blue", "font": "serif"})
+	var contended *apply.Contended
+	if !errors.As(err, &contended) || len(contended.Fields) != 1 || contended.Fields[0].Field != ".data.colour" || !strings.Contains(err.Error(), "designer") {
+		t.Errorf("a field that somebody holds: %v, want it contended by designer", err)
+	}
+	was := object.ResourceVersion
+	if s.Read(object); object.ResourceVersion != was {
+		t.Errorf("it was written all the same: %v", object.Data)
+	}
+	s.Must(suggest(map[string]string{"font": "serif"}), "writing what nobody holds")
+	s.Owns(object, string(theme), "data.font")
+	s.Owns(object, "designer", "data.colour")
 }
