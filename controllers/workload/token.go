@@ -28,10 +28,12 @@ const (
 )
 
 // tokenSource is what the API server mounts in every container of a pod that
-// leaves this to it:
+// leaves this to it, but for the token's life:
 // https://github.com/kubernetes/kubernetes/blob/v1.36.3/plugin/pkg/admission/serviceaccount/admission.go#L485.
+// That is an hour, and not 3607 s, for which the API server would give a token of
+// up to a year; the runner reads a new one before the old one ends.
 func tokenSource() *corev1ac.VolumeApplyConfiguration {
-	const readable, seconds = 0o644, 3607
+	const readable, seconds = 0o644, 3600
 	return corev1ac.Volume().
 		WithName(tokenVolume).
 		WithProjected(corev1ac.ProjectedVolumeSource().

@@ -52,6 +52,8 @@ var _ = Describe("The runner's token", func() {
 		Expect(s.Client.Create(s.Ctx, object)).To(Succeed())
 		Expect(withTokens(object.Spec)).To(Equal([]string{"side"}))
 		ours, theirs := tokenOf(pod, "proxy"), tokenOf(object.Spec, "side")
+		Expect(*ours.source.Sources[0].ServiceAccountToken.ExpirationSeconds).To(BeEquivalentTo(3600))
+		theirs.source.Sources[0].ServiceAccountToken.ExpirationSeconds = ours.source.Sources[0].ServiceAccountToken.ExpirationSeconds
 		Expect(ours.source).To(Equal(theirs.source))
 		Expect(ours.mount.ReadOnly).To(Equal(theirs.mount.ReadOnly))
 	})
