@@ -219,7 +219,7 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 		live.SetManagedFields(entries)
 		return admin.Update(s.Ctx, live, client.FieldOwner("kubectl"))
 	}), "writing managedFields by hand")
-	// The status of a Deployment without our label is not looked at.
+	// The status of a Deployment without our label and number is not looked at.
 	foreign := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: foreign}, spec: {replicas: 0, " + oldPods + "}}")
 	s.Must(admin.Create(s.Ctx, foreign), "making a Deployment")
 	s.Must(toStatus(s.Ctx, admin, foreign, children, noteB), "writing its status under a name of ours")

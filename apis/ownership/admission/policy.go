@@ -21,29 +21,24 @@ type Options struct {
 	Namespace string
 	// Page is where people find the contract, for messages.
 	Page string
-	// Labels are on every object of ours that is of another's kind. They pick
-	// those whose status is looked at; without labels none is.
-	Labels map[string]string
 }
 
 // Freehold are those of Freehold's own policies. A chart that installs them
 // elsewhere replaces the namespace.
 func Freehold() Options {
-	return Options{Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md", Labels: map[string]string{"app.kubernetes.io/managed-by": "freehold"}}
+	return Options{Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md"}
 }
 
 // Policy is a policy and its binding.
 type Policy struct {
-	// Name is the plural of the kind, with -status behind it where the policy is
-	// for that alone, for the name of a file.
+	// Name is the plural of the kind, for the name of a file.
 	Name    string
 	Policy  admissionregistrationv1.ValidatingAdmissionPolicy
 	Binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
 }
 
 // Compile returns one policy for each kind of the contract, in the order in
-// which the contract first names them, and behind it one for its status if that
-// is Kubernetes' own. It returns an error for what cannot be
+// which the contract first names them. It returns an error for what cannot be
 // said in a policy: a path with a * in its middle, two identities that hold
 // somebody's name, or a name with more than one *.
 func Compile(c ownership.Contract, o Options) ([]Policy, error) {
@@ -55,13 +50,6 @@ func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 			return nil, fmt.Errorf("compiling the policy of %s: %w", kind.Kind, err)
 		}
 		policies = append(policies, policy)
-		if slices.Contains(withStatus, kind.GroupKind().String()) && len(k.Labels) > 0 {
-			status, err := k.statusPolicy()
-			if err != nil {
-				return nil, fmt.Errorf("compiling the policy of the status of %s: %w", kind.Kind, err)
-			}
-			policies = append(policies, status)
-		}
 	}
 	return policies, nil
 }
@@ -85,75 +73,55 @@ type compiler struct {
 }
 
 func (k compiler) policy() (Policy, error) {
-	variables, err := k.variables()
-	if err != nil {
-		return Policy{}, err
-	}
-	return k.named(k.resource, k.resources(), variables, k.validations())
-}
-
-// named puts a policy together with its binding.
-func (k compiler) named(name string, resources []string, variables []admissionregistrationv1.Variable, validations []admissionregistrationv1.Validation) (Policy, error) {
-	ours, err := k.ours()
-	long, fail := strings.ToLower(k.Product)+"-managers-"+name, admissionregistrationv1.Fail
-	rule := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
-			Resources: resources,
-		},
-	}}
+	name := strings.ToLower(k.Product) + "-managers-" + k.resource
+	spec, err := k.spec()
 	return Policy{
-		Name: name,
+		Name: k.resource,
 		Policy: admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-			ObjectMeta: metav1.ObjectMeta{Name: long},
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy:    &fail,
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
-				MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "ours", Expression: ours}},
-				Variables:        variables,
-				Validations:      validations,
-			},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       spec,
 		},
 		Binding: admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: long},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: long, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			},
 		},
 	}, err
 }
 
-// withStatus are the kinds of Kubernetes whose status is its controllers' alone.
-var withStatus = []string{
-	"CronJob.batch", "DaemonSet.apps", "Deployment.apps", "HorizontalPodAutoscaler.autoscaling", "Ingress.networking.k8s.io",
-	"Job.batch", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget.policy", "ReplicaSet.apps", "Service", "StatefulSet.apps",
-}
-
-// statusPolicy refuses every request of ours to a status in which the contract
-// grants nothing. It is a policy of its own because Kubernetes' controllers
-// write these all the time and looking costs, the conditions too: labels are
-// judged before, so that only the objects of ours are looked at. The API server
-// asks them of the old object and of the new one, and either is enough.
-func (k compiler) statusPolicy() (Policy, error) {
-	variables, err := k.asker()
+func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec, error) {
+	ours, err := k.ours()
 	if err != nil {
-		return Policy{}, err
+		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
-	policy, err := k.named(k.resource+"-status", []string{k.resource + "/status"}, variables, []admissionregistrationv1.Validation{
-		{Expression: "variables.identity == '' || variables.owner == variables.identity", MessageExpression: k.ownNames()},
-		{Expression: "variables.owner == '' || variables.owner == variables.identity", MessageExpression: k.ourNames()},
-		{Expression: "variables.identity == '' || variables.granted", MessageExpression: k.noGrant()},
-	})
-	policy.Policy.Spec.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchLabels: k.Labels}
-	return policy, err
+	variables, err := k.variables()
+	if err != nil {
+		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
+	}
+	fail := admissionregistrationv1.Fail
+	rule := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
+			Resources: k.resources(),
+		},
+	}}
+	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    &fail,
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
+		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "ours", Expression: ours}},
+		Variables:        variables,
+		Validations:      k.validations(),
+	}, nil
 }
 
 // resources are where the policy looks: at the object, at the subresources that
 // are granted, and at the scale, where a manager of ours has no business. The
-// status of a kind that is not ours has a policy of its own.
+// status of a kind that is not ours is left out, because Kubernetes' own
+// controllers write it all the time, and looking costs.
 func (k compiler) resources() []string {
 	resources := []string{k.resource, k.resource + "/scale"}
 	for _, g := range k.grants() {
