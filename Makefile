@@ -85,6 +85,11 @@ test-versions: ## Run `make test` against each of K8S_VERSIONS
 race: controlplane ## Run every test under the race detector; needs a C compiler
 	hack/race.sh
 
+.PHONY: soak
+soak: controlplane ## Play the tests of random order at length, from seeds that nobody chose
+	FREEHOLD_EXPLORE=1 FREEHOLD_MODEL_OPS=50000 FREEHOLD_GATE_RUNS=2000 \
+		go test -tags fieldsv1string -timeout 3h -count=1 -p 1 -v ./test/model ./test/gate
+
 .PHONY: vuln
 vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh
 	hack/vuln.sh

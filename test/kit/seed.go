@@ -2,20 +2,32 @@ package kit
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 )
 
-// seedVariable replays the run of a seed.
-const seedVariable = "FREEHOLD_SEED"
+const (
+	// seedVariable replays the run of a seed.
+	seedVariable = "FREEHOLD_SEED"
+	// exploreVariable draws another seed each time.
+	exploreVariable = "FREEHOLD_EXPLORE"
+)
 
-// Seed is that of a test's random choices: FREEHOLD_SEED, or another one each
-// time. Who draws from it announces it.
+// Seed is that of a test's random choices: FREEHOLD_SEED, another one each time
+// with FREEHOLD_EXPLORE, else the test's own, so that a change is judged by what
+// the last one was judged by. Who draws from it announces it.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
-	return NumberOf(t, seedVariable, rand.Uint64()>>1)
+	own := fnv.New64a()
+	_, _ = own.Write([]byte(t.Name())) // never fails
+	seed := own.Sum64() >> 1
+	if _, set := os.LookupEnv(exploreVariable); set {
+		seed = rand.Uint64() >> 1
+	}
+	return NumberOf(t, seedVariable, seed)
 }
 
 // Announce says on stderr whose run begins: of a test that hangs, or that a

@@ -222,6 +222,18 @@ func (a *process) sees(k key, o *unstructured.Unstructured) {
 	a.known[k] = versionOf(o)
 }
 
+// answered notes what the answer to a write tells the process: of that write, and
+// not of those of others that it had not read.
+func (a *process) answered(o *operation) {
+	if a.known[o.of] == versionOf(o.before) {
+		a.known[o.of] = o.answer.GetResourceVersion()
+	}
+	if o.Verb == "patch" && o.record() != nil {
+		// A take-over decides on what it has moved itself, and applies in any case.
+		a.live[o.of], a.known[o.of] = o.answer, ""
+	}
+}
+
 // read is what the process knows of an object by its last look, nil for that it
 // does not exist.
 func (a *process) read(k key) *unstructured.Unstructured {

@@ -186,11 +186,7 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 		return nil, errLost
 	}
 	if w.process != nil && o.answer != nil {
-		w.process.known[o.of] = o.answer.GetResourceVersion()
-		if o.Verb == "patch" && o.record() != nil {
-			// A take-over decides on what it has moved itself, and applies in any case.
-			w.process.live[o.of], w.process.known[o.of] = o.answer, ""
-		}
+		w.process.answered(o)
 	}
 	return response, nil
 }
