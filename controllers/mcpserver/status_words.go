@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -26,12 +25,13 @@ func (r *Reconciler) steady(server *v1alpha1.MCPServer, found map[string]conditi
 	if stands == nil || stands.Reason != now.Reason || stands.ObservedGeneration != server.Generation || stands.Message == now.Message {
 		return
 	}
-	if last, ok := r.words.Get(server.UID); !ok || r.Now().Sub(last.(time.Time)) >= reworded { //nolint:forcetypeassert // nothing else is put there
+	remembered, _ := r.words.Get(server.UID)
+	if last, ok := remembered.(time.Time); !ok || r.Now().Sub(last) >= reworded {
 		r.words.Add(server.UID, r.Now())
 		return
 	}
 	for condition, f := range found {
-		if f.Reason == now.Reason && f.Message == now.Message && f.Status != metav1.ConditionUnknown {
+		if f.Reason == now.Reason && f.Message == now.Message {
 			f.Message = stands.Message
 			found[condition] = f
 		}
