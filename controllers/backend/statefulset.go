@@ -18,7 +18,7 @@ func (r *Runner) statefulSet(w world) (object, error) {
 	o := object{kind: "StatefulSet", intent: intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
-		workload.LeaveNode(intent.Spec.Template.Spec, w.statefulSet.Spec.Template.Spec)
+		workload.LeaveNode(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
 	}
 	return o, nil
 }

@@ -125,7 +125,7 @@ func (want *wanted) leaveNode(live *appsv1.Deployment) []string {
 	if live == nil {
 		return nil
 	}
-	return workload.LeaveNode(want.proxy.Spec.Template.Spec, live.Spec.Template.Spec)
+	return workload.LeaveNode(want.proxy.Spec.Template, live.Spec.Template.Spec)
 }
 
 // finalizer holds the server until its calls have ended and its backend is

@@ -200,17 +200,25 @@ func TestDesiredIsTheSameEachTime(t *testing.T) {
 // The pods leave the node's namespaces for one pass; where nobody put them
 // there nothing is said about it.
 func TestLeaveNode(t *testing.T) {
+	all := &corev1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}
+	whole, replaced := corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec()), corev1ac.PodTemplateSpec()
 	for name, tc := range map[string]struct {
-		pod  *corev1.PodSpec
-		want []string
+		template corev1ac.PodTemplateSpecApplyConfiguration
+		pod      *corev1.PodSpec
+		want     []string
 	}{
-		"no proxy":    {nil, nil},
-		"outside":     {&corev1.PodSpec{}, nil},
-		"network":     {&corev1.PodSpec{HostNetwork: true}, []string{"hostNetwork"}},
-		"all of them": {&corev1.PodSpec{HostNetwork: true, HostPID: true, HostIPC: true}, []string{"hostNetwork", "hostPID", "hostIPC"}},
+		"no proxy":    {*whole, nil, nil},
+		"outside":     {*whole, &corev1.PodSpec{}, nil},
+		"network":     {*whole, &corev1.PodSpec{HostNetwork: true}, []string{"hostNetwork"}},
+		"all of them": {*whole, all, []string{"hostNetwork", "hostPID", "hostIPC"}},
+		// Restated where nothing of the pod spec is ours any more.
+		"a pod spec of another hand":          {*replaced, &corev1.PodSpec{}, nil},
+		"a pod spec of another hand, with it": {*replaced, all, []string{"hostNetwork", "hostPID", "hostIPC"}},
 	} {
-		spec := corev1ac.PodSpec()
-		want := wanted{proxy: appsv1ac.Deployment("echo-proxy", "ns").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(corev1ac.PodTemplateSpec().WithSpec(spec)))}
+		want := wanted{proxy: appsv1ac.Deployment("echo-proxy", "ns").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(&tc.template))}
+		if tc.template.Spec != nil {
+			tc.template.Spec = corev1ac.PodSpec()
+		}
 		var live *appsv1.Deployment
 		if tc.pod != nil {
 			live = proxyOf(current)
@@ -218,6 +226,10 @@ func TestLeaveNode(t *testing.T) {
 		}
 		if got := want.leaveNode(live); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: left are %v", name, got)
+		}
+		spec := tc.template.Spec
+		if spec == nil {
+			spec = corev1ac.PodSpec()
 		}
 		for field, stated := range map[string]*bool{"hostNetwork": spec.HostNetwork, "hostPID": spec.HostPID, "hostIPC": spec.HostIPC} {
 			if left := slices.Contains(tc.want, field); left != (stated != nil) || (stated != nil && *stated) {

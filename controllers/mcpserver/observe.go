@@ -205,7 +205,8 @@ func serviceMark(s *corev1.Service) workload.Mark {
 // outdated are the run configs that no pod can mount any more: the proxy has
 // rolled out, no pod of their mark is left, and their number is below. One with
 // a higher number is that of content we do not know: whoever took over from us
-// wrote it, and its pods are about to mount it. Somebody's copy is not ours.
+// wrote it, and its pods are about to mount it. Ours is what we control and what
+// has the name that its mark gives: a copy is not.
 func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*corev1.ConfigMap {
 	if !current.Valid() || !w.proxyRolledOut(current, false) {
 		return nil
@@ -220,7 +221,8 @@ func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*c
 	for i := range w.configs {
 		mark, err := workload.MarkOf(w.configs[i].Annotations)
 		below := err == nil && mark.Valid() && mark.Generation < current.Generation
-		if below && !mounted[mark] && metav1.IsControlledBy(&w.configs[i], server) {
+		ours := metav1.IsControlledBy(&w.configs[i], server) && w.configs[i].Name == workload.RunConfigName(server.Name, mark)
+		if below && ours && !mounted[mark] {
 			old = append(old, &w.configs[i])
 		}
 	}

@@ -128,8 +128,10 @@ func TestAReadThatFailsEndsThePass(t *testing.T) {
 func TestOutdatedRunConfigs(t *testing.T) {
 	newer := workload.Mark{Generation: 4, Hash: "ddd"}
 	theirs := config(older)
-	theirs.Name, theirs.OwnerReferences = "a-copy", nil
-	all := []corev1.ConfigMap{config(older), config(current), config(newer), theirs, {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
+	theirs.OwnerReferences = nil
+	renamed := config(older)
+	renamed.Name = "a-copy"
+	all := []corev1.ConfigMap{theirs, renamed, config(older), config(current), config(newer), {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  []string

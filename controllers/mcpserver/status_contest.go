@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,18 +45,20 @@ func (r *Reconciler) put(ctx context.Context, server *v1alpha1.MCPServer, manage
 // contests are those over fields of the server and its children, and how long
 // they will be remembered.
 func (r *Reconciler) contests(server *v1alpha1.MCPServer) ([]apply.Contest, time.Duration) {
-	children := []string{
-		workload.RunnerName(server.Name), workload.ProxyName(server.Name), workload.BackendName(server.Name), workload.HeadlessName(server.Name),
+	return r.applier.Contests(server.Namespace, func(c apply.Contest) bool { return isOf(server.Name, c) })
+}
+
+// isOf reports whether a contest is over the server or one of its children.
+func isOf(server string, c apply.Contest) bool {
+	switch c.Object.Kind {
+	case ownership.MCPServer.Kind:
+		return c.Key.Name == server
+	case ownership.ConfigMap.Kind:
+		return workload.IsRunConfigName(server, c.Key.Name)
 	}
-	return r.applier.Contests(server.Namespace, func(c apply.Contest) bool {
-		switch c.Object.Kind {
-		case ownership.MCPServer.Kind:
-			return c.Key.Name == server.Name
-		case ownership.ConfigMap.Kind:
-			return strings.HasPrefix(c.Key.Name, workload.RunConfigPrefix(server.Name))
-		}
-		return slices.Contains(children, c.Key.Name)
-	})
+	return slices.Contains([]string{
+		workload.RunnerName(server), workload.ProxyName(server), workload.BackendName(server), workload.HeadlessName(server),
+	}, c.Key.Name)
 }
 
 // contended says who fights for fields of this server, in the runner's words for

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
 
@@ -72,6 +73,30 @@ func TestAFightIsToldWhileItGoesOn(t *testing.T) {
 	rest(t, r, s)
 	if told() {
 		t.Error("it is over, and still told")
+	}
+}
+
+// One server's name may begin another's, and go on as a child's does.
+func TestAFightIsOfOneServer(t *testing.T) {
+	servers := []string{"echo", "echo-run", "echo-run-1", "echo-backend", "echo-runner"}
+	for of, c := range map[string]ownership.Object{
+		"echo": ownership.MCPServer, "echo-run": ownership.MCPServer, "echo-backend": ownership.MCPServer, "echo-runner": ownership.MCPServer,
+		"echo echo-run-1-abc": ownership.ConfigMap, "echo-run echo-run-run-1-abc": ownership.ConfigMap,
+		"echo-run-1 echo-run-1-run-2-abc": ownership.ConfigMap, " echo-run-01-abc": ownership.ConfigMap, " echo-run-abc": ownership.ConfigMap,
+		" echo-run-1-": ownership.ConfigMap, " echo-run-config-map": ownership.ConfigMap,
+		"echo echo-runner": ownership.Role, "echo-runner echo-runner-runner": ownership.Role,
+		"echo echo-backend-headless": ownership.Service, "echo-backend echo-backend-backend-headless": ownership.Service,
+	} {
+		want, name, hasChild := strings.Cut(of, " ")
+		if !hasChild {
+			name = want
+		}
+		for _, server := range servers {
+			contest := apply.Contest{Object: c, Key: types.NamespacedName{Namespace: "ns", Name: name}}
+			if got := isOf(server, contest); got != (server == want) {
+				t.Errorf("a fight for %s %s is told of %s: %t", c.Kind, name, server, got)
+			}
+		}
 	}
 }
 

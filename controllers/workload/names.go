@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -21,6 +22,7 @@ const (
 	PortProbes = "probes"
 
 	runVolume = "run-config"
+	runInfix  = "-run-"
 	hashChars = 10
 )
 
@@ -42,9 +44,6 @@ func BackendName(server string) string { return server + "-backend" }
 // HeadlessName is the Service that names the backend's pods.
 func HeadlessName(server string) string { return server + "-backend-headless" }
 
-// RunConfigPrefix begins the names of all run configs of a server.
-func RunConfigPrefix(server string) string { return server + "-run-" }
-
 // RunConfigName is the ConfigMap of one workload generation. Number and hash
 // are both in it, so that a pod cannot mount the content of another mark.
 func RunConfigName(server string, mark Mark) string {
@@ -52,7 +51,17 @@ func RunConfigName(server string, mark Mark) string {
 	if len(hash) > hashChars {
 		hash = hash[:hashChars]
 	}
-	return RunConfigPrefix(server) + strconv.FormatInt(mark.Generation, 10) + "-" + hash
+	return server + runInfix + strconv.FormatInt(mark.Generation, 10) + "-" + hash
+}
+
+// IsRunConfigName reports whether name is that of a run config of the server.
+// Number and hash hold no dash, so that no other server has one of this name:
+// echo-run-run-1-abc is of echo-run alone.
+func IsRunConfigName(server, name string) bool {
+	mark, found := strings.CutPrefix(name, server+runInfix)
+	number, hash, _ := strings.Cut(mark, "-")
+	_, err := ParseMark(number, hash)
+	return found && err == nil && !strings.Contains(hash, "-")
 }
 
 // markOf is the mark under which a run config was claimed.

@@ -40,12 +40,19 @@ func seccomp() *corev1ac.SeccompProfileApplyConfiguration {
 	return corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)
 }
 
-// LeaveNode says in spec, for this one write, that the pods stay out of the
+// LeaveNode says in template, for this one write, that the pods stay out of the
 // node's network, processes and memory, where somebody put the live ones there,
 // and returns which of the fields it set. Stating false always would be dropped
 // by the API server and, beside a second applier, be written on every pass.
-func LeaveNode(spec *corev1ac.PodSpecApplyConfiguration, live corev1.PodSpec) []string {
+func LeaveNode(template *corev1ac.PodTemplateSpecApplyConfiguration, live corev1.PodSpec) []string {
 	var left []string
+	if !live.HostNetwork && !live.HostPID && !live.HostIPC {
+		return left
+	}
+	if template.Spec == nil {
+		template.WithSpec(corev1ac.PodSpec()) // restated of a pod spec that another hand replaced
+	}
+	spec := template.Spec
 	if live.HostNetwork {
 		spec.WithHostNetwork(false)
 		left = append(left, "hostNetwork")
