@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,6 +15,11 @@ import (
 
 // probeSeconds is short, because the rollout of a backend waits for it.
 const probeSeconds = 2
+
+// BackendSleep is how long a pod of the backend goes on taking calls after its
+// end has been decided: 5 seconds until every node knows of it, and 2 in which
+// proxies still begin calls on the connections they have.
+const BackendSleep = 7 * time.Second
 
 // Backend is the StatefulSet that runs the user's image. It never states
 // replicas: whoever scales the server owns them. The error is *Refused, with
@@ -74,7 +81,27 @@ func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfigur
 	if problems := incomplete(overlay.field, merged, run.Backend.VolumeMounts); len(problems) > 0 {
 		return user, problems
 	}
+	sleepFirst(merged.Spec)
 	return merged, nil
+}
+
+// sleepFirst keeps the user's container from being told to end while calls come,
+// unless the overlay says what it does before its end. It takes at most half of
+// the grace period, which is 30 seconds where nobody states it.
+func sleepFirst(pod *corev1ac.PodSpecApplyConfiguration) {
+	seconds, server := int64(BackendSleep/time.Second), &pod.Containers[0]
+	if grace := pod.TerminationGracePeriodSeconds; grace != nil {
+		seconds = min(seconds, *grace/2)
+	}
+	if server.Lifecycle == nil {
+		server.Lifecycle = corev1ac.Lifecycle()
+	}
+	switch {
+	case server.Lifecycle.PreStop == nil && seconds > 0:
+		server.Lifecycle.WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(seconds)))
+	case *server.Lifecycle == corev1ac.LifecycleApplyConfiguration{}:
+		server.Lifecycle = nil // an intent carries no empty object
+	}
 }
 
 // userPod is what the spec says about the pod in core types.

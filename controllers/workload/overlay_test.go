@@ -204,3 +204,35 @@ func template(t *testing.T, object any) map[string]any {
 	delete(fields.Spec.Template["metadata"].(map[string]any), "annotations")
 	return fields.Spec.Template
 }
+
+// What an overlay says of a pod's end stands, and the API server takes no sleep
+// longer than the grace period.
+func TestABackendSleepsBeforeItsEnd(t *testing.T) {
+	for name, tc := range map[string]struct{ overlay, want string }{
+		"with no overlay":          {``, `{"preStop":{"sleep":{"seconds":7}}}`},
+		"in half of a short grace": {`{spec: {terminationGracePeriodSeconds: 9}}`, `{"preStop":{"sleep":{"seconds":4}}}`},
+		"in none of no grace":      {`{spec: {terminationGracePeriodSeconds: 1}}`, `null`},
+		"beside a user's start": {
+			`{spec: {containers: [{name: server, lifecycle: {postStart: {exec: {command: [a]}}}}]}}`,
+			`{"postStart":{"exec":{"command":["a"]}},"preStop":{"sleep":{"seconds":7}}}`,
+		},
+		"but not with a user's end": {
+			`{spec: {containers: [{name: server, lifecycle: {preStop: {exec: {command: [a]}}}}]}}`,
+			`{"preStop":{"exec":{"command":["a"]}}}`,
+		},
+	} {
+		server := serverWith(t, spec)
+		if tc.overlay != "" {
+			server.Spec.PodTemplate = raw(t, tc.overlay)
+		}
+		run, _ := Content(server, options)
+		backend, err := Backend(run)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := json.Marshal(backend.Spec.Template.Spec.Containers[0].Lifecycle)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
+	}
+}
