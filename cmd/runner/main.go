@@ -84,7 +84,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if len(s.run.NotEnforced) > 0 {
 		state.Answered() // the refusal is the answer
 	} else {
-		go state.Await(ctx, s.endpoint())
+		go state.Await(ctx, front.Backend(), s.endpoint())
 	}
 	go applyAndReport(ctx, s, logger)
 

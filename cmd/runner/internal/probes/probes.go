@@ -69,17 +69,17 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Await asks url until it has answered once, with any HTTP status, and calls
-// Answered then; after that nothing is asked any more. The pauses double from
-// 0.1 to 2 seconds. It also returns when ctx ends or something else, such as a
+// Await asks url, on the way that calls take, until it has answered once, with
+// any HTTP status, and calls Answered then; after that nothing is asked any more.
+// The pauses double from 0.1 to 2 seconds. It also returns when ctx ends or something else, such as a
 // call that got through, was Answered.
 //
 // It asks with OPTIONS: unlike GET that opens no event stream, unlike POST it
 // begins no session, and every HTTP server has an answer to it.
-func (s *State) Await(ctx context.Context, url string) {
+func (s *State) Await(ctx context.Context, way http.RoundTripper, url string) {
 	client := &http.Client{
 		Timeout:       2 * time.Second,
-		Transport:     &http.Transport{DisableKeepAlives: true},
+		Transport:     way,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	for pause := firstPause; !s.answered.Load(); pause = min(2*pause, lastPause) {

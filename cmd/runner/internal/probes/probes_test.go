@@ -50,11 +50,11 @@ func TestAwaitAsksUntilTheFirstAnswer(t *testing.T) {
 	}))
 	defer backend.Close()
 	s := new(State)
-	s.Await(t.Context(), backend.URL+"/mcp")
+	s.Await(t.Context(), http.DefaultTransport, backend.URL+"/mcp")
 	if get(s, "/readyz") != http.StatusOK || asked.Load() != 3 {
 		t.Errorf("ready is %d after %d attempts", get(s, "/readyz"), asked.Load())
 	}
-	s.Await(t.Context(), backend.URL+"/mcp")
+	s.Await(t.Context(), http.DefaultTransport, backend.URL+"/mcp")
 	if asked.Load() != 3 {
 		t.Error("it asked again after it had its answer")
 	}
@@ -66,7 +66,7 @@ func TestAwaitEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	s := new(State)
-	s.Await(ctx, nobody.URL)
+	s.Await(ctx, http.DefaultTransport, nobody.URL)
 	if get(s, "/readyz") == http.StatusOK {
 		t.Error("ready without an answer")
 	}
@@ -74,7 +74,7 @@ func TestAwaitEnds(t *testing.T) {
 	got := make(chan struct{})
 	go func() {
 		defer close(got)
-		s.Await(context.Background(), nobody.URL)
+		s.Await(context.Background(), http.DefaultTransport, nobody.URL)
 	}()
 	s.Answered() // by a call that got through
 	select {

@@ -23,7 +23,7 @@ type Budget struct {
 }
 
 // DefaultBudget sums up to 28 seconds, for the default grace period of 30.
-var DefaultBudget = Budget{Propagation: 3 * time.Second, Calls: 22 * time.Second, Last: 3 * time.Second}
+var DefaultBudget = Budget{Propagation: 5 * time.Second, Calls: 20 * time.Second, Last: 3 * time.Second}
 
 // Server serves the proxy. It has no write timeout: a stream lasts as long as
 // both ends want it.

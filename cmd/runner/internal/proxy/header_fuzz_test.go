@@ -290,7 +290,7 @@ func newTwoEnds(f *testing.F, trust bool) *twoEnds {
 		Path: "/mcp", Backend: &url.URL{Scheme: "http", Host: "backend:80"}, Log: slog.New(slog.DiscardHandler),
 		AllowedOrigins: []string{"https://app.example.com"}, Hosts: []string{"echo-proxy"}, TrustForwardedHeaders: trust,
 	})
-	transport := newTransport()
+	transport := p.backend.connections()
 	transport.DialContext = e.dial
 	transport.ExpectContinueTimeout = time.Millisecond
 	p.reverse.Transport = transport

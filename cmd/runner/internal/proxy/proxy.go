@@ -44,10 +44,10 @@ type Config struct {
 type Proxy struct {
 	config  Config
 	origins *origins
+	backend *transport
 	reverse *httputil.ReverseProxy
 	traffic *traffic
 
-	answered    atomic.Bool // a backend has answered since the start
 	unreachable atomic.Bool // the last request found no backend
 	draining    atomic.Bool
 }
@@ -57,11 +57,12 @@ func New(config Config) *Proxy {
 	p := &Proxy{
 		config:  config,
 		origins: newOrigins(config.AllowedOrigins, config.Hosts),
+		backend: newTransport(),
 		traffic: newTraffic(),
 	}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      newTransport(),
+		Transport:      p.backend,
 		FlushInterval:  -1,
 		BufferPool:     newBufferPool(),
 		ModifyResponse: p.response,
@@ -72,6 +73,9 @@ func New(config Config) *Proxy {
 	}
 	return p
 }
+
+// Backend is the way to the backend that calls take.
+func (p *Proxy) Backend() http.RoundTripper { return p.backend }
 
 type discard struct{}
 
@@ -128,7 +132,6 @@ func (p *Proxy) response(response *http.Response) error {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the backend switched protocols unasked")
 	}
-	p.answered.Store(true)
 	if p.unreachable.CompareAndSwap(true, false) {
 		p.config.Log.Info("backend answers again", "backend", p.config.Backend.Host)
 	}
@@ -166,7 +169,7 @@ func (p *Proxy) unreached(err error) fault {
 		p.config.Log.Warn("backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
 	why := reason(err)
-	if !p.answered.Load() {
+	if !p.backend.answered.Load() {
 		return fault{
 			http.StatusServiceUnavailable, CodeBackendStarting,
 			fmt.Sprintf("BackendStarting: the backend %s has not answered yet: %s", p.config.Backend.Host, why),

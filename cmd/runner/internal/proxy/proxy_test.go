@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestEachEventIsFlushedAlone(t *testing.T) {
@@ -232,7 +233,16 @@ func TestBackendThatIsNotThere(t *testing.T) {
 	}
 	upstream.CloseClientConnections()
 	upstream.Close()
-	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "it refuses connections")
+	b.proxy.backend.patience = 200 * time.Millisecond
+	for _, least := range []time.Duration{b.proxy.backend.patience / 2, 0} {
+		began := time.Now()
+		wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "it refuses connections")
+		if took := time.Since(began); took < least {
+			t.Errorf("a call waited %s for another pod, want at least %s", took, least)
+		}
+		// Now that none is there, nobody waits for one.
+		b.proxy.backend.patience = time.Hour
+	}
 }
 
 func TestBackendWhoseNameIsUnknown(t *testing.T) {

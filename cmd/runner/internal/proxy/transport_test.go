@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// remote answers with the address that the call came from, after its body.
+func remote(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	_, _ = io.WriteString(w, string(body)+" from "+r.RemoteAddr)
+}
+
+// A proxy that is ready has reached a backend. What its first call then meets is
+// a pod that ends, not a backend that starts.
+func TestARefusedCallGoesToTheNextPod(t *testing.T) {
+	old := httptest.NewServer(http.HandlerFunc(remote))
+	address := old.Listener.Addr().String()
+	b := front(t, Config{}, old.URL)
+	if _, err := b.proxy.Backend().RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
+		t.Fatal(err)
+	}
+	old.CloseClientConnections()
+	old.Close()
+
+	next := httptest.NewUnstartedServer(http.HandlerFunc(remote))
+	_ = next.Listener.Close()
+	started := make(chan error, 1)
+	time.AfterFunc(100*time.Millisecond, func() {
+		var err error
+		if next.Listener, err = net.Listen("tcp", address); err == nil {
+			next.Start()
+		}
+		started <- err
+	})
+	response := b.call(http.MethodPost, "/mcp", "call")
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if got := text(t, response); response.StatusCode != http.StatusOK || got[:4] != "call" {
+		t.Errorf("got %s and %q", response.Status, got)
+	}
+}
+
+func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			events(w)("data: 1\n\n")
+			<-r.Context().Done()
+		}
+		remote(w, r)
+	}))
+	stream := b.call(http.MethodGet, "/mcp", "") // outlives its connection's youth
+	first := text(t, b.call(http.MethodPost, "/mcp", "x"))
+	if again := text(t, b.call(http.MethodPost, "/mcp", "x")); again != first {
+		t.Errorf("a call came %q, the one before it %q", again, first)
+	}
+	b.proxy.backend.mu.Lock()
+	b.proxy.backend.since = time.Now().Add(-connectionLife)
+	b.proxy.backend.mu.Unlock()
+	if later := text(t, b.call(http.MethodPost, "/mcp", "x")); later == first {
+		t.Errorf("a call came %q again, on a connection older than %s", later, connectionLife)
+	}
+	if _, err := io.ReadFull(stream.Body, make([]byte, len("data: 1\n\n"))); err != nil {
+		t.Errorf("the stream broke: %v", err)
+	}
+}
+
+// While a pod of the backend ends it must still take the calls that the proxy
+// begins on its connections: those of nodes that have not heard of its end, and
+// then those of connections that were made before.
+func TestTheBackendSleepsLongerThanCallsCome(t *testing.T) {
+	if needed := DefaultBudget.Propagation + connectionLife; workload.BackendSleep < needed {
+		t.Errorf("a backend takes calls for %s after its end is known, want %s", workload.BackendSleep, needed)
+	}
+}
