@@ -86,7 +86,8 @@ type MCPServerSpec struct {
 	Path string `json:"path,omitempty"`
 
 	// replicas is the number of backend pods. Leave it out of Git where
-	// something scales the server: whoever scales owns it.
+	// something scales the server: whoever scales owns it. With 0 the proxy
+	// stops, too.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1

@@ -46,7 +46,7 @@ type Reconciler struct {
 	options workload.Options
 	// Now is the clock. It need not agree with anybody else's.
 	Now func() time.Time
-	// going is since when, by that clock, a server is seen to be deleted, words
+	// going is since when, by that clock, a server is seen to stop, words
 	// when those of a refusal were last changed, and tenures are what this process
 	// claimed, all by uid.
 	going, words, tenures *lru.Cache
@@ -82,10 +82,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	w.draining = r.drains(server, w)
 	result, err := r.pass(ctx, server, w)
 	// A contest's condition goes by itself, and what refuses pods is no event.
 	_, ends := r.contests(server)
-	result.RequeueAfter = soonest(result.RequeueAfter, ends, asking)
+	result.RequeueAfter = soonest(result.RequeueAfter, ends, asking, w.draining)
 	return result, err
 }
 
@@ -237,8 +238,9 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 }
 
 // applyScale carries spec.replicas to the backend, once the runner has made it.
+// None are wanted only after the calls of the proxies have ended.
 func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
-	if !w.ownBackend {
+	if !w.ownBackend || w.draining > 0 {
 		return nil
 	}
 	_, err := r.put(ctx, server, ownership.MCPServerScale, w.backend, scale(server))

@@ -18,12 +18,12 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// proxyPatience is how long a deleted server waits for its proxy pods: their
+// proxyPatience is how long a server that stops waits for its proxy pods: their
 // grace period of 40 seconds, and longer than that again for a slow node. Then
 // it goes on without. It is counted by the process that waits, from when it
-// first saw the deletion: deletionTimestamp is by the API server's clock, and
-// where that is behind ours, patience would end before it began. A new leader
-// begins anew.
+// first saw that the server stops: deletionTimestamp is by the API server's
+// clock, and where that is behind ours, patience would end before it began. A
+// new leader begins anew.
 const proxyPatience = 90 * time.Second
 
 // stopRetry is how often a failed stop of the proxies is tried again: more
@@ -36,14 +36,15 @@ type step int
 const (
 	stopProxies step = iota
 	awaitProxies
-	removeBackend
+	stopBackend
 	letGo
 )
 
-// next is the whole order of deletion. Calls in flight end first: proxies go
-// to zero, then no proxy pod may be left (bounded), then the backend goes, then
-// the finalizer. Who refuses the first two steps only delays the others.
-// Foreground deletion takes the children without asking us.
+// next is the whole order in which a server stops, because it is deleted or
+// because its spec wants no backend. Calls in flight end first: proxies go to
+// zero, then no proxy pod may be left (bounded), then the backend goes, by its
+// replicas or as a whole, and of a deleted server the finalizer. Who refuses the
+// first two steps only delays the others.
 func next(w world, since, now time.Time) step {
 	patient := now.Before(since.Add(proxyPatience))
 	switch {
@@ -52,7 +53,7 @@ func next(w world, since, now time.Time) step {
 	case proxyPods(w) > 0 && patient:
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
-		return removeBackend
+		return stopBackend
 	}
 	return letGo
 }
@@ -70,7 +71,9 @@ func proxyPods(w world) int {
 
 // delete is one pass over a server that is being deleted.
 func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
-	if !slices.Contains(server.Finalizers, ownership.Finalizer) {
+	// In foreground deletion the backend waits for us also without our finalizer:
+	// config/policy/deletion-order.yaml.
+	if !slices.Contains(server.Finalizers, ownership.Finalizer) && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
 		r.going.Remove(server.UID)
 		return ctrl.Result{}, nil
 	}
@@ -79,12 +82,10 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	case stopProxies:
 		return r.stopProxies(ctx, server, w)
 	case awaitProxies:
-		// A timer, because the end of patience is no event.
-		left := max(time.Second, since.Add(proxyPatience).Sub(now))
 		result, err := settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
-		result.RequeueAfter = left
+		result.RequeueAfter = left(since, now)
 		return result, err
-	case removeBackend:
+	case stopBackend:
 		if n := proxyPods(w); n > 0 {
 			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
@@ -95,7 +96,26 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	}
 }
 
-// goingSince is when this process first saw that the server is being deleted.
+// drains is how long the backend of a server that is suspended or scaled to zero
+// waits for the calls of its proxies, 0 if it does not.
+func (r *Reconciler) drains(server *v1alpha1.MCPServer, w world) time.Duration {
+	if backendReplicas(server) != 0 {
+		r.going.Remove(server.UID)
+		return 0
+	}
+	since, now := r.goingSince(server), r.Now()
+	if next(w, since, now) >= stopBackend {
+		return 0
+	}
+	return left(since, now)
+}
+
+// left is what remains of patience. It is for a timer, because its end is no event.
+func left(since, now time.Time) time.Duration {
+	return max(time.Second, since.Add(proxyPatience).Sub(now))
+}
+
+// goingSince is when this process first saw that the server stops.
 func (r *Reconciler) goingSince(server *v1alpha1.MCPServer) time.Time {
 	if since, ok := r.going.Get(server.UID); ok {
 		if t, ok := since.(time.Time); ok {
@@ -114,6 +134,9 @@ var finalizerPath = ownership.MustPath(`metadata.finalizers[="` + ownership.Fina
 // does that restored the object with a create, giving it up does not remove
 // it: that is said, because nothing more will happen by itself.
 func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctrl.Result, error) {
+	if !slices.Contains(server.Finalizers, ownership.Finalizer) {
+		return ctrl.Result{}, nil
+	}
 	holders, err := ownership.Owners(server.ManagedFields, finalizerPath)
 	if err != nil {
 		return ctrl.Result{}, err

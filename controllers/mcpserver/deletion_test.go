@@ -12,7 +12,7 @@ import (
 )
 
 // Calls in flight end before what they call.
-func TestTheOrderOfDeletion(t *testing.T) {
+func TestTheOrderOfAStop(t *testing.T) {
 	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
 	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
 	going := metav1.NewTime(noon)
@@ -23,21 +23,21 @@ func TestTheOrderOfDeletion(t *testing.T) {
 	}{
 		"first the proxies are stopped":            {nil, 0, stopProxies},
 		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.proxy.Spec.Replicas = nil }}, 0, stopProxies},
-		"but not for ever":                         {nil, time.Hour, removeBackend},
+		"but not for ever":                         {nil, time.Hour, stopBackend},
 		"then the proxy pods end":                  {[]edit{stopped}, 0, awaitProxies},
 		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.pods[0].DeletionTimestamp = &going }}, 0, awaitProxies},
 		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, awaitProxies},
 		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.proxy = nil }}, 0, awaitProxies},
 		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.proxy.DeletionTimestamp = &going }}, 0, awaitProxies},
 		"for as long as patience lasts":            {[]edit{stopped}, 90*time.Second - 1, awaitProxies},
-		"and no longer":                            {[]edit{stopped}, 90 * time.Second, removeBackend},
-		"then the backend goes":                    {[]edit{stopped, ended}, 0, removeBackend},
-		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, removeBackend},
+		"and no longer":                            {[]edit{stopped}, 90 * time.Second, stopBackend},
+		"then the backend goes":                    {[]edit{stopped, ended}, 0, stopBackend},
+		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, stopBackend},
 		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, letGo},
 		"or is going":                              {[]edit{stopped, ended, func(s *scene) { s.world.backend.DeletionTimestamp = &going }}, 0, letGo},
 		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, letGo},
 		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, letGo},
-		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, removeBackend},
+		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, stopBackend},
 		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, letGo},
 		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, letGo},
 	} {
@@ -56,13 +56,42 @@ func TestPatienceIsByOurOwnClock(t *testing.T) {
 		r := &Reconciler{Now: func() time.Time { return now }, going: lru.New(1)}
 		server, w := echo(), up(func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }).world
 		server.DeletionTimestamp = new(metav1.NewTime(noon))
-		for after, want := range map[time.Duration]step{0: awaitProxies, proxyPatience - 1: awaitProxies, proxyPatience: removeBackend} {
+		for after, want := range map[time.Duration]step{0: awaitProxies, proxyPatience - 1: awaitProxies, proxyPatience: stopBackend} {
 			r.goingSince(server)
 			now = noon.Add(skew + after)
 			if got := next(w, r.goingSince(server), now); got != want {
 				t.Errorf("with a clock that is off by %s, after %s: the step is %d, want %d", skew, after, got, want)
 			}
 			now = noon.Add(skew)
+		}
+	}
+}
+
+// Scaling to zero is a stop like suspension: what drains is not cut.
+func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
+	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
+	suspended := func(s *scene) { s.server.Spec.Suspend = true }
+	none := func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }
+	for name, tc := range map[string]struct {
+		edits []edit
+		after time.Duration
+		want  time.Duration
+	}{
+		"a server that runs waits for nothing": {nil, 0, 0},
+		"nor one whose proxies alone stop":     {[]edit{stopped}, 0, 0},
+		"suspended, it waits for the stop":     {[]edit{suspended}, 0, proxyPatience},
+		"and for the pods":                     {[]edit{suspended, stopped}, 10 * time.Second, proxyPatience - 10*time.Second},
+		"which are given their time":           {[]edit{suspended, stopped}, proxyPatience, 0},
+		"scaled to zero, it waits as well":     {[]edit{none, stopped}, 0, proxyPatience},
+		"until no proxy pod is left":           {[]edit{none, stopped, func(s *scene) { s.world.pods = s.world.pods[1:] }}, 0, 0},
+	} {
+		now := noon
+		r := &Reconciler{Now: func() time.Time { return now }, going: lru.New(1)}
+		s := up(tc.edits...)
+		r.drains(s.server, s.world)
+		now = noon.Add(tc.after)
+		if got := r.drains(s.server, s.world); got != tc.want {
+			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
 	}
 }

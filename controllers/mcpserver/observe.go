@@ -41,6 +41,8 @@ type world struct {
 	// refusal is why the API server refuses pods of the backend, as far as somebody
 	// asked.
 	refusal string
+	// draining is how long the backend waits for the end of calls, 0 if it does not.
+	draining time.Duration
 	// contests are those that the pass itself knows of when it reports.
 	contests []apply.Contest
 }

@@ -59,9 +59,11 @@ func Proxy(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*
 }
 
 // ProxyReplicas is spec.proxy.replicas, 1 where it is unset, and 0 for a server
-// that is suspended or being deleted.
+// that is suspended or being deleted, or whose backend is scaled to zero: a proxy
+// is ready once it has reached a backend.
 func ProxyReplicas(server *v1alpha1.MCPServer) int32 {
-	if server.Spec.Suspend || server.DeletionTimestamp != nil {
+	none := server.Spec.Replicas != nil && *server.Spec.Replicas == 0
+	if server.Spec.Suspend || none || server.DeletionTimestamp != nil {
 		return 0
 	}
 	if server.Spec.Proxy == nil || server.Spec.Proxy.Replicas == nil {

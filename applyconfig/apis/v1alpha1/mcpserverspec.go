@@ -36,7 +36,8 @@ type MCPServerSpecApplyConfiguration struct {
 	// path is the HTTP path of the MCP endpoint, at the image and at the proxy.
 	Path *string `json:"path,omitempty"`
 	// replicas is the number of backend pods. Leave it out of Git where
-	// something scales the server: whoever scales owns it.
+	// something scales the server: whoever scales owns it. With 0 the proxy
+	// stops, too.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resources of the server's container.
 	Resources *ResourcesApplyConfiguration `json:"resources,omitempty"`
