@@ -156,7 +156,7 @@ func TestPoliciesNameTheOperators(t *testing.T) {
 		}
 	}
 	sources, err := filepath.Glob("../../config/policy/managers-*.yaml")
-	if err != nil || policies != len(sources)+2 || bindings != policies {
+	if err != nil || policies != len(sources)+3 || bindings != policies {
 		t.Errorf("there are %d policies and %d bindings, for %d files (%v)", policies, bindings, len(sources), err)
 	}
 	for _, identity := range []string{"op", ownership.IdentityMCPServer, ownership.IdentityRBAC} {

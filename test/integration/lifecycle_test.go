@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -87,53 +89,59 @@ var _ = Describe("A server", func() {
 	})
 })
 
-var _ = Describe("A deletion", func() {
-	It("ends calls first: proxies to zero, their pods gone, then the backend, then the finalizer", func() {
-		s := onStage()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", "proxy: {replicas: 2}"))
-		ready(s, "echo")
-		proxiesReady(s, 2)
-		pods, backend := s.FilmAll(&corev1.Pod{}), s.Film(backendOf(s, "echo"))
-		whole := s.Film(serverOf(s, "echo"))
-		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool {
-			return p.Namespace == s.Namespace && p.Labels[workload.LabelComponent] == workload.ComponentProxy
-		})
-		s.Delete(serverOf(s, "echo"))
-		notReady(s, "echo", v1alpha1.ReasonDeleting)
-		set := backendOf(s, "echo")
-		s.Read(set)
-		Expect(set.DeletionTimestamp).To(BeNil(), "the backend goes while proxies still answer")
-		Expect(set.Spec.Replicas).To(HaveValue(Equal(int32(1))))
-		release()
-		s.AwaitGone(serverOf(s, "echo"))
-		s.AwaitGone(set)
-
-		lastProxy := lastEnd(pods, func(o *unstructured.Unstructured) bool {
-			return o.GetLabels()[workload.LabelComponent] == workload.ComponentProxy
-		})
-		backendGoes := lastEnd(backend, func(*unstructured.Unstructured) bool { return true })
-		Expect(kit.Before(lastProxy, backendGoes)).To(BeTrue(), "the backend went before the last proxy pod")
-		end := lastEnd(whole, func(*unstructured.Unstructured) bool { return true })
-		Expect(kit.Before(lastProxy, end)).To(BeTrue(), "the server went before the last proxy pod")
-		leavesNothing(s)
+// A backend pod that is told to end while a proxy holds calls cuts them.
+var _ = DescribeTable("Calls end before what they call, where a server", func(reason string, stop func(*kit.Stage), gone bool) {
+	s := onStage()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", "replicas: 2\nproxy: {replicas: 2}"))
+	ready(s, "echo")
+	proxiesReady(s, 2)
+	pods := s.FilmAll(&corev1.Pod{})
+	isProxy := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentProxy }
+	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isProxy(p) })
+	stop(s)
+	notReady(s, "echo", reason)
+	var live corev1.PodList
+	s.AwaitAll(&live, "both proxy pods are told to end", func() error {
+		return equal(len(slices.DeleteFunc(slices.Clone(live.Items), func(p corev1.Pod) bool { return !isProxy(&p) || p.DeletionTimestamp == nil })), 2)
 	})
-
-	DescribeTable("ends", func(policy metav1.DeletionPropagation) {
-		s := onStage()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		ready(s, "echo")
-		s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy))
+	set := backendOf(s, "echo")
+	s.Read(set)
+	Expect(set.DeletionTimestamp).To(BeNil(), "the backend goes while proxies still answer")
+	Expect(set.Spec.Replicas).To(HaveValue(Equal(int32(2))))
+	Expect(s.Exists(serverOf(s, "echo"))).To(BeTrue())
+	release()
+	s.AwaitAll(&live, "no pod is left", func() error { return none(len(live.Items)) })
+	lastProxy := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isProxy(o) })
+	pods.Check(func(frame kit.Frame) error {
+		if o := frame.Object; !isProxy(o) && o.GetDeletionTimestamp() != nil && !kit.Before(lastProxy, frame) {
+			return errors.New("it was told to end before the last proxy pod was gone")
+		}
+		return nil
+	})
+	if gone {
 		s.AwaitGone(serverOf(s, "echo"))
 		leavesNothing(s)
-	},
-		Entry("in the background", metav1.DeletePropagationBackground),
-		Entry("in the foreground", metav1.DeletePropagationForeground),
-	)
+	}
+},
+	Entry("is deleted in the background", v1alpha1.ReasonDeleting, deleted(metav1.DeletePropagationBackground), true),
+	Entry("is deleted in the foreground", v1alpha1.ReasonDeleting, deleted(metav1.DeletePropagationForeground), true),
+	Entry("is deleted in the foreground, without its finalizer", v1alpha1.ReasonDeleting, func(s *kit.Stage) {
+		deleted(metav1.DeletePropagationForeground)(s)
+		s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":["foregroundDeletion"]}}`)
+	}, true),
+	Entry("is suspended", v1alpha1.ReasonSuspended, func(s *kit.Stage) {
+		s.Apply(git, server("echo", "suspend: true\nreplicas: 2\nproxy: {replicas: 2}"))
+	}, false),
+	Entry("is scaled to zero", v1alpha1.ReasonScaledToZero, func(s *kit.Stage) { s.Scale(serverOf(s, "echo"), "autoscaler", 0) }, false),
+)
 
+func deleted(policy metav1.DeletionPropagation) func(*kit.Stage) {
+	return func(s *kit.Stage) { s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy)) }
+}
+
+var _ = Describe("A deletion", func() {
 	It("ends for a server that never became ready", func() {
 		s := onStage()
 		image := "registry.example.com/" + s.Namespace + ":1"

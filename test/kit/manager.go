@@ -50,6 +50,8 @@ func startControllerManager(assets, certs string, qps int, kubeconfig, ca []byte
 		"--root-ca-file="+root,
 		"--service-account-private-key-file="+filepath.Join(certs, "sa-signer.key"),
 		"--leader-elect=false",
+		// As clusters do: policies know the garbage collector by its name.
+		"--use-service-account-credentials",
 		// Nothing needs to ask it anything.
 		"--secure-port=0",
 		fmt.Sprintf("--kube-api-qps=%d", qps), fmt.Sprintf("--kube-api-burst=%d", 2*qps),
