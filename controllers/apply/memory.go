@@ -1,18 +1,28 @@
 package apply
 
 import (
+	"context"
 	"crypto/sha256"
+	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // memorySize is how many writes are remembered: ten a server for some
 // thousands of servers. Forgetting one costs a comparison, never a wrong
 // write.
 const memorySize = 1 << 16
+
+// unseenFor is how long a cache may take to show a write of ours before the
+// server is asked: where its store was restored from a backup, that write is
+// never seen again.
+const unseenFor = 10 * time.Second
 
 // memory is what was written last, by object and manager. It takes the place
 // of a client that waits for its own writes: an object that is older than our
@@ -32,6 +42,8 @@ type written struct {
 	resourceVersion string
 	// intent is the hash of what was sent.
 	intent [sha256.Size]byte
+	// at is when it was sent, or last found at the server.
+	at time.Time
 	// settled is the fingerprint of what the server made of it, once seen. It
 	// differs from the intent where the server or a webhook rewrites values.
 	settled [sha256.Size]byte
@@ -48,6 +60,23 @@ func (m memory) get(k memoryKey) (written, bool) {
 	return w, ok
 }
 
+// says reports whether the last write under k was of this intent.
+func (m memory) says(k memoryKey, in intent) (bool, error) {
+	last, ok := m.get(k)
+	hash, err := in.hash()
+	return ok && last.intent == hash, err
+}
+
+// unchanged is what is known of an object to which nothing was sent: our last
+// write, where live does not show it yet.
+func (m memory) unchanged(live client.Object, k memoryKey) Outcome {
+	version := live.GetResourceVersion()
+	if last, ok := m.get(k); ok && last.ahead(live.GetUID(), version) {
+		version = last.resourceVersion
+	}
+	return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: version}
+}
+
 func (m memory) put(k memoryKey, w written) { m.cache.Add(k, w) }
 func (m memory) forget(k memoryKey)         { m.cache.Remove(k) }
 
@@ -59,4 +88,30 @@ func (w written) ahead(uid types.UID, version string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(version, w.resourceVersion)
 	return err == nil && order < 0
+}
+
+// ahead returns how much longer a cache that shows live may take to show our
+// last write to it, 0 if live has that write. A write that is not shown in time
+// and is not at the server either was undone there, and all that is remembered
+// of that server with it.
+func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (time.Duration, error) {
+	last, ok := a.memory.get(k)
+	if !ok || !last.ahead(live.GetUID(), live.GetResourceVersion()) {
+		return 0, nil
+	}
+	if left := last.at.Add(unseenFor).Sub(a.Now()); left > 0 {
+		return left, nil
+	}
+	stored, err := a.read(ctx, k.gvk, k.key)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return 0, fmt.Errorf("reading %s %s: %w", k.gvk.Kind, k.key, err)
+	case err == nil && last.ahead(stored.GetUID(), stored.GetResourceVersion()):
+		a.memory.cache.Clear()
+		a.transfers.Clear()
+		return 0, nil
+	}
+	last.at = a.Now() // the cache is late, or the object gone: that event comes
+	a.memory.put(k, last)
+	return unseenFor, nil
 }

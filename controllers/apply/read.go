@@ -3,8 +3,11 @@ package apply
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -13,34 +16,36 @@ import (
 
 // Ahead reports whether one of managers has written obj after it was read: a
 // pass over it would judge what is already history. The watch will bring the
-// newer object.
-func (a *Applier) Ahead(obj client.Object, managers ...ownership.Manager) (bool, error) {
+// newer object; wait is when to look again if it does not, 0 if obj is the
+// newest that is known. The server is asked then: one that was restored from a
+// backup has forgotten our write.
+func (a *Applier) Ahead(ctx context.Context, obj client.Object, managers ...ownership.Manager) (wait time.Duration, err error) {
 	gvk, err := apiutil.GVKForObject(obj, a.client.Scheme())
 	if err != nil {
-		return false, fmt.Errorf("finding the kind of %T: %w", obj, err)
+		return 0, fmt.Errorf("finding the kind of %T: %w", obj, err)
 	}
 	for _, manager := range managers {
 		for _, subresource := range []string{"", "status"} {
 			k := memoryKey{gvk: gvk, key: client.ObjectKeyFromObject(obj), manager: string(manager), subresource: subresource}
-			if last, ok := a.memory.get(k); ok && last.ahead(obj.GetUID(), obj.GetResourceVersion()) {
-				return true, nil
+			if wait, err := a.ahead(ctx, obj, k); wait > 0 || err != nil {
+				return wait, err
 			}
 		}
 	}
-	return false, nil
+	return 0, nil
 }
 
-// read reads the intent's object from the server.
-func (w *Writer) read(ctx context.Context, in intent) (client.Object, error) {
-	made, err := w.applier.client.Scheme().New(in.gvk)
+// read reads an object from the server.
+func (a *Applier) read(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+	made, err := a.client.Scheme().New(gvk)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", in.gvk.Kind, err)
+		return nil, fmt.Errorf("reading %s: %w", gvk.Kind, err)
 	}
 	obj, ok := made.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("reading %s: %T is no object", in.gvk.Kind, made)
+		return nil, fmt.Errorf("reading %s: %T is no object", gvk.Kind, made)
 	}
-	return obj, w.applier.live.Get(ctx, in.key, obj)
+	return obj, a.live.Get(ctx, key, obj)
 }
 
 // checkStripped returns ErrStripped if the server has managedFields for an

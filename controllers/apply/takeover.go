@@ -82,8 +82,8 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 	if c.Takeover == nil || in.restated || grant.Object.Subresource != "" || grant.Mode != ownership.Exclusive || in.fields.Empty() {
 		return nil, nil
 	}
-	if last, ok := w.applier.memory.get(k); ok && last.ahead(live.GetUID(), live.GetResourceVersion()) {
-		return nil, nil // done, and still to be seen
+	if ahead, err := w.applier.ahead(ctx, live, k); ahead > 0 || err != nil {
+		return nil, err // done, and still to be seen
 	}
 	handed := w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil
 	if !handed && !w.leftBehind(live) {

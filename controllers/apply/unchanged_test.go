@@ -79,6 +79,41 @@ func TestUnchangedIsJudgedFromTheLiveObject(t *testing.T) {
 	}
 }
 
+// Of an object that was read as metadata only those are compared, and who owns
+// the rest.
+func TestWhatWasReadAsMetadataIsJudgedByThem(t *testing.T) {
+	const config = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: %s}}, data: {k: %s}}`
+	for name, tc := range map[string]struct {
+		before, intent string
+		want           bool
+	}{
+		"as it is":       {"", fmt.Sprintf(config, "m", "v"), true},
+		"another label":  {"", fmt.Sprintf(config, "other", "v"), false},
+		"a field more":   {"", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: m}}, data: {k: v, more: v}}`, false},
+		"a value taken":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: stolen}}`, fmt.Sprintf(config, "m", "v"), false},
+		"a label taken":  {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {l: o}}}`, fmt.Sprintf(config, "m", "v"), false},
+		"another's data": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {other: v}}`, fmt.Sprintf(config, "m", "v"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newAPIServer(t, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+			server.apply(string(mine), fmt.Sprintf(config, "m", "v"))
+			if tc.before != "" {
+				server.apply("other", tc.before)
+			}
+			whole := server.live(&corev1.ConfigMap{})
+			part := &metav1.PartialObjectMetadata{}
+			part.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+			part.SetName(whole.GetName())
+			part.SetUID(whole.GetUID())
+			part.SetLabels(whole.GetLabels())
+			part.SetManagedFields(whole.GetManagedFields())
+			if got := judge(t, writerOf(mine), part, tc.intent); got != tc.want {
+				t.Errorf("unchanged is %t", got)
+			}
+		})
+	}
+}
+
 // Variables are expanded in their order, and containers started in theirs.
 func TestAnotherOrderIsAChange(t *testing.T) {
 	const intent = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [{name: c, env: [%s]}]}}}}`

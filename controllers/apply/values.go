@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,13 +20,18 @@ import (
 // It walks the intent, not the object, and reads Go types as they are: merging
 // and comparing whole objects costs forty times as much. Tests hold it to what
 // a merge says. A value that the API server has rewritten is another value
-// here.
+// here. Of an object that was read as metadata the rest is taken for what the
+// intent states: the manager owns it still, so it is as the manager applied it.
 func (in intent) holds(live runtime.Object) bool {
+	stated := in.stated
+	if _, partial := live.(*metav1.PartialObjectMetadata); partial {
+		stated = map[string]any{"metadata": stated["metadata"]}
+	}
 	root := reflect.ValueOf(live)
 	if u, ok := live.(*unstructured.Unstructured); ok {
 		root = reflect.ValueOf(u.Object)
 	}
-	return comparer{in.value.Schema()}.covers(in.value.TypeRef(), in.stated, plain(root))
+	return comparer{in.value.Schema()}.covers(in.value.TypeRef(), stated, plain(root))
 }
 
 // comparer compares what an intent states with the values of a live object. A

@@ -20,8 +20,8 @@ import (
 // Applier holds what all writers of a process share: the connection, the
 // contract and the memory of what was written.
 type Applier struct {
-	// Now is the clock by which fields are taken back; time.Now unless it is set
-	// before the first Put.
+	// Now is the clock by which fields are taken back and caches are waited for;
+	// time.Now unless it is set before the first Put.
 	Now func() time.Time
 
 	client    client.Client
@@ -96,8 +96,10 @@ const (
 
 // Put makes the object be as ac says, in the fields of the writer's grant.
 // live is the object as it was read, or nil if it was not there, which makes
-// this a birth. ac must be complete: what the manager owned and ac no longer
-// states is given up.
+// this a birth. It may be a *metav1.PartialObjectMetadata where the rest of the
+// object follows from its metadata, as of an immutable one that is named by its
+// content. ac must be complete: what the manager owned and ac no longer states
+// is given up.
 //
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
 // object that is not ours, *Unadoptable if it was handed over; ErrExists if a
@@ -152,7 +154,7 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 		return Outcome{}, err
 	}
 	if settled {
-		return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
+		return w.applier.memory.unchanged(live, k), nil
 	}
 	return w.change(ctx, live, in, grant, k, pre)
 }
@@ -165,9 +167,10 @@ func (w *Writer) settled(ctx context.Context, live client.Object, in intent, gra
 			return false, err
 		}
 	}
-	if last, ok := w.applier.memory.get(k); ok && last.ahead(live.GetUID(), live.GetResourceVersion()) {
-		hash, err := in.hash()
-		return last.intent == hash, err
+	if ahead, err := w.applier.ahead(ctx, live, k); err != nil {
+		return false, err
+	} else if ahead > 0 {
+		return w.applier.memory.says(k, in)
 	}
 	return w.unchanged(live, in, grant.Object.Subresource, k)
 }
@@ -184,7 +187,7 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 			return outcome, err
 		}
 	}
-	live, err := w.read(ctx, in)
+	live, err := w.applier.read(ctx, in.gvk, in.key)
 	if apierrors.IsNotFound(err) {
 		w.applier.memory.forget(k)
 		return w.send(ctx, in, grant, k, preconditions{birth: true})
@@ -201,7 +204,7 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	case err != nil:
 		return Outcome{}, err
 	case settled:
-		return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion()}, nil
+		return w.applier.memory.unchanged(live, k), nil
 	// A gate decided on what the cache showed; it must look at what is there.
 	case grant.Versioned:
 		return Outcome{}, ErrExists
@@ -221,7 +224,7 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	if err != nil {
 		return Outcome{}, err
 	}
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash})
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now()})
 	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion}
 	if pre.birth {
 		outcome.Result = Born

@@ -162,8 +162,8 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if why := r.idle(w); why != "" {
 		return Report{Waiting: why}, nil
 	}
-	if ahead, err := r.ahead(w.server, live); ahead || err != nil {
-		return Report{Waiting: "the cache does not show our last report yet"}, err
+	if ahead, err := r.ahead(ctx, w.server, live); ahead > 0 || err != nil {
+		return Report{Waiting: "the cache does not show our last report yet", Again: ahead}, err
 	}
 	// The report comes before the write: once it stands, no runner of a lower
 	// generation gives birth to its content again.
@@ -187,14 +187,13 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	return report, errors.Join(err, unlessGone(r.state(ctx, w.server, finding)))
 }
 
-// ahead reports whether our own last report is newer than server: judged by it,
-// we would report what we reported before once more. The watch brings the newer
-// one.
-func (r *Runner) ahead(server *v1alpha1.MCPServer, live bool) (bool, error) {
+// ahead returns how long to wait for the cache if our own last report is newer
+// than server: judged by it, we would report what we reported before once more.
+func (r *Runner) ahead(ctx context.Context, server *v1alpha1.MCPServer, live bool) (time.Duration, error) {
 	if live {
-		return false, nil
+		return 0, nil
 	}
-	return r.Applier.Ahead(server, ownership.RunnerReport)
+	return r.Applier.Ahead(ctx, server, ownership.RunnerReport)
 }
 
 // note keeps what a write took back or over, and when the next may, for the
