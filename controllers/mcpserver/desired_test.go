@@ -76,17 +76,17 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		"other content raises it":                   {&other, world{proxy: proxyOf(other)}, 5},
 		"a lost status, found at the proxy":         {nil, world{proxy: proxyOf(same)}, 4},
 		"a lost status, found at the backend":       {nil, world{backend: backendOf(same)}, 4},
-		"a lost status, found at a run config":      {nil, world{configs: []corev1.ConfigMap{config(same)}}, 4},
+		"a lost status, found at a run config":      {nil, world{configs: []metav1.PartialObjectMetadata{config(same)}}, 4},
 		"a lost status, and other content":          {nil, world{backend: backendOf(other)}, 5},
 		"a child is ahead, with other content":      {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 10},
 		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 9},
-		"a child behind changes nothing":            {&same, world{proxy: proxyOf(older), configs: []corev1.ConfigMap{config(older)}}, 4},
+		"a child behind changes nothing":            {&same, world{proxy: proxyOf(older), configs: []metav1.PartialObjectMetadata{config(older)}}, 4},
 		"a Service of the backend is ahead":         {&same, world{calls: service(workload.Mark{Generation: 9, Hash: "other"})}, 10},
 		"a headless Service is ahead":               {&same, world{names: service(workload.Mark{Generation: 9, Hash: "other"})}, 10},
 		"a child's hash was removed":                {&same, world{calls: service(workload.Mark{Generation: 4})}, 5},
 		"two contents with one number end above it": {&other, world{proxy: proxyOf(same)}, 5},
-		"a run config without a mark is no mark":    {&same, world{configs: []corev1.ConfigMap{{}}}, 4},
-		"nor is one that somebody else wrote":       {&same, world{configs: []corev1.ConfigMap{forged(workload.Mark{Generation: 9, Hash: "other"})}}, 4},
+		"a run config without a mark is no mark":    {&same, world{configs: []metav1.PartialObjectMetadata{{}}}, 4},
+		"nor is one that somebody else wrote":       {&same, world{configs: []metav1.PartialObjectMetadata{forged(workload.Mark{Generation: 9, Hash: "other"})}}, 4},
 		"nor one beyond all numbers":                {&same, world{calls: service(workload.Mark{Generation: math.MaxInt64, Hash: "other"})}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 	}
 }
 
-func forged(mark workload.Mark) corev1.ConfigMap {
+func forged(mark workload.Mark) metav1.PartialObjectMetadata {
 	c := config(mark)
 	c.ManagedFields[0].Manager = "somebody"
 	return c
@@ -126,7 +126,7 @@ func TestDesiredKnowsWhatIsThere(t *testing.T) {
 	server := echo()
 	w := world{account: &corev1.ServiceAccount{}, service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}
 	mark := workload.Mark{Generation: 7, Hash: contentHash(t, server)}
-	w.configs = []corev1.ConfigMap{config(older), config(mark)}
+	w.configs = []metav1.PartialObjectMetadata{config(older), config(mark)}
 	children := desired(server, w, options).children
 	if children[0].live != w.account || children[3].live != w.service || children[4].live != &w.configs[1] {
 		t.Errorf("the children stand for %v", children)

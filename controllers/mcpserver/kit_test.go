@@ -125,8 +125,8 @@ func mountEvent(pod, message string) corev1.Event {
 	return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: pod}, Message: message}
 }
 
-func config(mark workload.Mark) corev1.ConfigMap {
-	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+func config(mark workload.Mark) metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
 		OwnerReferences: []metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", UID: "uid", Controller: new(true)}},
 		ManagedFields: []metav1.ManagedFieldsEntry{{

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -35,9 +36,10 @@ type world struct {
 	// ownBackend says that the backend belongs to this server, and not to an
 	// earlier one of its name.
 	ownBackend bool
-	configs    []corev1.ConfigMap
-	pods       []corev1.Pod
-	mounts     []corev1.Event
+	// configs are run configs, without their data.
+	configs []metav1.PartialObjectMetadata
+	pods    []corev1.Pod
+	mounts  []corev1.Event
 	// refusal is why the API server refuses pods of the backend, as far as somebody
 	// asked.
 	refusal string
@@ -87,7 +89,8 @@ func found[T client.Object](get func(string, client.Object) bool, name string, o
 
 func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServer) error {
 	ours := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: server.Name}}
-	configs, pods, events := &corev1.ConfigMapList{}, &corev1.PodList{}, &corev1.EventList{}
+	configs, pods, events := &metav1.PartialObjectMetadataList{}, &corev1.PodList{}, &corev1.EventList{}
+	configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := reader.List(ctx, configs, ours...); err != nil {
 		return fmt.Errorf("listing run configs: %w", err)
 	}
@@ -151,8 +154,8 @@ func (w *world) ask(ctx context.Context, live client.Reader, server *v1alpha1.MC
 	return askAgain, nil
 }
 
-// config is the ConfigMap called name, nil if there is none.
-func (w *world) config(name string) *corev1.ConfigMap {
+// config is the run config called name, nil if there is none.
+func (w *world) config(name string) *metav1.PartialObjectMetadata {
 	for i := range w.configs {
 		if w.configs[i].Name == name {
 			return &w.configs[i]
@@ -204,13 +207,12 @@ func serviceMark(s *corev1.Service) workload.Mark {
 	return mark
 }
 
-// outdated are the run configs that no pod can mount any more: the proxy has
-// rolled out, no pod of their mark is left, and their number is below. One with
-// a higher number is that of content we do not know: whoever took over from us
-// wrote it, and its pods are about to mount it. Ours is what we control and what
-// has the name that its mark gives: a copy is not.
-func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*corev1.ConfigMap {
-	if !current.Valid() || !w.proxyRolledOut(current, false) {
+// outdated are the run configs that no pod mounts or is about to: no pod of
+// their mark is left, and none will be made. Their number is below: a higher one
+// is of content that we do not know, whose pods are about to mount it. Ours is
+// what we control and what has the name that its mark gives: a copy is not.
+func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*metav1.PartialObjectMetadata {
+	if !current.Valid() || markOf(w.proxy) != current || (!w.proxyRolledOut(current, false) && !w.complete()) {
 		return nil
 	}
 	mounted := map[workload.Mark]bool{current: true}
@@ -219,7 +221,7 @@ func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*c
 			mounted[mark] = true
 		}
 	}
-	var old []*corev1.ConfigMap
+	var old []*metav1.PartialObjectMetadata
 	for i := range w.configs {
 		mark, err := workload.MarkOf(w.configs[i].Annotations)
 		below := err == nil && mark.Valid() && mark.Generation < current.Generation
@@ -229,6 +231,32 @@ func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*c
 		}
 	}
 	return old
+}
+
+// complete reports whether all pods exist that the Deployment may have at once:
+// then no ReplicaSet of an earlier mark is about to make one. A rollout that
+// cannot end comes to this, and each change of the spec would else leave a run
+// config behind.
+func (w *world) complete() bool {
+	d := w.proxy
+	if d.Spec.Replicas == nil || d.Status.ObservedGeneration < d.Generation {
+		return false
+	}
+	surge, pods := 0, 0
+	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxSurge != nil {
+		var err error
+		if surge, err = intstr.GetScaledValueFromIntOrPercent(rolling.MaxSurge, int(*d.Spec.Replicas), true); err != nil {
+			return false
+		}
+	}
+	for i := range w.pods {
+		p := &w.pods[i]
+		ended := p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if p.Labels[workload.LabelComponent] == workload.ComponentProxy && !ended {
+			pods++
+		}
+	}
+	return pods >= int(*d.Spec.Replicas)+surge
 }
 
 // proxyRolledOut reports whether every proxy pod that counts has content mark.

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -25,7 +26,7 @@ import (
 type cached struct {
 	pods    []corev1.Pod
 	events  map[string][]corev1.Event
-	configs []corev1.ConfigMap
+	configs []metav1.PartialObjectMetadata
 	backend *appsv1.StatefulSet
 	failing string
 }
@@ -55,7 +56,7 @@ func (c cached) List(_ context.Context, list client.ObjectList, opts ...client.L
 		pod, _ := options.FieldSelector.RequiresExactMatch(mountEventsByPod)
 		list.Items = append([]corev1.Event{}, c.events[pod]...)
 		rand.Shuffle(len(list.Items), func(i, j int) { list.Items[i], list.Items[j] = list.Items[j], list.Items[i] })
-	case *corev1.ConfigMapList:
+	case *metav1.PartialObjectMetadataList:
 		list.Items = c.configs
 	}
 	return nil
@@ -125,25 +126,56 @@ func TestAReadThatFailsEndsThePass(t *testing.T) {
 	}
 }
 
+// good is what serves while a rollout hangs.
+var good = workload.Mark{Generation: 1, Hash: "aaa"}
+
+// hangs is a rollout whose new pod does not become ready, beside other pods.
+func hangs(pods ...corev1.Pod) edit {
+	return func(s *scene) {
+		s.world.proxy.Status.Replicas, s.world.pods = 2, append(s.world.pods, pods...)
+		surge(intstr.FromInt32(1))(s)
+	}
+}
+
+func surge(n intstr.IntOrString) edit {
+	return func(s *scene) {
+		s.world.proxy.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &n}
+	}
+}
+
+// ended is a pod that will serve no more.
+func ended(how func(*corev1.Pod)) corev1.Pod {
+	p := pod("ended", workload.ComponentProxy, good)
+	how(&p)
+	return p
+}
+
 func TestOutdatedRunConfigs(t *testing.T) {
 	newer := workload.Mark{Generation: 4, Hash: "ddd"}
 	theirs := config(older)
 	theirs.OwnerReferences = nil
 	renamed := config(older)
 	renamed.Name = "a-copy"
-	all := []corev1.ConfigMap{theirs, renamed, config(older), config(current), config(newer), {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
+	all := []metav1.PartialObjectMetadata{theirs, renamed, config(older), config(current), config(newer), {ObjectMeta: metav1.ObjectMeta{Name: "unmarked"}}}
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  []string
 	}{
-		"what is older than what runs":           {nil, []string{"echo-run-2-bbb"}},
-		"what a pod still mounts stays":          {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", "", older)) }}, nil},
-		"what is wanted stays, without pods too": {[]edit{func(s *scene) { s.world.pods = nil }}, []string{"echo-run-2-bbb"}},
-		"nothing before the rollout":             {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }}, nil},
-		"nothing before it is observed":          {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
-		"nothing without a proxy":                {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
-		"nothing while another content runs":     {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
-		"nothing without a mark":                 {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
+		"what is older than what runs":                    {nil, []string{"echo-run-2-bbb"}},
+		"what a pod still mounts stays":                   {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", "", older)) }}, nil},
+		"what is wanted stays, without pods too":          {[]edit{func(s *scene) { s.world.pods = nil }}, []string{"echo-run-2-bbb"}},
+		"nothing before the rollout":                      {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }, surge(intstr.FromInt32(1))}, nil},
+		"a rollout that hangs, with all pods it may have": {[]edit{hangs(pod("good", workload.ComponentProxy, good))}, []string{"echo-run-2-bbb"}},
+		"and with one that ends":                          {[]edit{hangs(pod("good", workload.ComponentProxy, good), ended(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }))}, []string{"echo-run-2-bbb"}},
+		"an earlier one's pod is to come":                 {[]edit{hangs()}, nil},
+		"it was evicted":                                  {[]edit{hangs(ended(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))}, nil},
+		"a backend's pod takes no place":                  {[]edit{hangs(pod("backend", workload.ComponentBackend, good))}, nil},
+		"a percentage is rounded up":                      {[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromString("25%"))}, []string{"echo-run-2-bbb"}},
+		"more may come":                                   {[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromInt32(2))}, nil},
+		"nothing before it is observed":                   {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
+		"nothing without a proxy":                         {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
+		"nothing while another content runs":              {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
+		"nothing without a mark":                          {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
 		"a pod with a broken mark changes nothing": {[]edit{func(s *scene) {
 			p := pod("odd", "", older)
 			delete(p.Annotations, workload.AnnotationHash)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,9 +91,11 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 			if key.kind == "Pod" {
 				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.Pod))
 			}
-		case *corev1.ConfigMapList:
-			if key.kind == "ConfigMap" {
-				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.ConfigMap))
+		case *metav1.PartialObjectMetadataList:
+			if config, ok := have.(*corev1.ConfigMap); ok {
+				part := metav1.PartialObjectMetadata{TypeMeta: config.TypeMeta}
+				config.ObjectMeta.DeepCopyInto(&part.ObjectMeta)
+				list.Items = append(list.Items, part)
 			}
 		}
 	}

@@ -49,10 +49,14 @@ func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager, options con
 		Complete(r)
 }
 
-// Watched are the kinds of objects that belong to a server.
+// Watched are the kinds of objects that belong to a server. Of run configs only
+// the metadata are watched: what they hold is large, follows from their name and
+// cannot change.
 func Watched() []client.Object {
+	config := &metav1.PartialObjectMetadata{}
+	config.SetGroupVersionKind(ownership.ConfigMap.GroupVersionKind)
 	return []client.Object{
-		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &corev1.ConfigMap{}, &corev1.Service{},
+		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, config, &corev1.Service{},
 		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,7 +55,7 @@ func (l *lagging) Get(_ context.Context, name client.ObjectKey, obj client.Objec
 // events, of which there are none.
 func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
-	configs, ok := list.(*corev1.ConfigMapList)
+	configs, ok := list.(*metav1.PartialObjectMetadataList)
 	if !ok {
 		switch list.(type) {
 		case *corev1.PodList, *corev1.EventList:
@@ -70,7 +71,7 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 		if k.kind != ownership.ConfigMap.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
 			continue
 		}
-		config := corev1.ConfigMap{}
+		config := metav1.PartialObjectMetadata{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.DeepCopy().Object, &config); err != nil {
 			return err
 		}
