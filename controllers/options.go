@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
@@ -49,8 +51,22 @@ func (o Options) controller() controller.Options {
 	if concurrency == 0 {
 		concurrency = DefaultConcurrency
 	}
-	return controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: &o.SkipNameValidation}
+	return controller.Options{
+		MaxConcurrentReconciles: concurrency,
+		SkipNameValidation:      &o.SkipNameValidation,
+		// The default's longest wait is a quarter of an hour, which a server would
+		// wait after an outage of the API server that has long ended.
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		NewQueue:    newQueue,
+	}
 }
+
+// A pass that failed is tried again after firstRetry, then after twice as long
+// each time, and at least every lastRetry.
+const (
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
 
 // NewScheme knows the built-in kinds and those of Freehold.
 func NewScheme() (*runtime.Scheme, error) {
@@ -73,16 +89,13 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 	options := cache.Options{
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
-		ByObject:                    map[client.Object]cache.ByObject{},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Event{}: {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
+		},
 	}
 	for _, kind := range mcpserver.Watched() {
-		by := cache.ByObject{Label: selector}
-		if _, ok := kind.(*corev1.Pod); ok {
-			by.Transform = slimPod
-		}
-		options.ByObject[kind] = by
+		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: slim}
 	}
-	options.ByObject[&corev1.Event{}] = cache.ByObject{Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slimEvent}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
@@ -90,38 +103,4 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return options, nil
-}
-
-// slimPod keeps what a pass reads of a pod: whose it is, which content it runs
-// and how it fares. Pods are never written, so their managedFields may go too.
-func slimPod(obj any) (any, error) {
-	if pod, ok := obj.(*corev1.Pod); ok {
-		pod.Spec, pod.ManagedFields, pod.OwnerReferences, pod.GenerateName = corev1.PodSpec{}, nil, nil, ""
-		pod.Labels = picked(pod.Labels, workload.LabelServer, workload.LabelComponent)
-		pod.Annotations = picked(pod.Annotations, workload.AnnotationGeneration, workload.AnnotationHash)
-		pod.Status = corev1.PodStatus{
-			Conditions:            pod.Status.Conditions,
-			InitContainerStatuses: pod.Status.InitContainerStatuses,
-			ContainerStatuses:     pod.Status.ContainerStatuses,
-		}
-	}
-	return obj, nil
-}
-
-// picked is a new map, since one that grew stays as large when keys go.
-func picked(from map[string]string, keys ...string) map[string]string {
-	to := make(map[string]string, len(keys))
-	for _, key := range keys {
-		if value, ok := from[key]; ok {
-			to[key] = value
-		}
-	}
-	return to
-}
-
-func slimEvent(obj any) (any, error) {
-	if e, ok := obj.(*corev1.Event); ok {
-		e.ManagedFields = nil
-	}
-	return obj, nil
 }

@@ -4,11 +4,10 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
@@ -43,26 +42,17 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 	}
 }
 
-// Two pods and more of every server are cached, and a pass reads little of them.
-func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
-	ours := map[string]string{"freehold.dev/server": "echo", "app.kubernetes.io/component": "proxy"}
-	mark := map[string]string{"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab"}
-	gone := metav1.Now()
-	read := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours, Annotations: mark, DeletionTimestamp: &gone},
-		Status: corev1.PodStatus{
-			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}},
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "first"}},
-			ContainerStatuses:     []corev1.ContainerStatus{{Name: "proxy", RestartCount: 2}},
-		},
+// A server whose passes failed all night is tried again soon after the API
+// server answers.
+func TestARetryIsNeverLongAway(t *testing.T) {
+	limiter, longest := Options{}.controller().RateLimiter, time.Duration(0)
+	if limiter == nil {
+		t.Fatal("the framework's default waits up to 1,000 s")
 	}
-	whole := read.DeepCopy()
-	whole.GenerateName, whole.OwnerReferences = "echo-proxy-", []metav1.OwnerReference{{Name: "echo-proxy"}}
-	whole.Labels["pod-template-hash"], whole.Annotations["someone.example/s"] = "h", "note"
-	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	whole.Spec.NodeName, whole.Status.PodIP = "node", "10.0.0.1"
-	kept, err := slimPod(whole)
-	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
-		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
+	for range 100 {
+		longest = max(longest, limiter.When(reconcile.Request{}))
+	}
+	if longest != lastRetry {
+		t.Errorf("the longest wait is %s, want %s", longest, lastRetry)
 	}
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,12 @@ func IsRunConfigName(server, name string) bool {
 	number, hash, _ := strings.Cut(mark, "-")
 	_, err := ParseMark(number, hash)
 	return found && err == nil && !strings.Contains(hash, "-")
+}
+
+// IsChildName reports whether name is one that an object of the server has.
+func IsChildName(server, name string) bool {
+	return slices.Contains([]string{RunnerName(server), ProxyName(server), BackendName(server), HeadlessName(server)}, name) ||
+		IsRunConfigName(server, name)
 }
 
 // markOf is the mark under which a run config was claimed.

@@ -1,0 +1,130 @@
+package controllers
+
+import (
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Whoever may create an object in a namespace can give it our label, and make it
+// large: what the cache keeps of an object that is not ours is bounded.
+const (
+	// childLimit is the size, as protobuf, of the largest child of which no user
+	// decides what it holds. Ours have some kilobytes.
+	childLimit = 64 << 10
+	// messageLimit is how much is kept of what an Event says. The API bounds it
+	// for new Events only.
+	messageLimit = 1 << 10
+)
+
+// slim keeps of an object what a pass reads, before the cache stores it. It
+// changes nothing of an object that it has slimmed already.
+func slim(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		return slimPod(o), nil
+	case *corev1.Event:
+		return slimEvent(o), nil
+	case client.Object:
+		if !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()) || tooLarge(o) {
+			return stub(o), nil
+		}
+		if backend, ok := o.(*appsv1.StatefulSet); ok {
+			forgetTexts(&backend.Spec.Template.Spec)
+		}
+	}
+	return obj, nil
+}
+
+// tooLarge reports whether no child of ours can be as large as obj.
+func tooLarge(obj client.Object) bool {
+	switch obj.(type) {
+	case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding, *metav1.PartialObjectMetadata:
+		sized, ok := obj.(interface{ Size() int })
+		return ok && sized.Size() > childLimit
+	}
+	return false
+}
+
+// stub is an object of which no more is known than that it is there: a pass
+// takes it for one of another hand.
+func stub(obj client.Object) client.Object {
+	small, ok := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	if !ok {
+		return obj
+	}
+	small.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	small.SetNamespace(obj.GetNamespace())
+	small.SetName(obj.GetName())
+	small.SetUID(obj.GetUID())
+	small.SetResourceVersion(obj.GetResourceVersion())
+	small.SetLabels(picked(obj.GetLabels(), workload.LabelServer))
+	return small
+}
+
+// forgetTexts drops what the user's containers are started with, which can be a
+// megabyte. The runner writes it; the operator looks at names only.
+func forgetTexts(pod *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			c.Command, c.Args, c.Env, c.EnvFrom = nil, nil, nil, nil
+		}
+	}
+}
+
+// slimPod keeps what a pass reads of a pod: whose it is, which content it runs
+// and how it fares. Pods are never written, so their managedFields may go too.
+func slimPod(pod *corev1.Pod) *corev1.Pod {
+	pod.ObjectMeta = metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		Labels:      picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
+		Annotations: picked(pod.Annotations, workload.AnnotationGeneration, workload.AnnotationHash),
+	}
+	pod.Spec = corev1.PodSpec{}
+	pod.Status = corev1.PodStatus{
+		Phase:                 pod.Status.Phase,
+		Conditions:            pod.Status.Conditions,
+		InitContainerStatuses: pod.Status.InitContainerStatuses,
+		ContainerStatuses:     pod.Status.ContainerStatuses,
+	}
+	return pod
+}
+
+// slimEvent keeps which pod an Event is about, and what it says.
+func slimEvent(e *corev1.Event) *corev1.Event {
+	return &corev1.Event{
+		TypeMeta: e.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion,
+		},
+		InvolvedObject: corev1.ObjectReference{Kind: cut(e.InvolvedObject.Kind), Name: cut(e.InvolvedObject.Name)},
+		Reason:         e.Reason, // what the cache selects by
+		Message:        cut(e.Message),
+		LastTimestamp:  e.LastTimestamp,
+	}
+}
+
+// cut is a copy, since a part of a text keeps the whole.
+func cut(text string) string {
+	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), messageLimit)]), "")
+}
+
+// picked is a new map, since one that grew stays as large when keys go.
+func picked(from map[string]string, keys ...string) map[string]string {
+	to := make(map[string]string, len(keys))
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			to[key] = value
+		}
+	}
+	return to
+}

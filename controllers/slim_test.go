@@ -1,0 +1,142 @@
+package controllers
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/mcpserver"
+)
+
+// megabyte is a text as long as an object may be.
+var megabyte = strings.Repeat("x", 1<<20)
+
+// large is a kind's object of a megabyte, where the API server lets one put it.
+func large(kind client.Object) client.Object {
+	obj := kind.DeepCopyObject().(client.Object)
+	obj.SetNamespace("ns")
+	obj.SetLabels(map[string]string{"freehold.dev/server": "echo"})
+	obj.SetAnnotations(map[string]string{"note": megabyte})
+	obj.SetFinalizers([]string{"example.com/" + megabyte})
+	obj.SetOwnerReferences([]metav1.OwnerReference{{Kind: "MCPServer", Name: megabyte, Controller: new(true)}})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(megabyte)}})
+	switch o := obj.(type) {
+	case *rbacv1.Role:
+		o.Rules = []rbacv1.PolicyRule{{Verbs: []string{megabyte}}}
+	case *corev1.Pod:
+		o.Spec.Containers = []corev1.Container{{Args: []string{megabyte}}}
+	case *appsv1.Deployment:
+		o.Spec.Template.Annotations = map[string]string{"note": megabyte}
+	case *appsv1.StatefulSet:
+		o.Spec.Template.Annotations = map[string]string{"note": megabyte}
+	case *corev1.Event:
+		o.Message, o.InvolvedObject.Name = megabyte, megabyte
+	}
+	return obj
+}
+
+func sizeOf(t *testing.T, obj any) int {
+	t.Helper()
+	data, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(data)
+}
+
+// Whoever may create objects in a namespace decides about their labels and their
+// size, and must not decide about the operator's memory with it.
+func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
+	for _, kind := range append(mcpserver.Watched(), &corev1.Event{}) {
+		names := []string{"anything", "echo", "other-proxy"}
+		switch kind.(type) {
+		case *corev1.Service, *appsv1.Deployment, *appsv1.StatefulSet: // a user's texts may be in ours
+		default:
+			names = append(names, "echo-runner", "echo-proxy", "echo-run-7-abc")
+		}
+		for _, name := range names {
+			obj := large(kind)
+			obj.SetName(name)
+			kept, err := slim(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := sizeOf(t, kept); size > 4<<10 {
+				t.Errorf("of a %T called %s %d bytes are kept", kind, name, size)
+			}
+			if o := kept.(client.Object); o.GetName() != name || o.GetNamespace() != "ns" || reflect.TypeOf(o) != reflect.TypeOf(kind) {
+				t.Errorf("a %T called %s became %T %s", kind, name, o, o.GetName())
+			}
+			if again, err := slim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
+				t.Errorf("of a %T called %s less is kept the second time: %v", kind, name, err)
+			}
+		}
+	}
+}
+
+// What a pass compares stays whole.
+func TestOurChildrenAreKept(t *testing.T) {
+	for name, kind := range map[string]client.Object{
+		"echo-runner": &rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}, "echo-run-7-abc": &metav1.PartialObjectMetadata{},
+		"echo-proxy": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "proxy", Args: []string{megabyte}}},
+		}}}},
+		"echo-backend-headless": &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "None"}},
+	} {
+		kind.SetName(name)
+		kind.SetLabels(map[string]string{"freehold.dev/server": "echo", "theirs": "1"})
+		kind.SetAnnotations(map[string]string{"freehold.dev/workload-generation": "7", "theirs": strings.Repeat("x", 8<<10)})
+		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "mcpserver.freehold.dev/children"}})
+		want := kind.DeepCopyObject()
+		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+			t.Errorf("%s: it keeps %+v (%v)", name, kept, err)
+		}
+	}
+}
+
+// Of the backend, which the runner writes, the texts go that can be long.
+func TestOfABackendTheTextsGo(t *testing.T) {
+	backend := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", Labels: map[string]string{"freehold.dev/server": "echo"}}}
+	backend.Spec.Replicas = new(int32(2))
+	c := corev1.Container{Name: "server", Image: "i", Args: []string{megabyte}, Command: []string{megabyte}, Env: []corev1.EnvVar{{Value: megabyte}}}
+	backend.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{c}, Containers: []corev1.Container{c}, Volumes: []corev1.Volume{{Name: "v"}}}
+	want := backend.DeepCopy()
+	want.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "server", Image: "i"}}
+	want.Spec.Template.Spec.Containers = []corev1.Container{{Name: "server", Image: "i"}}
+	if kept, err := slim(backend); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		t.Errorf("it keeps %+v (%v)", kept, err)
+	}
+}
+
+// Two pods and more of every server are cached, and a pass reads little of them.
+func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
+	ours := map[string]string{"freehold.dev/server": "echo", "app.kubernetes.io/component": "proxy"}
+	mark := map[string]string{"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab"}
+	gone := metav1.Now()
+	read := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours, Annotations: mark, DeletionTimestamp: &gone},
+		Status: corev1.PodStatus{
+			Phase:                 corev1.PodRunning,
+			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "first"}},
+			ContainerStatuses:     []corev1.ContainerStatus{{Name: "proxy", RestartCount: 2}},
+		},
+	}
+	whole := read.DeepCopy()
+	whole.GenerateName, whole.OwnerReferences = "echo-proxy-", []metav1.OwnerReference{{Name: "echo-proxy"}}
+	whole.Labels["pod-template-hash"], whole.Annotations["someone.example/s"] = "h", "note"
+	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	whole.Spec.NodeName, whole.Status.PodIP = "node", "10.0.0.1"
+	kept, err := slim(whole)
+	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
+		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
+	}
+}
