@@ -1,10 +1,10 @@
 // Package mcpserver runs MCPServers: everything around the proxy is applied
 // here, the backend by the runner in the proxy pod.
 //
-// controller.go is the pass, controller_settle.go how it ends, observe.go all
-// its reads, desired.go what is wanted, status.go what is said about it,
-// status_contest.go who takes what is ours, status_words.go how a refusal is
-// worded, deletion.go the pass of a server
+// controller.go is the pass, controller_known.go what it need not do again,
+// controller_settle.go how it ends, observe.go all its reads, desired.go what is
+// wanted, status.go what is said about it, status_contest.go who takes what is
+// ours, status_words.go how a refusal is worded, deletion.go the pass of a server
 // that goes, watches.go what wakes it.
 package mcpserver
 
@@ -13,10 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,6 +52,11 @@ type Reconciler struct {
 	// when those of a refusal were last changed, and tenures are what this process
 	// claimed, all by uid.
 	going, words, tenures *lru.Cache
+	// specs are what came of specs, by uid of the server, and objects those that
+	// were found to carry them, by their own.
+	specs, objects *lru.Cache
+	// large is held by who renders a large spec.
+	large sync.Mutex
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
@@ -57,6 +64,7 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 	return &Reconciler{
 		reader: reader, live: live, applier: applier, events: recorder, options: options, Now: time.Now,
 		going: lru.New(remembered), words: lru.New(remembered), tenures: lru.New(remembered),
+		specs: lru.New(remembered), objects: lru.New(2 * remembered),
 	}
 }
 
@@ -68,8 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// A server older than our own last write of it is history; the watch
 	// brings the newer one.
-	if ahead, err := r.applier.Ahead(server, ownManagers...); ahead || err != nil {
-		return ctrl.Result{}, err
+	if ahead, err := r.applier.Ahead(ctx, server, ownManagers...); ahead > 0 || err != nil {
+		return ctrl.Result{RequeueAfter: ahead}, err
 	}
 	w, err := observe(ctx, r.reader, server)
 	if err != nil {
@@ -96,7 +104,11 @@ func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w wor
 	if err != nil || held.Result != apply.Unchanged {
 		return settle(ctx, err) // the write wakes the next pass
 	}
-	want := desired(server, w, r.options)
+	want, done := r.desired(server, w)
+	if done == nil {
+		return ctrl.Result{RequeueAfter: largeRetry}, nil
+	}
+	defer done()
 	claimed, err := r.claim(ctx, server, w, want)
 	switch {
 	case err != nil && !moved(err) && !passing(err):
@@ -148,7 +160,10 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	children := r.applier.As(ownership.MCPServerChildren)
 	var errs []error
 	for _, child := range want.children {
-		_, err := r.put(ctx, server, child.manager, child.live, child.ac)
+		done, err := r.put(ctx, server, child.manager, child.live, child.ac)
+		if config, ok := child.live.(*metav1.PartialObjectMetadata); ok && config != nil && err == nil {
+			r.found(server, config, done)
+		}
 		if errors.Is(err, apply.ErrNamespaceTerminating) {
 			return err // nor would the others be born
 		}
@@ -230,6 +245,9 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 		opts = append(opts, apply.Restated)
 	}
 	done, err := r.put(ctx, server, ownership.MCPServerChildren, live, want.proxy, opts...)
+	if err == nil && live != nil && !want.kept {
+		r.found(server, live, done)
+	}
 	if err == nil && done.Result == apply.Written && len(left) > 0 {
 		r.event(server, corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
 			fmt.Sprintf("somebody set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))

@@ -24,8 +24,14 @@ var theServer = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns
 // write: it has come up by passes of it.
 func settled(tb testing.TB) (*Reconciler, *stored) {
 	tb.Helper()
+	return settledWith(tb, func(*v1alpha1.MCPServer) {})
+}
+
+func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, *stored) {
+	tb.Helper()
 	s := newStored(tb)
 	server := echo()
+	change(server)
 	server.ResourceVersion = "1000"
 	s.put(server)
 	_, own := schemas()

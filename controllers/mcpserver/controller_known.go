@@ -1,0 +1,129 @@
+package mcpserver
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// A spec with a large overlay takes a second to render and to compare, and most
+// wakes have another cause than a change of it. So a process remembers of each
+// server what came of its spec, and as what a pass found the objects that carry
+// it: not what was rendered, which is many times as large as the spec.
+
+// known is what came of a spec, at a generation of the server's metadata.
+type known struct {
+	generation int64
+	content    runconfig.RunConfig // without what the pods run
+	problems   []workload.Problem
+	mark       workload.Mark
+}
+
+// carrier is an object that a pass found to be as the spec says.
+type carrier struct {
+	server     types.UID
+	generation int64
+	print      [sha256.Size]byte
+}
+
+// known is what is desired of a server whose spec was rendered before, false if
+// it has to be rendered: because it has changed, or an object that carries it.
+func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
+	found, _ := r.specs.Get(server.UID)
+	k, ok := found.(known)
+	if !ok || k.generation != server.Generation {
+		return wanted{}, false
+	}
+	want := wanted{content: k.content, problems: slices.Clip(k.problems), mark: k.mark}
+	if !want.renderable() {
+		want.keep(server, w)
+		return want, true
+	}
+	config := w.config(workload.RunConfigName(server.Name, k.mark))
+	switch {
+	case config == nil || w.proxy == nil || markOf(w.proxy) != k.mark || workload.Next(w.marks(server), k.mark.Hash) != k.mark,
+		!r.carries(server, config), !r.carries(server, w.proxy):
+		return wanted{}, false
+	}
+	want.children = append(identity(server, w), child{ownership.MCPServerChildren, w.service, workload.ProxyService(server)})
+	return want, true
+}
+
+// largeSpec is from which size on, as JSON, one spec is rendered at a time:
+// several at once would need more memory than the operator has, and leave no
+// worker to the others. Whose turn it is not comes back after largeRetry.
+const (
+	largeSpec  = 64 << 10
+	largeRetry = 200 * time.Millisecond
+)
+
+// desired is what is desired of the server. done must be called once it is
+// applied; it is nil if the server has to come back.
+func (r *Reconciler) desired(server *v1alpha1.MCPServer, w world) (want wanted, done func()) {
+	if want, ok := r.known(server, w); ok {
+		return want, func() {}
+	}
+	done = func() {}
+	if spec, err := json.Marshal(server.Spec); err != nil || len(spec) > largeSpec {
+		if !r.large.TryLock() {
+			return wanted{}, nil
+		}
+		done = r.large.Unlock
+	}
+	want = desired(server, w, r.options)
+	r.remember(server, w, want)
+	return want, done
+}
+
+// remember keeps what came of a spec, where it is small and the spec's alone.
+func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) {
+	for _, problem := range want.problems {
+		if problem.Field == workload.AnnotationGeneration {
+			return // it is not the spec's
+		}
+	}
+	if !want.renderable() && w.proxy != nil && !want.kept {
+		return // nor is what keeps the proxy from being restated
+	}
+	content := want.content
+	content.Backend, content.Proxy = runconfig.Backend{}, runconfig.Proxy{}
+	told := want.problems[:min(len(want.problems), mostProblems+1)]
+	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.mark})
+}
+
+// found remembers an object that carries the spec and was left as it is.
+func (r *Reconciler) found(server *v1alpha1.MCPServer, live client.Object, done apply.Outcome) {
+	// Where the cache does not show our last write, that is what is right.
+	if done.Result != apply.Unchanged || done.ResourceVersion != live.GetResourceVersion() {
+		return
+	}
+	r.objects.Add(live.GetUID(), carrier{server.UID, server.Generation, print(live)})
+}
+
+func (r *Reconciler) carries(server *v1alpha1.MCPServer, live client.Object) bool {
+	found, ok := r.objects.Get(live.GetUID())
+	return ok && found == carrier{server.UID, server.Generation, print(live)}
+}
+
+// print names what an object was when a pass looked at it, but for its status.
+// The API server counts each change of a spec in metadata.generation.
+func print(live client.Object) [sha256.Size]byte {
+	data, err := json.Marshal([]any{
+		live.GetUID(), live.GetGeneration(), live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences(),
+		ownership.Entry(live.GetManagedFields(), ownership.MCPServerChildren, "").GetRawString(),
+	})
+	if err != nil {
+		return [sha256.Size]byte{}
+	}
+	return sha256.Sum256(data)
+}

@@ -1,0 +1,105 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// overlay is one of the proxy's pods with n variables.
+func overlay(n int, value string) *runtime.RawExtension {
+	var env []map[string]string
+	for i := range n {
+		env = append(env, map[string]string{"name": fmt.Sprintf("VARIABLE_%04d", i), "value": value})
+	}
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "sidecar", "image": "s", "env": env}}}})
+	if err != nil {
+		panic(err)
+	}
+	return &runtime.RawExtension{Raw: data}
+}
+
+// A server with a large overlay wakes as others do: whenever a label of it
+// changes, or a pod. What came of its spec is known then.
+func TestALargeSpecIsRenderedOnce(t *testing.T) {
+	r, s := settledWith(t, func(server *v1alpha1.MCPServer) { server.Spec.Proxy.PodTemplate = overlay(2000, "v") })
+	pass := func() {
+		result, err := r.Reconcile(t.Context(), theServer)
+		if err != nil || result.RequeueAfter != 0 {
+			t.Fatal(result, err)
+		}
+	}
+	before, wakes := s.applies, 0
+	allocations := testing.AllocsPerRun(3, func() {
+		wakes++
+		s.objects[storedKey{"MCPServer", "echo"}].SetLabels(map[string]string{"note": fmt.Sprint(wakes)})
+		pass()
+	})
+	if rendering := testing.AllocsPerRun(1, func() { desired(read(s), world{}, options) }); allocations > rendering/2 {
+		t.Errorf("a pass takes %.0f allocations, and rendering the spec alone %.0f", allocations, rendering)
+	}
+	if s.applies != before {
+		t.Errorf("it wrote %d times", s.applies-before)
+	}
+	// While another large one is rendered, it needs no turn.
+	r.large.Lock()
+	pass()
+	// What changed in it, or in what carries it, does.
+	stored := s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
+	proxy := s.objects[storedKey{"Deployment", "echo-proxy"}]
+	for what, change := range map[string]func(int64){
+		"the spec":  func(by int64) { stored.Generation += by },
+		"the proxy": func(by int64) { proxy.SetGeneration(proxy.GetGeneration() + by) },
+	} {
+		change(1)
+		if result, err := r.Reconcile(t.Context(), theServer); err != nil || result != (ctrl.Result{RequeueAfter: largeRetry}) {
+			t.Errorf("%s changed: %v, %v", what, result, err)
+		}
+		change(-1)
+		pass()
+	}
+}
+
+// What is known of a spec is not what another would come to.
+func TestAChangedSpecIsRenderedAnew(t *testing.T) {
+	r, s := settled(t)
+	stored := s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
+	hash := stored.Status.Workload.Hash
+	stored.Spec.Args = []string{"--changed"}
+	stored.Generation++
+	rest(t, r, s)
+	changed := read(s).Status.Workload.Hash
+	if changed == hash {
+		t.Fatal("the change was not claimed")
+	}
+	stored = s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
+	stored.Spec.Proxy.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"hostNetwork":true}}`)}
+	stored.Generation++
+	rest(t, r, s)
+	said := func() string {
+		data, err := json.Marshal(read(s).Status.Conditions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	first := said()
+	before := s.applies
+	r.Now = func() time.Time { return noon.Add(time.Hour) }
+	if _, err := r.Reconcile(t.Context(), theServer); err != nil || s.applies != before || said() != first {
+		t.Errorf("a spec that cannot be rendered is told as %s (%d writes, %v), was told as %s", said(), s.applies-before, err, first)
+	}
+	stored = s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
+	stored.Spec.Proxy.PodTemplate = nil
+	stored.Generation++
+	rest(t, r, s)
+	if got := read(s).Status.Workload.Hash; got != changed {
+		t.Errorf("the hash is %s, want %s again", got, changed)
+	}
+}
