@@ -87,7 +87,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		Labels:      picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
-		Annotations: picked(pod.Annotations, workload.AnnotationGeneration, workload.AnnotationHash),
+		Annotations: picked(pod.Annotations, workload.AnnotationGeneration, workload.AnnotationHash, workload.AnnotationBackendHash),
 	}
 	pod.Spec = corev1.PodSpec{}
 	pod.Status = corev1.PodStatus{

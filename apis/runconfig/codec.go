@@ -110,7 +110,8 @@ func (c RunConfig) check() error {
 	}
 	port("proxy.port", c.Proxy.Port)
 	text("proxy.path", c.Proxy.Path)
-	text("rendering", c.Rendering)
+	text("rendering.proxy", c.Rendering.Proxy)
+	text("rendering.backend", c.Rendering.Backend)
 	if len(wrong) == 0 {
 		return nil
 	}

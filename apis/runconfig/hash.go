@@ -16,8 +16,14 @@ func (c RunConfig) ContentHash() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return HashOf(data), nil
+}
+
+// HashOf names an encoding: lower-case hexadecimal SHA-256. Of a run config
+// without its mark it is the ContentHash.
+func HashOf(encoded []byte) string {
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:])
 }
 
 // Verify says whether the content is the one that its mark was claimed for.

@@ -31,7 +31,8 @@ const (
 )
 
 // RunConfig is one workload generation of one server. Two RunConfigs with the
-// same ContentHash ask for the same pods.
+// same ContentHash ask for the same pods, and two with the same
+// Rendering.Backend for the same pods of the backend.
 type RunConfig struct {
 	// Version of the format, see the constant.
 	Version string `json:"version"`
@@ -47,9 +48,20 @@ type RunConfig struct {
 	// enforce, for example spec.authzConfig, sorted. Where it is not empty the
 	// proxy answers every call with 503.
 	NotEnforced []string `json:"notEnforced,omitempty"`
-	// Rendering is the hash of the proxy's pod template without its mark. It
-	// covers what the runner's image and a new operator version change.
-	Rendering string `json:"rendering"`
+	// Rendering names the two pod templates. It covers what the runner's image
+	// and a new operator version change.
+	Rendering Rendering `json:"rendering"`
+}
+
+// Rendering are hashes of pod templates without what they are told of each
+// other: lower-case hexadecimal SHA-256.
+type Rendering struct {
+	// Proxy is the hash of the proxy's pod template without its mark.
+	Proxy string `json:"proxy"`
+	// Backend is the hash of the backend's pod template: the content of its pods
+	// alone, which carry it. Under another workload generation with the same
+	// hash no pod of the backend is replaced.
+	Backend string `json:"backend"`
 }
 
 // Server identifies an MCPServer.

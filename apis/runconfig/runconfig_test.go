@@ -28,7 +28,7 @@ func sample() RunConfig {
 		},
 		Proxy:       Proxy{Port: 8000, Path: "/mcp", AllowedOrigins: []string{"https://a.example.com"}},
 		NotEnforced: []string{"spec.authzConfig"},
-		Rendering:   "def",
+		Rendering:   Rendering{Proxy: "def", Backend: "fed"},
 	}
 }
 
@@ -41,7 +41,7 @@ func TestDecodeReadsWhatEncodeWrote(t *testing.T) {
 			Workload:  Workload{Generation: 1, Hash: "x"},
 			Backend:   Backend{Image: "i", Port: 1, Path: "/", Transport: "stdio"},
 			Proxy:     Proxy{Port: 65535, Path: "/"},
-			Rendering: "r",
+			Rendering: Rendering{Proxy: "p", Backend: "b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"negative generation": {strings.Replace(good, `"generation": 7`, `"generation": -7`, 1), "run config: workload.generation: -7 is not 1 or more"},
 		"nothing in it": {`{"version":"v1"}`, "run config: server.namespace: missing; server.name: missing; server.uid: missing; " +
 			"workload.generation: 0 is not 1 or more; workload.hash: missing; backend.image: missing; backend.port: 0 is not a port; " +
-			"backend.path: missing; backend.transport: missing; proxy.port: 0 is not a port; proxy.path: missing; rendering: missing"},
+			"backend.path: missing; backend.transport: missing; proxy.port: 0 is not a port; proxy.path: missing; rendering.proxy: missing; rendering.backend: missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode([]byte(tc.data))
@@ -169,7 +169,7 @@ func TestVerifyHoldsTheContentAgainstItsMark(t *testing.T) {
 // The hash is written into objects: if it changes for the same content, every
 // server restarts once.
 func TestContentHashStaysFromReleaseToRelease(t *testing.T) {
-	const want = "5be0f7a3"
+	const want = "ef090b6f"
 	got, err := sample().ContentHash()
 	if err != nil {
 		t.Fatal(err)

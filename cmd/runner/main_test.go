@@ -52,7 +52,7 @@ func sample(t *testing.T, edit ...func(*runconfig.RunConfig)) runconfig.RunConfi
 		Server:    runconfig.Server{Namespace: "team", Name: "echo", UID: "1111"},
 		Backend:   runconfig.Backend{Image: "echo:1", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
 		Proxy:     runconfig.Proxy{Port: 8000, Path: "/mcp"},
-		Rendering: "r",
+		Rendering: runconfig.Rendering{Proxy: "p", Backend: "b"},
 	}
 	for _, e := range edit {
 		e(&run)

@@ -29,7 +29,7 @@ func runner(t *testing.T) *Runner {
 		Version: runconfig.Version,
 		Server:  runconfig.Server{Namespace: "team", Name: "echo", UID: "u1"},
 		Backend: runconfig.Backend{Image: "echo:1", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
-		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"}, Rendering: "r",
+		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"}, Rendering: runconfig.Rendering{Proxy: "p", Backend: "b"},
 	}
 	hash, err := run.ContentHash()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,8 +70,9 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (workload.Verdic
 
 // through writes an object if the gate lets it pass: every write is conditional
 // on what the gate was shown, a birth on absence and all else on the version
-// that was read. An absence that only a cache knows is not believed: since it
-// was read, a newer runner may have reported, or the server been suspended.
+// that was read. An absence that only a cache knows is not believed, and neither
+// is a mark that was lost: since it was read, a newer runner may have reported,
+// or the server been suspended.
 func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Verdict, error) {
 	mark, exists, err := r.stands(o)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Ver
 		return verdict, errRival
 	case verdict == workload.StandBack:
 		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, mark.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
-	case verdict == workload.Birth && !live:
+	case mark.Generation == 0 && !live:
 		return verdict, errLookLive
 	}
 	return verdict, r.note(r.Applier.As(ownership.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
@@ -103,11 +103,7 @@ func (r *Runner) stands(o object) (mark workload.Mark, exists bool, err error) {
 	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {
 		return workload.Mark{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet", v1alpha1.ReasonStandingBack}
 	}
-	annotations := []map[string]string{o.live.GetAnnotations()}
-	if s, ok := o.live.(*appsv1.StatefulSet); ok {
-		annotations = append(annotations, s.Spec.Template.Annotations)
-	}
-	if mark, err = workload.MarkOf(annotations...); err != nil {
+	if mark, err = workload.MarkOf(o.live.GetAnnotations()); err != nil {
 		return workload.Mark{}, true, &standingBack{
 			fmt.Sprintf("the %s cannot be judged: %v; delete it, it is made anew", o.kind, err), v1alpha1.ReasonBackendBlocked,
 		}

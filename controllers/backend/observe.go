@@ -21,21 +21,23 @@ type world struct {
 	headless    *corev1.Service
 }
 
-// observe reads the world, once.
+// observe reads the world, once. The server comes last: a newer runner reports
+// before it writes, so that what was read of an object is not newer than what
+// the report says that was read after it.
 func (r *Runner) observe(ctx context.Context, reader client.Reader) (world, error) {
 	name := r.Run.Server.Name
 	w := world{}
 	var err error
-	if w.server, err = get(ctx, reader, r.key(name), &v1alpha1.MCPServer{}); err != nil || w.server == nil {
-		return w, err
-	}
 	if w.statefulSet, err = get(ctx, reader, r.key(workload.BackendName(name)), &appsv1.StatefulSet{}); err != nil {
 		return w, err
 	}
 	if w.service, err = get(ctx, reader, r.key(workload.BackendName(name)), &corev1.Service{}); err != nil {
 		return w, err
 	}
-	w.headless, err = get(ctx, reader, r.key(workload.HeadlessName(name)), &corev1.Service{})
+	if w.headless, err = get(ctx, reader, r.key(workload.HeadlessName(name)), &corev1.Service{}); err != nil {
+		return w, err
+	}
+	w.server, err = get(ctx, reader, r.key(name), &v1alpha1.MCPServer{})
 	return w, err
 }
 

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -46,6 +47,8 @@ type Runner struct {
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
+	// rendered is the backend's StatefulSet, nil until it is asked for.
+	rendered *appsv1ac.StatefulSetApplyConfiguration
 	// known is what was learned last; fresh says that it waits to be reported.
 	known Facts
 	fresh bool

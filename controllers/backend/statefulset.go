@@ -7,15 +7,22 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// statefulSet is the backend's StatefulSet. The error is *workload.Refused: the
-// operator renders content before it claims a number for it, so only a runner
-// and an operator of different versions disagree about that.
+// statefulSet is the backend's StatefulSet. It is rendered once, because the run
+// config never changes. The error is *workload.Refused: the operator renders
+// content before it claims a number for it, so only a runner and an operator of
+// different versions disagree about that.
 func (r *Runner) statefulSet(w world) (object, error) {
-	intent, err := workload.Backend(r.Run)
-	if err != nil {
-		return object{}, err
+	if r.rendered == nil {
+		rendered, err := workload.Backend(r.Run)
+		if err != nil {
+			return object{}, err
+		}
+		r.rendered = rendered
 	}
-	o := object{kind: "StatefulSet", intent: intent}
+	// A copy as far down as the next line writes.
+	intent, spec, template, pod := *r.rendered, *r.rendered.Spec, *r.rendered.Spec.Template, *r.rendered.Spec.Template.Spec
+	intent.Spec, spec.Template, template.Spec = &spec, &template, &pod
+	o := object{kind: "StatefulSet", intent: &intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
 		workload.LeaveNode(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
@@ -31,12 +38,13 @@ type Start struct {
 }
 
 // started is the start of the backend that carries this runner's content, zero
-// until all its pods are of one revision and one of them is ready.
+// until all its pods are of one revision and one of them is ready. Content of
+// the proxy alone leaves it as it is.
 func (r *Runner) started(s *appsv1.StatefulSet) Start {
 	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas || s.Status.ReadyReplicas == 0 {
 		return Start{}
 	}
-	if mark, err := workload.MarkOf(s.Annotations, s.Spec.Template.Annotations); err != nil || mark != r.mine() {
+	if mark, err := workload.MarkOf(s.Annotations); err != nil || mark != r.mine() {
 		return Start{}
 	}
 	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}

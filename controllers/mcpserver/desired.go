@@ -40,18 +40,15 @@ type wanted struct {
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options workload.Options) wanted {
 	want := wanted{}
-	want.content, want.problems = workload.Content(server, options)
-	hash, err := want.content.ContentHash()
-	if err != nil {
-		want.refuse("spec", err)
-	}
+	rendered := workload.Render(server, options)
+	want.content, want.problems = rendered.Content, rendered.Problems
 	if want.renderable() {
-		if want.mark = workload.Next(w.marks(server), hash); want.mark.Generation > workload.MaxGeneration {
+		if want.mark = workload.Next(w.marks(server), rendered.Hash); want.mark.Generation > workload.MaxGeneration {
 			want.refuse(workload.AnnotationGeneration, errors.New("an object of this server has the last number there is: "+
 				"lower it there behind broken glass, as docs/policies.md says, or delete that object"))
 		}
-		want.content.Workload = runconfig.Workload{Generation: want.mark.Generation, Hash: want.mark.Hash}
-		want.render(server, w, options)
+		want.content = rendered.Claimed(want.mark.Generation)
+		want.carry(server, w, rendered)
 	}
 	if !want.renderable() {
 		want.keep(server, w)
@@ -59,16 +56,16 @@ func desired(server *v1alpha1.MCPServer, w world, options workload.Options) want
 	return want
 }
 
-// render adds what carries the content.
-func (want *wanted) render(server *v1alpha1.MCPServer, w world, options workload.Options) {
+// carry adds what carries the content.
+func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload.Rendered) {
 	config, err := workload.RunConfigMap(want.content)
 	if err != nil {
 		want.refuse("spec", err)
 		return
 	}
-	proxy, err := workload.Proxy(server, want.content, options)
+	proxy, err := rendered.Proxy(want.mark.Generation)
 	if err != nil {
-		want.refuse("spec.proxy", err)
+		want.refuse("spec", err)
 		return
 	}
 	want.children = append(identity(server, w),
@@ -112,6 +109,9 @@ func (want *wanted) refuse(field string, err error) {
 }
 
 func (want *wanted) renderable() bool { return len(want.problems) == 0 }
+
+// backendHash names what the backend's pods are to run.
+func (want *wanted) backendHash() string { return want.content.Rendering.Backend }
 
 // claimed reports whether the server's status carries the wanted mark.
 func (want *wanted) claimed(server *v1alpha1.MCPServer) bool {

@@ -28,12 +28,11 @@ func refusedSpec(server *v1alpha1.MCPServer) {
 // contentHash is the hash of a server's content.
 func contentHash(t *testing.T, server *v1alpha1.MCPServer) string {
 	t.Helper()
-	run, problems := workload.Content(server, options)
-	hash, err := run.ContentHash()
-	if err != nil || len(problems) > 0 {
-		t.Fatal(err, problems)
+	rendered := workload.Render(server, options)
+	if len(rendered.Problems) > 0 {
+		t.Fatal(rendered.Problems)
 	}
-	return hash
+	return rendered.Hash
 }
 
 type hasName interface{ GetName() *string }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -47,12 +48,17 @@ func up(edits ...edit) scene {
 			proxy: proxyOf(current), backend: backendOf(current), ownBackend: true,
 			pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, current), pod("backend", workload.ComponentBackend, current)},
 		},
-		want: wanted{mark: current},
+		want: wanted{mark: current, content: contentOf(current)},
 	}
 	for _, e := range edits {
 		e(&s)
 	}
 	return s
+}
+
+// contentOf is content with mark, of which nothing else matters here.
+func contentOf(mark workload.Mark) runconfig.RunConfig {
+	return runconfig.RunConfig{Rendering: runconfig.Rendering{Backend: running(mark)[workload.AnnotationBackendHash]}}
 }
 
 // echo is a server as the API server has it, with its defaults.
@@ -75,6 +81,14 @@ func marked(mark workload.Mark) map[string]string {
 	}
 }
 
+// running is what backend pods of content with mark carry.
+func running(mark workload.Mark) map[string]string {
+	if mark == (workload.Mark{}) {
+		return nil
+	}
+	return map[string]string{workload.AnnotationBackendHash: "backend-" + mark.Hash}
+}
+
 func proxyOf(mark workload.Mark) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: marked(mark)},
@@ -89,7 +103,7 @@ func backendOf(mark workload.Mark) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: marked(mark)},
 		Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Annotations: marked(mark)},
+			ObjectMeta: metav1.ObjectMeta{Annotations: running(mark)},
 		}},
 		Status: appsv1.StatefulSetStatus{
 			ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, CurrentRevision: "r", UpdateRevision: "r",
@@ -99,9 +113,13 @@ func backendOf(mark workload.Mark) *appsv1.StatefulSet {
 
 // pod is one that is ready.
 func pod(name, component string, mark workload.Mark) corev1.Pod {
+	annotations := marked(mark)
+	if component == workload.ComponentBackend {
+		annotations = running(mark)
+	}
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: name, Annotations: marked(mark), Labels: workload.Labels("echo", component),
+			Namespace: "ns", Name: name, Annotations: annotations, Labels: workload.Labels("echo", component),
 		},
 		Status: corev1.PodStatus{
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},

@@ -195,8 +195,16 @@ func backendMark(s *appsv1.StatefulSet) workload.Mark {
 	if s == nil {
 		return workload.Mark{}
 	}
-	mark, _ := workload.MarkOf(s.Annotations, s.Spec.Template.Annotations) //nolint:errcheck // as in markOf
+	mark, _ := workload.MarkOf(s.Annotations) //nolint:errcheck // as in markOf
 	return mark
+}
+
+// backendHash names what the backend's pods are to run, empty if nothing does.
+func backendHash(s *appsv1.StatefulSet) string {
+	if s == nil {
+		return ""
+	}
+	return s.Spec.Template.Annotations[workload.AnnotationBackendHash]
 }
 
 func serviceMark(s *corev1.Service) workload.Mark {
@@ -273,12 +281,12 @@ func (w *world) proxyRolledOut(mark workload.Mark, was bool) bool {
 	return d.Status.UpdatedReplicas == d.Status.Replicas
 }
 
-// backendRolledOut reports whether every backend pod that counts has content
-// mark. What was stays true as in proxyRolledOut.
-func (w *world) backendRolledOut(mark workload.Mark, was bool) bool {
+// backendRolledOut reports whether the backend has content mark, and every pod of
+// it that counts runs what has hash. What was stays true as in proxyRolledOut.
+func (w *world) backendRolledOut(mark workload.Mark, hash string, was bool) bool {
 	s := w.backend
 	switch {
-	case s == nil || backendMark(s) != mark:
+	case s == nil || backendMark(s) != mark || backendHash(s) != hash:
 		return false
 	case s.Status.ObservedGeneration < s.Generation:
 		return was

@@ -162,7 +162,7 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		want  []string
 	}{
 		"what is older than what runs":                    {nil, []string{"echo-run-2-bbb"}},
-		"what a pod still mounts stays":                   {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", "", older)) }}, nil},
+		"what a pod still mounts stays":                   {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", workload.ComponentProxy, older)) }}, nil},
 		"what is wanted stays, without pods too":          {[]edit{func(s *scene) { s.world.pods = nil }}, []string{"echo-run-2-bbb"}},
 		"nothing before the rollout":                      {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }, surge(intstr.FromInt32(1))}, nil},
 		"a rollout that hangs, with all pods it may have": {[]edit{hangs(pod("good", workload.ComponentProxy, good))}, []string{"echo-run-2-bbb"}},
@@ -177,7 +177,7 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		"nothing while another content runs":              {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
 		"nothing without a mark":                          {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
 		"a pod with a broken mark changes nothing": {[]edit{func(s *scene) {
-			p := pod("odd", "", older)
+			p := pod("odd", workload.ComponentProxy, older)
 			delete(p.Annotations, workload.AnnotationHash)
 			s.world.pods = append(s.world.pods, p)
 		}}, []string{"echo-run-2-bbb"}},

@@ -95,7 +95,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return f
 	}
 	runtime := server.Status.Runtime
-	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, was) ||
+	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, want.backendHash(), was) ||
 		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.mark.Generation {
 		return moving(server, w, want)
 	}
@@ -106,7 +106,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		if reason := lastReason(server); reason != v1alpha1.ReasonReady && reason != v1alpha1.ReasonUnavailable {
 			return moving(server, w, want) // its pods are not up yet
 		}
-		if f := trouble(w, want.mark); f != nil {
+		if f := trouble(w, want.mark, want.backendHash()); f != nil {
 			return *f
 		}
 		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
@@ -150,7 +150,7 @@ func refused(err error) conditions.Finding {
 // moving says why content has not rolled out yet. One message for the whole
 // way where nothing is wrong: each step of it would be a write.
 func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding {
-	if f := trouble(w, want.mark); f != nil {
+	if f := trouble(w, want.mark, want.backendHash()); f != nil {
 		return *f
 	}
 	if f := backendRefused(server, want); f != nil {
@@ -182,18 +182,20 @@ func lastReason(server *v1alpha1.MCPServer) string {
 	return ""
 }
 
-// trouble is the first thing that keeps a pod of content mark from running, or
-// from being made.
-func trouble(w world, mark workload.Mark) *conditions.Finding {
+// trouble is the first thing that keeps a pod from running, or from being made:
+// one of the proxy with content mark, or one of the backend that runs what has
+// hash.
+func trouble(w world, mark workload.Mark, hash string) *conditions.Finding {
 	mounting := map[string]conditions.Cures{}
 	for i := range w.pods {
 		pod := &w.pods[i]
-		if m, err := workload.MarkOf(pod.Annotations); err != nil || m != mark || pod.DeletionTimestamp != nil {
-			continue
-		}
-		cures := conditions.OfBackend
+		cures, wanted := conditions.OfBackend, pod.Annotations[workload.AnnotationBackendHash] == hash
 		if pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
-			cures = conditions.OfProxy
+			m, err := workload.MarkOf(pod.Annotations)
+			cures, wanted = conditions.OfProxy, err == nil && m == mark
+		}
+		if !wanted || pod.DeletionTimestamp != nil {
+			continue
 		}
 		if !started(pod) {
 			mounting[pod.Name] = cures
@@ -211,7 +213,7 @@ func trouble(w world, mark workload.Mark) *conditions.Finding {
 			return f
 		}
 	}
-	if w.refusal != "" && backendMark(w.backend) == mark {
+	if w.refusal != "" && backendHash(w.backend) == hash {
 		f := conditions.Refusal(w.refusal)
 		return &f
 	}
@@ -267,7 +269,7 @@ func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready condit
 	}
 	replicas, up, all := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if well && trouble(w, backendMark(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
+	if well && trouble(w, backendMark(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
 		replicas, up = *s.Replicas, *s.ReadyReplicas
 	}
 	url := workload.URL(server)

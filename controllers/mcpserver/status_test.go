@@ -90,8 +90,14 @@ func TestReadyWhileContentMoves(t *testing.T) {
 		"a proxy pod of older content": {up(func(s *scene) {
 			s.world.proxy.Status.Replicas, s.world.proxy.Status.AvailableReplicas = 2, 2
 		}), updating},
-		"no backend":                     {up(noBackend), updating},
-		"an older backend":               {up(func(s *scene) { s.world.backend = backendOf(older) }), updating},
+		"no backend":       {up(noBackend), updating},
+		"an older backend": {up(func(s *scene) { s.world.backend = backendOf(older) }), updating},
+		"a backend of older content that runs the same": {up(func(s *scene) {
+			s.world.backend.Annotations = marked(older)
+		}), updating},
+		"a backend that does not run its content": {up(func(s *scene) {
+			s.world.backend.Spec.Template.Annotations = running(older)
+		}), updating},
 		"a backend's spec not seen":      {up(said("Updating"), func(s *scene) { s.world.backend.Generation++ }), updating},
 		"a backend between revisions":    {up(func(s *scene) { s.world.backend.Status.UpdateRevision = "s" }), updating},
 		"a backend pod of older content": {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
@@ -144,6 +150,10 @@ func TestReadySaysWhyNot(t *testing.T) {
 		}), noRunner},
 		"why it does not roll out": {up(func(s *scene) {
 			s.world.backend.Status.UpdateRevision = "s"
+			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
+		}), cannotPull},
+		"why a backend does not run that stays as it is": {up(said("Updating"), func(s *scene) {
+			s.world.backend.Annotations = marked(older)
 			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}), cannotPull},
 		"what the runner says": {up(noBackend,
@@ -208,22 +218,22 @@ func TestTrouble(t *testing.T) {
 	}{
 		"none":                  {up().world, nil},
 		"no pods":               {world{}, nil},
-		"a pod's":               {world{pods: []corev1.Pod{pod("a", "", current), unpullable("b", "", current)}}, &cannotPull},
-		"a pod's of older mark": {world{pods: []corev1.Pod{unpullable("a", "", older)}}, nil},
-		"a pod's without mark":  {world{pods: []corev1.Pod{unpullable("a", "", workload.Mark{})}}, nil},
+		"a pod's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current), unpullable("b", workload.ComponentBackend, current)}}, &cannotPull},
+		"a pod's of older mark": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, older)}}, nil},
+		"a pod's without mark":  {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, workload.Mark{})}}, nil},
 		"a pod's that is going": {world{pods: []corev1.Pod{func() corev1.Pod {
-			p := unpullable("a", "", current)
+			p := unpullable("a", workload.ComponentBackend, current)
 			p.DeletionTimestamp = &metav1.Time{}
 			return p
 		}()}}, nil},
 		"a mount's":                    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", missing)}}, &needs},
-		"an old mount's":               {world{pods: []corev1.Pod{pod("a", "", current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
+		"an old mount's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
 		"a mount's of another pod":     {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("b", missing)}}, nil},
-		"a mount's of older content":   {world{pods: []corev1.Pod{waiting(pod("a", "", older), "ContainerCreating", "")}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
+		"a mount's of older content":   {world{pods: []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
 		"another word of kubelet's":    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", "timed out")}}, nil},
-		"the pod's before the mount's": {world{pods: []corev1.Pod{unpullable("a", "", current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, &cannotPull},
+		"the pod's before the mount's": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, &cannotPull},
 		"a mount that was mended: the container runs": {world{
-			pods:   []corev1.Pod{unready(pod("a", "", current))},
+			pods:   []corev1.Pod{unready(pod("a", workload.ComponentBackend, current))},
 			mounts: []corev1.Event{mountEvent("a", missing)},
 		}, nil},
 		"pods that are refused": {
@@ -239,7 +249,7 @@ func TestTrouble(t *testing.T) {
 		"pods of older content that were refused": {world{proxy: failing(older, corev1.ConditionTrue)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, trouble(tc.world, current)); diff != "" {
+			if diff := cmp.Diff(tc.want, trouble(tc.world, current, running(current)[workload.AnnotationBackendHash])); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -21,21 +21,22 @@ const (
 )
 
 // For is the run config of a server without its Workload, which only a claim
-// gives, and without its Rendering, which only the proxy's pod template gives.
+// gives, and without its Rendering, which only the pod templates give.
 // Replicas, suspension, group, labels and the proxy's Service are not in it:
 // changing them restarts nothing.
 func For(server *v1alpha1.MCPServer) runconfig.RunConfig {
 	return runconfig.RunConfig{
-		Version: runconfig.Version,
-		Server: runconfig.Server{
-			Namespace: server.Namespace,
-			Name:      server.Name,
-			UID:       string(server.UID),
-		},
+		Version:     runconfig.Version,
+		Server:      Server(server),
 		Backend:     backend(server.Spec.DeepCopy()),
-		Proxy:       proxy(server.Spec.DeepCopy()),
+		Proxy:       Proxy(server),
 		NotEnforced: notEnforced(server.Spec),
 	}
+}
+
+// Server is which server it is.
+func Server(server *v1alpha1.MCPServer) runconfig.Server {
+	return runconfig.Server{Namespace: server.Namespace, Name: server.Name, UID: string(server.UID)}
 }
 
 func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
@@ -67,7 +68,9 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 	return b
 }
 
-func proxy(spec *v1alpha1.MCPServerSpec) runconfig.Proxy {
+// Proxy is how the runner serves.
+func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
+	spec := &server.Spec
 	p := runconfig.Proxy{Port: defaultProxyPort, Path: path(spec)}
 	if spec.Proxy == nil {
 		return p

@@ -22,8 +22,9 @@ const probeSeconds = 2
 const BackendSleep = 7 * time.Second
 
 // Backend is the StatefulSet that runs the user's image. It never states
-// replicas: whoever scales the server owns them. The error is *Refused, with
-// the problems that Content found in the same spec.
+// replicas: whoever scales the server owns them. The StatefulSet carries the
+// mark, its pods the hash of what they run. The error is *Refused, with the
+// problems that Render found in the same spec.
 func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, error) {
 	template, problems := backendPod(run)
 	if err := refused(problems); err != nil {
@@ -43,10 +44,10 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
 				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(oldRevisions).
-			WithTemplate(template.WithAnnotations(mark.annotations()))), nil
+			WithTemplate(template.WithAnnotations(map[string]string{AnnotationBackendHash: run.Rendering.Backend}))), nil
 }
 
-// backendPod is the backend's pod template without its mark, merged with the
+// backendPod is the backend's pod template without its hash, merged with the
 // overlay. Where there are problems the overlay is not in it.
 func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	user, err := intent[corev1ac.PodTemplateSpecApplyConfiguration](userPod(run.Backend))

@@ -1,8 +1,6 @@
 package workload
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -12,56 +10,83 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// Content is what a server's pods are to run, as a run config without its mark:
-// the caller compares its ContentHash with that of status.workload and claims a
-// generation where they differ.
-//
-// It depends on what the pods depend on and on nothing else. The Rendering in
-// it covers the runner's image, the proxy's resources and overlay, and what a
-// new version of this package does differently.
-//
-// The problems are all that keep the spec from being rendered, sorted by field.
-// With one, the run config must not be claimed, and the content that stands
-// keeps running. Content itself cannot fail.
-func Content(server *v1alpha1.MCPServer, opts Options) (runconfig.RunConfig, []Problem) {
+// Rendered is all that a server and the operator's options say about its pods,
+// but for the number that it gets. Its methods leave it as it is, so it may be
+// kept for as long as the server's uid and metadata.generation stay.
+type Rendered struct {
+	// Content is what the pods are to run, as a run config without its mark. It
+	// depends on what the pods depend on and on nothing else. The Rendering in
+	// it covers the runner's image, the proxy's resources and overlay, and what
+	// a new version of this package does differently.
+	Content runconfig.RunConfig
+	// Hash is Content's. The caller compares it with that of status.workload and
+	// claims a generation where they differ. It is empty where Content cannot be
+	// encoded, which is a problem then.
+	Hash string
+	// Problems are all that keep the spec from being rendered, sorted by field.
+	// With one, Content must not be claimed, and the content that stands keeps
+	// running.
+	Problems []Problem
+
+	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
+	replicas int32
+}
+
+// Render cannot fail: what is wrong is a problem.
+func Render(server *v1alpha1.MCPServer, opts Options) Rendered {
 	run := runspec.For(server)
 	problems := unrenderable("spec", &server.Spec)
 	if user := proxyService(server); user != nil {
 		problems = append(problems, keys("spec.proxy.service.labels", user.Labels, true)...)
 		problems = append(problems, keys("spec.proxy.service.annotations", user.Annotations, false)...)
 	}
-	_, backend := backendPod(run)
-	template, proxy := proxyPod(server, run, opts)
-	rendering, err := renderingOf(template)
-	if err != nil {
+	backend, wrong := backendPod(run)
+	problems = append(problems, wrong...)
+	proxy, wrong := proxyPod(server, run, opts)
+	problems = append(problems, wrong...)
+	var err error
+	if run.Rendering.Backend, err = hashOf(backend); err != nil {
+		problems = append(problems, Problem{"spec", err.Error()})
+	}
+	if run.Rendering.Proxy, err = hashOf(proxy); err != nil {
 		problems = append(problems, Problem{"spec.proxy", err.Error()})
 	}
-	run.Rendering = rendering
-	problems = append(problems, tooLong(run)...)
-	return run, sorted(append(append(problems, backend...), proxy...))
+	hash, wrong := contentHash(run)
+	return Rendered{
+		Content: run, Hash: hash, Problems: sorted(append(problems, wrong...)),
+		proxy: proxy, replicas: ProxyReplicas(server),
+	}
+}
+
+// Claimed is the content under a workload generation.
+func (r Rendered) Claimed(generation int64) runconfig.RunConfig {
+	run := r.Content
+	run.Workload = runconfig.Workload{Generation: generation, Hash: r.Hash}
+	return run
 }
 
 // configLimit leaves room for the mark in the 1 MiB that a ConfigMap may hold.
 const configLimit = 1<<20 - 1<<10
 
-// tooLong finds content that no ConfigMap holds.
-func tooLong(run runconfig.RunConfig) []Problem {
+// contentHash is that of a run config that a ConfigMap holds.
+func contentHash(run runconfig.RunConfig) (string, []Problem) {
 	data, err := run.Encode()
-	if err != nil || len(data) <= configLimit {
-		return nil // an overlay that is not JSON is found where it is read
+	if err != nil {
+		return "", []Problem{{"spec.podTemplate", err.Error()}} // where it is read, this is said better, and first
 	}
-	return []Problem{{"spec", "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
-		"below 1 MiB together, and put long texts into ConfigMaps of your own"}}
+	if len(data) > configLimit {
+		return "", []Problem{{"spec", "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
+			"below 1 MiB together, and put long texts into ConfigMaps of your own"}}
+	}
+	return runconfig.HashOf(data), nil
 }
 
-// renderingOf names a pod template: lower-case hexadecimal SHA-256. The run
-// config that the template mounts has no mark yet, so that the hash of the
-// content does not depend on itself.
-func renderingOf(template *corev1ac.PodTemplateSpecApplyConfiguration) (string, error) {
+// hashOf names a pod template. That of the proxy mounts a run config without a
+// mark yet, so that the hash of the content does not depend on itself.
+func hashOf(template *corev1ac.PodTemplateSpecApplyConfiguration) (string, error) {
 	data, err := json.Marshal(template)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return runconfig.HashOf(data), nil
 }

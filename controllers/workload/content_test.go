@@ -1,6 +1,10 @@
 package workload
 
 import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,90 +16,159 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-func hashOf(t *testing.T, server *v1alpha1.MCPServer, opts Options) string {
+func sound(t *testing.T, server *v1alpha1.MCPServer, opts Options) Rendered {
 	t.Helper()
-	run, problems := Content(server, opts)
-	if len(problems) > 0 {
-		t.Fatalf("problems: %v", problems)
+	rendered := Render(server, opts)
+	if len(rendered.Problems) > 0 {
+		t.Fatalf("problems: %v", rendered.Problems)
 	}
-	hash, err := run.ContentHash()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return hash
+	return rendered
 }
 
 // change is one edit of a full server or of the operator's options.
 type change func(*v1alpha1.MCPServer, *Options)
 
-func after(t *testing.T, edit change) string {
+func after(t *testing.T, edit change) Rendered {
 	t.Helper()
 	server, opts := read(t, "full"), options
 	edit(server, &opts)
-	return hashOf(t, server, opts)
+	return sound(t, server, opts)
 }
 
-func TestContentChangesWithWhatPodsDependOn(t *testing.T) {
-	before := hashOf(t, read(t, "full"), options)
-	for name, edit := range map[string]change{
-		"image":           func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Image += "x" },
-		"an argument":     func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Args[0] = "--other" },
-		"a variable":      func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Env[1].Value = "info" },
-		"its order":       func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Env[0], s.Spec.Env[1] = s.Spec.Env[1], s.Spec.Env[0] },
-		"port":            func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Port++ },
-		"resources":       func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Resources = nil },
-		"restartedAt":     func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)} },
-		"overlay":         func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.PodTemplate = nil },
-		"proxy overlay":   func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.PodTemplate = nil },
-		"proxy resources": func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Resources = nil },
-		"proxy port":      func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Port++ },
-		"origins":         func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.AllowedOrigins = nil },
-		"protection":      func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} },
-		"another object":  func(s *v1alpha1.MCPServer, _ *Options) { s.UID = "other" },
-		"runner's image":  func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerImage += "x" },
-		"pull policy":     func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullPolicy = corev1.PullAlways },
-		"pull secrets":    func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullSecrets = []string{"regcred"} },
-	} {
+// What a change does to pods, in the words of docs/restarts.md: to the proxy's,
+// and to the backend's.
+const (
+	none  = "stay | stay"
+	proxy = "replaced | stay"
+	both  = "replaced | replaced"
+)
+
+// changes are what is changed of a full server. Those that are a field or a value
+// of the chart are in docs/restarts.md.
+var changes = map[string]struct {
+	does string
+	edit change
+}{
+	"spec.image":             {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Image += "x" }},
+	"spec.command":           {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Command[0] = "/other" }},
+	"spec.args":              {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Args[0] = "--other" }},
+	"spec.env":               {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Env[1].Value = "info" }},
+	"the order of variables": {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Env[0], s.Spec.Env[1] = s.Spec.Env[1], s.Spec.Env[0] }},
+	"spec.envFrom":           {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.EnvFrom = nil }},
+	"spec.port":              {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Port++ }},
+	"spec.resources":         {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Resources = nil }},
+	"spec.volumes": {both, func(s *v1alpha1.MCPServer, _ *Options) {
+		s.Spec.Volumes = append(s.Spec.Volumes, corev1.Volume{Name: "more"})
+	}},
+	"spec.volumeMounts":       {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] }},
+	"spec.imagePullPolicy":    {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ImagePullPolicy = corev1.PullNever }},
+	"spec.imagePullSecrets":   {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ImagePullSecrets = nil }},
+	"spec.serviceAccountName": {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ServiceAccountName = "other" }},
+	"spec.podTemplate":        {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.PodTemplate = nil }},
+	"spec.restartedAt":        {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)} }},
+
+	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Path = "/other" }},
+	"spec.transport":     {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
+	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.OIDCConfigRef = nil }},
+	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"} }},
+	"spec.externalAuthConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *Options) {
+		s.Spec.ExternalAuthConfigRef = &v1alpha1.LocalReference{Name: "a"}
+	}},
+	"spec.authzConfigRef":              {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} }},
+	"spec.authzConfig":                 {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} }},
+	"spec.proxy.port":                  {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Port++ }},
+	"spec.proxy.publicURL":             {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.PublicURL = "" }},
+	"spec.proxy.allowedOrigins":        {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.AllowedOrigins = nil }},
+	"spec.proxy.trustForwardedHeaders": {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.TrustForwardedHeaders = false }},
+	"spec.proxy.resources":             {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Resources = nil }},
+	"spec.proxy.podTemplate":           {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.PodTemplate = nil }},
+	"runner.image":                     {proxy, func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerImage += "x" }},
+	"the runner's pull policy":         {proxy, func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullPolicy = corev1.PullAlways }},
+	"the runner's pull secrets":        {proxy, func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullSecrets = []string{"regcred"} }},
+	"the server was made anew":         {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.UID = "other" }},
+
+	"spec.replicas":        {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Replicas = nil }},
+	"spec.proxy.replicas":  {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Replicas = nil }},
+	"spec.proxy.service":   {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Service = nil }},
+	"spec.suspend":         {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Suspend = true }},
+	"spec.groupRef":        {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.GroupRef = nil }},
+	"metadata.labels":      {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Labels = map[string]string{"a": "b"} }},
+	"metadata.annotations": {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Annotations = map[string]string{"a": "b"} }},
+	"nothing":              {none, func(*v1alpha1.MCPServer, *Options) {}},
+	"generation":           {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Generation++ }},
+	"status":               {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Status.URL = "x" }},
+	"order of a set":       {none, func(s *v1alpha1.MCPServer, _ *Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
+	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *Options) {
+		s.Spec.PodTemplate.Raw = append([]byte("  "), s.Spec.PodTemplate.Raw...)
+	}},
+	"zone of a time": {none, func(s *v1alpha1.MCPServer, _ *Options) {
+		s.Spec.RestartedAt = &metav1.Time{Time: s.Spec.RestartedAt.In(time.FixedZone("", 5))}
+	}},
+}
+
+func TestAChangeReplacesOnlyThePodsThatItChanges(t *testing.T) {
+	before := sound(t, read(t, "full"), options)
+	for name, tc := range changes {
 		t.Run(name, func(t *testing.T) {
-			if after(t, edit) == before {
-				t.Error("the hash stayed")
+			changed := after(t, tc.edit)
+			words := map[bool]string{true: "stay", false: "replaced"}
+			got := words[changed.Hash == before.Hash] + " | " + words[cmp.Equal(backendTemplate(t, changed, 8), backendTemplate(t, before, 7))]
+			if got != tc.does {
+				t.Errorf("the pods %s, want %s", got, tc.does)
 			}
 		})
 	}
 }
 
-func TestContentStaysForWhatRestartsNothing(t *testing.T) {
-	before := hashOf(t, read(t, "full"), options)
-	for name, edit := range map[string]change{
-		"nothing":        func(*v1alpha1.MCPServer, *Options) {},
-		"replicas":       func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Replicas = nil },
-		"proxy replicas": func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Replicas = nil },
-		"proxy service":  func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Service = nil },
-		"suspend":        func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Suspend = true },
-		"group":          func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.GroupRef = nil },
-		"labels":         func(s *v1alpha1.MCPServer, _ *Options) { s.Labels = map[string]string{"a": "b"} },
-		"annotations":    func(s *v1alpha1.MCPServer, _ *Options) { s.Annotations = map[string]string{"a": "b"} },
-		"generation":     func(s *v1alpha1.MCPServer, _ *Options) { s.Generation++ },
-		"status":         func(s *v1alpha1.MCPServer, _ *Options) { s.Status.URL = "x" },
-		"order of a set": func(s *v1alpha1.MCPServer, _ *Options) { swap(s.Spec.Proxy.AllowedOrigins) },
-		"spelling of the overlay": func(s *v1alpha1.MCPServer, _ *Options) {
-			s.Spec.PodTemplate.Raw = append([]byte("  "), s.Spec.PodTemplate.Raw...)
-		},
-		"zone of a time": func(s *v1alpha1.MCPServer, _ *Options) {
-			s.Spec.RestartedAt = &metav1.Time{Time: s.Spec.RestartedAt.In(time.FixedZone("", 5))}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if after(t, edit) != before {
-				t.Error("the hash changed")
+// backendTemplate is the pod template as it is written under a number.
+func backendTemplate(t *testing.T, r Rendered, generation int64) any {
+	t.Helper()
+	set, err := Backend(r.Claimed(generation))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Spec.Template
+}
+
+// inTable is a row of the table with its first cell, in which fields are quoted.
+var inTable = regexp.MustCompile("(?m)^\\| (`.*`) \\| (.*) \\|$")
+
+func TestTheDocumentedRestartsAreTheTrueOnes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/restarts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range inTable.FindAllStringSubmatch(string(page), -1) {
+		for field := range strings.SplitSeq(row[1], ", ") {
+			told[strings.Trim(field, "`")] = row[2]
+		}
+	}
+	want := map[string]string{}
+	for name, tc := range changes {
+		if !strings.Contains(name, " ") && strings.Contains(name, ".") {
+			want[name] = tc.does
+		}
+	}
+	for _, spec := range []struct {
+		prefix string
+		fields reflect.Type
+	}{{"spec.", reflect.TypeFor[v1alpha1.MCPServerSpec]()}, {"spec.proxy.", reflect.TypeFor[v1alpha1.ProxySpec]()}} {
+		for field := range spec.fields.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name = spec.prefix + name; want[name] == "" && name != "spec.proxy" {
+				t.Errorf("%s has no row in changes", name)
 			}
-		})
+		}
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("docs/restarts.md (-true +told):\n%s", diff)
 	}
 }
 
 func swap(items []string) { items[0], items[1] = items[1], items[0] }
 
-func TestContentNeverFails(t *testing.T) {
+func TestRenderNeverFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		server *v1alpha1.MCPServer
 		want   string
@@ -133,14 +206,14 @@ spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.
 			if diff := cmp.Diff(tc.want, problemsOf(tc.server)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			run, _ := Content(tc.server, Options{})
-			_, proxyErr := Proxy(tc.server, run, Options{})
-			_, backendErr := Backend(run)
+			rendered := Render(tc.server, Options{})
+			_, proxyErr := rendered.Proxy(1)
+			_, backendErr := Backend(rendered.Content)
 			if tc.want == "" && (proxyErr != nil || backendErr != nil) {
 				t.Errorf("Proxy: %v, Backend: %v", proxyErr, backendErr)
 			}
 			ProxyService(tc.server)
-			BackendService(run)
+			BackendService(rendered.Content)
 		})
 	}
 }

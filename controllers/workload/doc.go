@@ -3,7 +3,7 @@
 // it reads nothing and decides nothing but whether content may be written.
 //
 //   - names.go, labels.go: what the objects are called and how they are found
-//   - content.go: the content of a server, its hash, and what cannot be rendered
+//   - content.go: the content of a server, rendered once, its hash, and what cannot be rendered
 //   - gate.go, claim.go: who may write, and under which number
 //   - proxy.go, backend.go: the two pod templates and what runs them
 //   - service.go, configmap.go, rbac.go: the rest

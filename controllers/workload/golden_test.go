@@ -35,23 +35,15 @@ var options = Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy:
 // claimed is the content of a server under generation 7.
 func claimed(t *testing.T, server *v1alpha1.MCPServer) runconfig.RunConfig {
 	t.Helper()
-	run, problems := Content(server, options)
-	if len(problems) > 0 {
-		t.Fatalf("problems: %v", problems)
-	}
-	hash, err := run.ContentHash()
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.Workload = runconfig.Workload{Generation: 7, Hash: hash}
-	return run
+	return sound(t, server, options).Claimed(7)
 }
 
 // objects are all intents of a server, by the name of their golden.
 func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 	t.Helper()
-	run := claimed(t, server)
-	proxy, err := Proxy(server, run, options)
+	rendered := sound(t, server, options)
+	run := rendered.Claimed(7)
+	proxy, err := rendered.Proxy(7)
 	if err != nil {
 		t.Fatal(err)
 	}

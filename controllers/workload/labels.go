@@ -19,9 +19,14 @@ const (
 	// LabelServer names the MCPServer that an object or a pod belongs to.
 	LabelServer = "freehold.dev/server"
 
-	// AnnotationGeneration and AnnotationHash are the mark of content.
+	// AnnotationGeneration and AnnotationHash are the mark of content, on objects
+	// and on the proxy's pods.
 	AnnotationGeneration = "freehold.dev/workload-generation"
 	AnnotationHash       = "freehold.dev/workload-hash"
+	// AnnotationBackendHash is the hash of the backend's own content, on its pods.
+	// They carry no mark: that changes also with content of the proxy alone, and
+	// each change of a pod template replaces the pods.
+	AnnotationBackendHash = "freehold.dev/backend-hash"
 	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods.
 	AnnotationRestartedAt = "freehold.dev/restarted-at"
 )

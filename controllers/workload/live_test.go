@@ -57,7 +57,7 @@ func outside(t *testing.T, manager ownership.Manager, fields map[string]any) []s
 
 func TestScaledProxyKeepsAllButReplicas(t *testing.T) {
 	server := read(t, "full")
-	stated, err := Proxy(server, claimed(t, server), options)
+	stated, err := sound(t, server, options).Proxy(7)
 	if err != nil {
 		t.Fatal(err)
 	}

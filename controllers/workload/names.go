@@ -79,6 +79,6 @@ func markOf(run runconfig.RunConfig) Mark {
 // URL is where clients in the cluster call a server. The host is
 // NAME.NAMESPACE.svc, which resolves under every cluster domain.
 func URL(server *v1alpha1.MCPServer) string {
-	proxy := runspec.For(server).Proxy
+	proxy := runspec.Proxy(server)
 	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(server.Name), server.Namespace, proxy.Port, proxy.Path)
 }

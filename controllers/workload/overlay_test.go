@@ -46,7 +46,7 @@ func raw(t *testing.T, text string) *runtime.RawExtension {
 
 // problemsOf are the texts of all problems of a server with this overlay.
 func problemsOf(server *v1alpha1.MCPServer) string {
-	_, problems := Content(server, options)
+	problems := Render(server, options).Problems
 	texts := make([]string, len(problems))
 	for i, problem := range problems {
 		texts[i] = problem.String()
@@ -121,7 +121,7 @@ func TestBackendOverlayRefusesByName(t *testing.T) {
 			if diff := cmp.Diff(tc.want, problemsOf(server)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			run, _ := Content(server, options)
+			run := Render(server, options).Content
 			var refused *Refused
 			if _, err := Backend(run); !errors.As(err, &refused) {
 				t.Errorf("Backend: %v, want it refused", err)
@@ -147,9 +147,9 @@ func TestProxyOverlayRefusesByName(t *testing.T) {
 			if diff := cmp.Diff(tc.want, problemsOf(server)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			run, _ := Content(server, options)
+			rendered := Render(server, options)
 			var refused *Refused
-			if _, err := Proxy(server, run, options); !errors.As(err, &refused) {
+			if _, err := rendered.Proxy(1); !errors.As(err, &refused) {
 				t.Errorf("Proxy: %v, want it refused", err)
 			}
 		})
@@ -176,7 +176,7 @@ func TestOverlayThatSaysNothingChangesNothing(t *testing.T) {
 			if got := problemsOf(server); got != "" {
 				t.Fatal(got)
 			}
-			run, _ := Content(server, options)
+			run := Render(server, options).Content
 			backend, err := Backend(run)
 			if err != nil {
 				t.Fatal(err)
@@ -225,7 +225,7 @@ func TestABackendSleepsBeforeItsEnd(t *testing.T) {
 		if tc.overlay != "" {
 			server.Spec.PodTemplate = raw(t, tc.overlay)
 		}
-		run, _ := Content(server, options)
+		run := Render(server, options).Content
 		backend, err := Backend(run)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

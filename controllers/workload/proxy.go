@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,25 +27,23 @@ const (
 	startSeconds = 60
 )
 
-// Proxy is the Deployment in front of a server, with the replicas of
-// ProxyReplicas. The error is *Refused, with the problems that Content found in
-// the overlay.
-func Proxy(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	template, problems := proxyPod(server, run, opts)
-	if err := refused(problems); err != nil {
+// Proxy is the Deployment in front of a server, under a workload generation, with
+// the replicas of ProxyReplicas. The error is *Refused, with all problems.
+func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguration, error) {
+	if err := refused(r.Problems); err != nil {
 		return nil, err
 	}
 	unavailable := intstr.FromInt32(0)
-	if len(run.NotEnforced) > 0 {
+	if len(r.Content.NotEnforced) > 0 {
 		unavailable = intstr.FromString("100%")
 	}
-	id, mark := run.Server, markOf(run)
+	id, mark := r.Content.Server, Mark{Generation: generation, Hash: r.Hash}
 	return appsv1ac.Deployment(ProxyName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentProxy)).
 		WithAnnotations(mark.annotations()).
 		WithOwnerReferences(owner(id)).
 		WithSpec(appsv1ac.DeploymentSpec().
-			WithReplicas(ProxyReplicas(server)).
+			WithReplicas(r.replicas).
 			WithRevisionHistoryLimit(oldRevisions).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentProxy))).
 			// One more, none less: a single proxy is replaced without a gap.
@@ -55,7 +54,24 @@ func Proxy(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxSurge(intstr.FromInt32(1)).
 					WithMaxUnavailable(unavailable))).
-			WithTemplate(template.WithAnnotations(mark.annotations()))), nil
+			WithTemplate(r.markedProxy(mark))), nil
+}
+
+// markedProxy is the proxy's pod template with its mark, and the run config of
+// that. The template itself stays as it is.
+func (r Rendered) markedProxy(mark Mark) *corev1ac.PodTemplateSpecApplyConfiguration {
+	spec := *r.proxy.Spec
+	spec.Volumes = slices.Clone(spec.Volumes)
+	for i, volume := range spec.Volumes {
+		if *volume.Name == runVolume {
+			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.Content.Server.Name, mark))
+		}
+	}
+	template := corev1ac.PodTemplateSpec().WithSpec(&spec)
+	if meta := r.proxy.ObjectMetaApplyConfiguration; meta != nil {
+		template.WithLabels(meta.Labels).WithAnnotations(meta.Annotations)
+	}
+	return template.WithAnnotations(mark.annotations())
 }
 
 // ProxyReplicas is spec.proxy.replicas, 1 where it is unset, and 0 for a server
@@ -112,7 +128,8 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 			WithVolumes(
 				corev1ac.Volume().
 					WithName(runVolume).
-					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, markOf(run)))),
+					// The name is that of no run config until the mark is known.
+					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, Mark{}))),
 				tokenSource()))
 	overlay := proxyOverlay(server)
 	merged, problems := overlay.merge(template)

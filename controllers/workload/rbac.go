@@ -12,7 +12,7 @@ import (
 // ServiceAccount is the identity of a server's runner. Its token is mounted
 // only where a pod asks for it, as the proxy's does for one container.
 func ServiceAccount(server *v1alpha1.MCPServer) *corev1ac.ServiceAccountApplyConfiguration {
-	id := runspec.For(server).Server
+	id := runspec.Server(server)
 	return corev1ac.ServiceAccount(RunnerName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentRunner)).
 		WithOwnerReferences(owner(id)).
@@ -25,7 +25,7 @@ func ServiceAccount(server *v1alpha1.MCPServer) *corev1ac.ServiceAccountApplyCon
 // where a POST does not. list and watch need the field selector metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 func Role(server *v1alpha1.MCPServer) *rbacv1ac.RoleApplyConfiguration {
-	id := runspec.For(server).Server
+	id := runspec.Server(server)
 	return rbacv1ac.Role(RunnerName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentRunner)).
 		WithOwnerReferences(owner(id)).
@@ -57,7 +57,7 @@ func rule(group, resource string, names ...string) *rbacv1ac.PolicyRuleApplyConf
 
 // RoleBinding gives the runner its role.
 func RoleBinding(server *v1alpha1.MCPServer) *rbacv1ac.RoleBindingApplyConfiguration {
-	id := runspec.For(server).Server
+	id := runspec.Server(server)
 	return rbacv1ac.RoleBinding(RunnerName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentRunner)).
 		WithOwnerReferences(owner(id)).

@@ -17,10 +17,9 @@ const appProtocol = "http"
 // ProxyService is where clients call. Its type is stated also where the spec
 // leaves it out: whether a server can be reached from outside the cluster is
 // for its spec to say. Labels and annotations of the spec under the prefixes of
-// Freehold are left out; Content reports them.
+// Freehold are left out; Render reports them.
 func ProxyService(server *v1alpha1.MCPServer) *corev1ac.ServiceApplyConfiguration {
-	run := runspec.For(server)
-	id := run.Server
+	id := runspec.Server(server)
 	service := corev1ac.Service(ProxyName(id.Name), id.Namespace)
 	serviceType := corev1.ServiceTypeClusterIP
 	if user := proxyService(server); user != nil {
@@ -35,7 +34,7 @@ func ProxyService(server *v1alpha1.MCPServer) *corev1ac.ServiceApplyConfiguratio
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(serviceType).
 			WithSelector(Selector(id.Name, ComponentProxy)).
-			WithPorts(mcpPort(run.Proxy.Port)))
+			WithPorts(mcpPort(runspec.Proxy(server).Port)))
 }
 
 // BackendService is where the proxy calls. It carries the mark, because its

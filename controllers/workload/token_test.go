@@ -21,7 +21,7 @@ func proxyTemplate(t *testing.T, overlay string) *corev1.PodTemplateSpec {
 	t.Helper()
 	server := read(t, "minimal")
 	server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
-	proxy, err := Proxy(server, claimed(t, server), options)
+	proxy, err := sound(t, server, options).Proxy(7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +114,9 @@ func refusedProxy(t *testing.T, overlay, want string) {
 	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	run, _ := Content(server, options)
+	rendered := Render(server, options)
 	var refused *Refused
-	if _, err := Proxy(server, run, options); !errors.As(err, &refused) {
+	if _, err := rendered.Proxy(1); !errors.As(err, &refused) {
 		t.Errorf("Proxy: %v, want it refused", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestABackendIsNoRunner(t *testing.T) {
 	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	run, _ := Content(server, options)
+	run := Render(server, options).Content
 	var refused *Refused
 	if _, err := Backend(run); !errors.As(err, &refused) {
 		t.Errorf("Backend: %v, want it refused", err)

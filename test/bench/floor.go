@@ -175,7 +175,7 @@ func (f *floor) send(ctx context.Context, applies []statement) error {
 }
 
 func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
-	content, err := contentOf(server)
+	rendered, content, err := contentOf(server)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	proxy, err := workload.Proxy(server, content, workload.Options{RunnerImage: runnerImage})
+	proxy, err := rendered.Proxy(content.Workload.Generation)
 	if err != nil {
 		return nil, err
 	}
@@ -220,15 +220,12 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 }
 
 // contentOf is what runs for a server, under the number that it has or is to get.
-func contentOf(server *v1alpha1.MCPServer) (runconfig.RunConfig, error) {
-	content, problems := workload.Content(server, workload.Options{RunnerImage: runnerImage})
-	if len(problems) > 0 {
-		return content, fmt.Errorf("rendering %s: %s", server.Name, problems[0])
+func contentOf(server *v1alpha1.MCPServer) (workload.Rendered, runconfig.RunConfig, error) {
+	rendered := workload.Render(server, workload.Options{RunnerImage: runnerImage})
+	if len(rendered.Problems) > 0 {
+		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}
-	hash, err := content.ContentHash()
-	claim := claimed(server.Status.Workload, hash)
-	content.Workload = runconfig.Workload{Generation: claim.Generation, Hash: claim.Hash}
-	return content, err
+	return rendered, rendered.Claimed(claimed(server.Status.Workload, rendered.Hash).Generation), nil
 }
 
 // claimed is the number of content after another.

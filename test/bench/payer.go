@@ -107,11 +107,11 @@ func (p *payer) wanted(i, version int) ([]child, error) {
 		server.Spec.Image = image(version)
 		server.Spec.Proxy.Service = &v1alpha1.ProxyService{Annotations: map[string]string{"example.com/version": fmt.Sprint(version)}}
 	}
-	content, err := contentOf(server)
+	rendered, content, err := contentOf(server)
 	if err != nil {
 		return nil, err
 	}
-	all, err := childrenOf(server, content)
+	all, err := childrenOf(server, rendered, content)
 	var wanted []child
 	for _, c := range all {
 		switch c.object.(type) {

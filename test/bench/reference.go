@@ -72,14 +72,14 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		controllerutil.AddFinalizer(server, ownership.Finalizer)
 		return ctrl.Result{}, r.change(ctx, server, before)
 	}
-	content, err := contentOf(server)
+	rendered, content, err := contentOf(server)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if w := server.Status.Workload; w == nil || w.Hash != content.Workload.Hash {
 		return ctrl.Result{}, r.changeStatus(ctx, server, func(s *v1alpha1.MCPServerStatus) { s.Workload = claimed(s.Workload, content.Workload.Hash) })
 	}
-	children, err := childrenOf(server, content)
+	children, err := childrenOf(server, rendered, content)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -27,12 +27,12 @@ type child struct {
 }
 
 // childrenOf are Freehold's children of a server.
-func childrenOf(server *v1alpha1.MCPServer, content runconfig.RunConfig) ([]child, error) {
+func childrenOf(server *v1alpha1.MCPServer, rendered workload.Rendered, content runconfig.RunConfig) ([]child, error) {
 	config, err := workload.RunConfigMap(content)
 	if err != nil {
 		return nil, err
 	}
-	proxy, err := workload.Proxy(server, content, workload.Options{RunnerImage: runnerImage})
+	proxy, err := rendered.Proxy(content.Workload.Generation)
 	if err != nil {
 		return nil, err
 	}

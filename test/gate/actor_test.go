@@ -73,7 +73,7 @@ func (p *play) content(generation int64, variant string) runconfig.RunConfig {
 			Port: int32(8000 + generation), Path: "/mcp", Transport: "streamable-http",
 		},
 		Proxy:     runconfig.Proxy{Port: 9000, Path: "/mcp"},
-		Rendering: "rendering",
+		Rendering: runconfig.Rendering{Proxy: "proxy", Backend: "backend"},
 	}
 	hash, err := run.ContentHash()
 	if err != nil {

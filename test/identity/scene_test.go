@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -31,16 +30,14 @@ func scene(t *testing.T, s *kit.Stage, name string) *server {
 	made.object.Name = name
 	s.Read(made.object)
 	options := workload.Options{RunnerImage: "freehold.dev/runner:test"}
-	run, problems := workload.Content(made.object, options)
-	if len(problems) > 0 {
-		t.Fatal(problems)
+	rendered := workload.Render(made.object, options)
+	if len(rendered.Problems) > 0 {
+		t.Fatal(rendered.Problems)
 	}
-	hash, err := run.ContentHash()
-	s.Must(err, "hashing the content")
-	run.Workload = runconfig.Workload{Generation: 1, Hash: hash}
+	run := rendered.Claimed(1)
 	config, err := workload.RunConfigMap(run)
 	s.Must(err, "building the run config")
-	proxy, err := workload.Proxy(made.object, run, options)
+	proxy, err := rendered.Proxy(1)
 	s.Must(err, "building the proxy")
 	backend, err := workload.Backend(run)
 	s.Must(err, "building the backend")

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -67,12 +66,11 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, server("echo", ""))
 		live := serverOf(s, "echo")
 		s.Read(live)
-		run, problems := workload.Content(live, workload.Options{RunnerImage: runnerImage})
-		Expect(problems).To(BeEmpty())
-		hash, err := run.ContentHash()
-		Expect(err).NotTo(HaveOccurred())
-		run.Workload = runconfig.Workload{Generation: 7, Hash: hash}
+		rendered := workload.Render(live, workload.Options{RunnerImage: runnerImage})
+		Expect(rendered.Problems).To(BeEmpty())
+		run, hash := rendered.Claimed(7), rendered.Hash
 		if content == "other" {
+			var err error
 			run.Backend.Image = imageTwo
 			run.Workload.Hash, err = run.ContentHash()
 			Expect(err).NotTo(HaveOccurred())

@@ -150,7 +150,7 @@ func otherContent(frame kit.Frame, pods []kit.Frame) string {
 			return fmt.Sprintf("backend %s runs %s and the spec says %s", pod.Name, pod.Spec.Containers[0].Image, image)
 		}
 		generation, _, _ := nested(frame, "status", "workload", "generation")
-		if fmt.Sprint(generation) != pod.Annotations[workload.AnnotationGeneration] {
+		if component == workload.ComponentProxy && fmt.Sprint(generation) != pod.Annotations[workload.AnnotationGeneration] {
 			return fmt.Sprintf("%s has workload generation %s and the status says %v", pod.Name, pod.Annotations[workload.AnnotationGeneration], generation)
 		}
 	}

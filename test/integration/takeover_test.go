@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -33,14 +32,12 @@ func children(s *kit.Stage) []*unstructured.Unstructured {
 	server := serverOf(s, "echo")
 	s.Read(server)
 	options := workload.Options{RunnerImage: runnerImage}
-	run, problems := workload.Content(server, options)
-	Expect(problems).To(BeEmpty())
-	hash, err := run.ContentHash()
-	Expect(err).NotTo(HaveOccurred())
-	run.Workload = runconfig.Workload{Generation: 1, Hash: hash}
+	rendered := workload.Render(server, options)
+	Expect(rendered.Problems).To(BeEmpty())
+	run := rendered.Claimed(1)
 	config, err := workload.RunConfigMap(run)
 	Expect(err).NotTo(HaveOccurred())
-	proxy, err := workload.Proxy(server, run, options)
+	proxy, err := rendered.Proxy(1)
 	Expect(err).NotTo(HaveOccurred())
 	backend, err := workload.Backend(run)
 	Expect(err).NotTo(HaveOccurred())

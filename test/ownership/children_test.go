@@ -43,15 +43,13 @@ type built struct {
 func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 	t.Helper()
 	opts := workload.Options{RunnerImage: "freehold.dev/runner:test"}
-	run, problems := workload.Content(server, opts)
-	if len(problems) > 0 {
-		t.Fatalf("the content has problems: %v", problems)
+	rendered := workload.Render(server, opts)
+	if len(rendered.Problems) > 0 {
+		t.Fatalf("the content has problems: %v", rendered.Problems)
 	}
-	hash, err := run.ContentHash()
-	must(t, err)
-	run.Workload = runconfig.Workload{Generation: generation, Hash: hash}
+	run, err := rendered.Claimed(generation), error(nil)
 	b := built{run: run, proxyService: workload.ProxyService(server)}
-	b.proxy, err = workload.Proxy(server, run, opts)
+	b.proxy, err = rendered.Proxy(generation)
 	must(t, err)
 	b.backend, err = workload.Backend(run)
 	must(t, err)

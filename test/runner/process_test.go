@@ -70,16 +70,13 @@ func newServer(t *testing.T) *server {
 func (s *server) claim(generation int64, image string) runconfig.RunConfig {
 	s.Helper()
 	s.object.Spec.Image = image
-	run, problems := workload.Content(&s.object, workload.Options{RunnerImage: "runner:1"})
-	if len(problems) > 0 {
-		s.Fatal(problems)
+	rendered := workload.Render(&s.object, workload.Options{RunnerImage: "runner:1"})
+	if len(rendered.Problems) > 0 {
+		s.Fatal(rendered.Problems)
 	}
-	hash, err := run.ContentHash()
-	s.Must(err, "hashing the content")
-	run.Workload = runconfig.Workload{Generation: generation, Hash: hash}
 	s.AsController().ApplyStatus(string(ownership.MCPServerWorkload), fmt.Sprintf(
-		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {workload: {generation: %d, hash: %s}}\n", generation, hash))
-	return run
+		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {workload: {generation: %d, hash: %s}}\n", generation, rendered.Hash))
+	return rendered.Claimed(generation)
 }
 
 // process is a runner that runs.

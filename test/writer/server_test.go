@@ -87,14 +87,11 @@ var options = workload.Options{RunnerImage: "freehold.dev/runner:test", RunnerPu
 // content is what a server's pods run, as generation of the workload.
 func (d *desk) content(server *v1alpha1.MCPServer, generation int64) runconfig.RunConfig {
 	d.Helper()
-	run, problems := workload.Content(server, options)
-	if len(problems) > 0 {
-		d.Fatalf("the server cannot be rendered: %v", problems)
+	rendered := workload.Render(server, options)
+	if len(rendered.Problems) > 0 {
+		d.Fatalf("the server cannot be rendered: %v", rendered.Problems)
 	}
-	hash, err := run.ContentHash()
-	d.Must(err, "hashing the content")
-	run.Workload = runconfig.Workload{Generation: generation, Hash: hash}
-	return run
+	return rendered.Claimed(generation)
 }
 
 // children are the intents that give birth to an object.
@@ -102,7 +99,7 @@ func (d *desk) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []s
 	d.Helper()
 	config, err := workload.RunConfigMap(run)
 	d.Must(err, "building the run config")
-	proxy, err := workload.Proxy(server, run, options)
+	proxy, err := workload.Render(server, options).Proxy(run.Workload.Generation)
 	d.Must(err, "building the proxy")
 	backend, err := workload.Backend(run)
 	d.Must(err, "building the backend")

@@ -20,7 +20,7 @@ func startProduct(ctx context.Context, binary, dir, backend string) (*process, e
 		Server:   runconfig.Server{Namespace: "bench", Name: "bench", UID: "1"},
 		Backend:  runconfig.Backend{Image: "bench", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
 		Proxy:    runconfig.Proxy{Port: 8000, Path: "/mcp"},
-		Workload: runconfig.Workload{Generation: 1}, Rendering: "r",
+		Workload: runconfig.Workload{Generation: 1}, Rendering: runconfig.Rendering{Proxy: "p", Backend: "b"},
 	}
 	hash, err := run.ContentHash()
 	if err != nil {
