@@ -17,10 +17,20 @@ type Takeover struct {
 	Annotation string
 }
 
-// LeftBehind reports whether an entry of managedFields stems from an earlier
-// release of the contract's owner: it has one of the contract's names but is no
-// apply, or a name of the same domain that the contract has no more.
+// BeforeFirstApply is the manager to which the API server gives all fields of an
+// object without managedFields, as after a reset, when it is first applied. It
+// stands for nobody who writes, so that nothing it holds would ever go
+// (https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields).
+const BeforeFirstApply = "before-first-apply"
+
+// LeftBehind reports whether an entry of managedFields is of nobody who writes
+// now. It stems from an earlier release of the contract's owner: it has one of
+// the contract's names but is no apply, or a name of the same domain that the
+// contract has no more. Or it is that of BeforeFirstApply.
 func (c Contract) LeftBehind(entry metav1.ManagedFieldsEntry) bool {
+	if entry.Manager == BeforeFirstApply && entry.Operation == metav1.ManagedFieldsOperationUpdate {
+		return true
+	}
 	if entry.Operation == metav1.ManagedFieldsOperationApply &&
 		slices.ContainsFunc(c.Grants, func(g Grant) bool { return string(g.Manager) == entry.Manager }) {
 		return false
@@ -96,8 +106,8 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 }
 
 // part divides what an entry holds into what becomes the manager's and what
-// stays; stays is nil if everything does. What an Update entry of an earlier
-// release holds and no grant has becomes nobody's.
+// stays; stays is nil if everything does. What an Update entry that was left behind
+// holds and no grant has becomes nobody's: who states it next has it alone.
 func (j judge) part(entry metav1.ManagedFieldsEntry, manager Manager) (taken, stays *fieldpath.Set, err error) {
 	held, err := Fields(entry)
 	if err != nil {

@@ -74,6 +74,22 @@ var takeovers = map[string]struct {
 		before: []metav1.ManagedFieldsEntry{entry("a.b/old Update", `{"f:spec":{"f:size":{}}}`), entry("a.b/size Apply", image)},
 		stated: image,
 	},
+	"what the API server attributed to nobody after a reset": {
+		before: []metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", image),
+			entry("before-first-apply Update", `{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:team":{}}},"f:spec":{"f:color":{},"f:image":{},"f:size":{}}}`),
+		},
+		stated: image,
+		after: []string{
+			`before-first-apply Update {"f:spec":{"f:size":{}}}`,
+			`a.b/build Apply {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:image":{}}}`,
+		},
+		from: []string{"before-first-apply"},
+	},
+	"what other managers of ours and subresources have after a reset": {
+		before: []metav1.ManagedFieldsEntry{entry("a.b/build Apply", image), entry("before-first-apply Update", `{"f:spec":{"f:size":{}}}`), entry("before-first-apply Update status", image)},
+		stated: image,
+	},
 	"what no grant has of an earlier release's update": {
 		before: []metav1.ManagedFieldsEntry{entry("a.b/old Update", `{"f:spec":{"f:color":{},"f:size":{}}}`)},
 		stated: image,

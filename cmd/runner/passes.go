@@ -115,7 +115,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// say logs what a pass took back and over, and what it found if that is not what
+// say logs what a pass took back and over, what admission changed, and what it found if that is not what
 // the last one found.
 func (l *loop) say(report backend.Report, err error) {
 	for _, c := range report.TakenBack {
@@ -123,6 +123,9 @@ func (l *loop) say(report backend.Report, err error) {
 	}
 	for _, t := range report.TakenOver {
 		l.logger.Info("taken over", "object", t.Object.String(), "name", t.Key.Name, "from", t.From)
+	}
+	for _, r := range report.Rewritten {
+		l.logger.Info("changed by admission", "object", r.Object.String(), "name", r.Key.Name, "fields", r.Fields)
 	}
 	last := l.said
 	l.said = said{waiting: report.Waiting, verdict: report.Verdict, finding: report.Finding}

@@ -44,13 +44,9 @@ type Contest struct {
 // String says what is changed, by whom and since when. It stays the same while a
 // contest does.
 func (c Contest) String() string {
-	const most = 3
 	fields, by := "fields of "+string(c.Manager), "somebody who removes them"
 	if len(c.Fields) > 0 {
-		fields = strings.Join(c.Fields[:min(most, len(c.Fields))], ", ")
-		if more := len(c.Fields) - most; more > 0 {
-			fields += fmt.Sprintf(" and %d more", more)
-		}
+		fields = someOf(c.Fields)
 	}
 	if len(c.By) > 0 {
 		by = strings.Join(c.By, ", ")
@@ -113,6 +109,13 @@ func (c *contests) tookBack(k memoryKey, now time.Time) {
 	if known := c.open[k]; known != nil {
 		known.limit.AllowN(now, 1)
 	}
+}
+
+// none drops a contest that was none.
+func (c *contests) none(k memoryKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, k)
 }
 
 // forget drops what is over.
@@ -205,16 +208,23 @@ func (w *Writer) contested(live client.Object, in intent, grant ownership.Grant,
 	return &found, nil
 }
 
-// change applies an intent that live is not like, unless that is fought for.
+// change applies an intent that live is not like, unless that is fought for. Where
+// the server made of it what was there before, admission did, and nobody else.
 func (w *Writer) change(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions) (Outcome, error) {
 	contest, err := w.contested(live, in, grant, k)
 	if err != nil {
 		return Outcome{}, err
 	}
 	outcome, err := w.send(ctx, in, grant, k, pre)
-	if err == nil && contest != nil {
-		outcome.TakenBack = contest
-		w.applier.contests.tookBack(k, w.applier.Now())
+	if err != nil || contest == nil {
+		return outcome, err
 	}
-	return outcome, err
+	last, _ := w.applier.memory.get(k)
+	if same, err := last.made.is(w, live, in, grant.Object.Subresource); err == nil && same {
+		w.applier.contests.none(k)
+		return outcome, nil
+	}
+	outcome.TakenBack = contest
+	w.applier.contests.tookBack(k, w.applier.Now())
+	return outcome, nil
 }

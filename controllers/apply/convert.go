@@ -13,6 +13,7 @@ import (
 // Converter knows the schemas of the kinds that are applied, so that field
 // sets are computed as the API server computes them.
 type Converter struct {
+	scheme  *runtime.Scheme
 	builtin managedfields.TypeConverter
 	groups  map[string]managedfields.TypeConverter
 }
@@ -21,7 +22,7 @@ type Converter struct {
 // API group, for kinds whose apply configurations were generated: pass the
 // NewTypeConverter of their package.
 func NewConverter(scheme *runtime.Scheme, groups map[string]managedfields.TypeConverter) *Converter {
-	return &Converter{builtin: clientac.NewTypeConverter(scheme), groups: groups}
+	return &Converter{scheme: scheme, builtin: clientac.NewTypeConverter(scheme), groups: groups}
 }
 
 // live returns a live object as a typed value of gvk. The object may lack its

@@ -23,13 +23,16 @@
 //   - Where the contract has a Takeover, such an object can be handed over by an
 //     annotation. Its managedFields are then moved, by the one write that is
 //     neither an apply nor a deletion, and only within the contract.
+//   - What the API server answers is the state that is remembered. Where admission
+//     changes what an intent states, Outcome.Rewritten says so once, and
+//     Outcome.Again when a Put is due that finds out whether it still does.
 //   - Whether an apply is forced, and whether it may create, is said by the
 //     grant and not by the caller.
 //
 // intent.go freezes an apply configuration to bytes, preconditions.go says
 // what a write may be made conditional on, writer.go sends it, unchanged.go
 // finds that nothing has to be sent, values.go compares for it, memory.go
-// remembers what was sent, and errors.go names what can go wrong. read.go asks
+// remembers what was sent, rewritten.go what the server made of it, and errors.go names what can go wrong. read.go asks
 // the server where a cache cannot know, takeover.go takes over, remove.go
 // deletes, impersonate.go says as whom, lease.go is leader election, convert.go
 // knows the schemas.

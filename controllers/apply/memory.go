@@ -44,9 +44,8 @@ type written struct {
 	intent [sha256.Size]byte
 	// at is when it was sent, or last found at the server.
 	at time.Time
-	// settled is the fingerprint of what the server made of it, once seen. It
-	// differs from the intent where the server or a webhook rewrites values.
-	settled [sha256.Size]byte
+	// made is what the server made of it.
+	made made
 }
 
 func newMemory() memory { return memory{cache: lru.New(memorySize)} }

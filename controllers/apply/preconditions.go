@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,7 +48,8 @@ type frozen struct {
 	in   intent
 	sent []byte
 
-	// The answer.
+	// The answer, and what of it is remembered in any case.
+	answer          []byte
 	uid             types.UID
 	resourceVersion string
 }
@@ -79,6 +81,6 @@ func (f *frozen) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &answer); err != nil {
 		return fmt.Errorf("reading the server's answer: %w", err)
 	}
-	f.uid, f.resourceVersion = answer.UID, answer.ResourceVersion
+	f.answer, f.uid, f.resourceVersion = bytes.Clone(data), answer.UID, answer.ResourceVersion
 	return nil
 }

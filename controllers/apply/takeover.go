@@ -70,7 +70,8 @@ func (w *Writer) handedOver(live client.Object) bool {
 // transfer finds what is to be taken over before the intent is applied, nil if
 // nothing is. That is once for an object and manager: of an object that was
 // handed over until the manager has an entry of its own there, and of what an
-// earlier release left until this process has looked at it. It returns
+// earlier release left until this process has looked at it. What the API server
+// attributes to nobody after a reset is taken each time. It returns
 // ErrForeign for an object of another hand that was not handed over.
 func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
 	foreign := grant.Create && !w.ours(live, in)
@@ -106,9 +107,15 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 }
 
 // leftBehind reports whether there are entries of an earlier release that this
-// process has not looked at for this manager. Once, because of two releases
-// that know different managers each would call the other the earlier one.
+// process has not looked at for this manager, or those of a reset. An earlier
+// release's once, because of two releases that know different managers each would
+// call the other the earlier one; a reset can come again.
 func (w *Writer) leftBehind(live client.Object) bool {
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager == ownership.BeforeFirstApply {
+			return true
+		}
+	}
 	for _, entry := range live.GetManagedFields() {
 		if w.applier.contract.LeftBehind(entry) {
 			_, looked := w.applier.transfers.Get(transferID{live.GetUID(), w.manager})

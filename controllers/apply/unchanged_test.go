@@ -1,14 +1,18 @@
 package apply
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -180,8 +184,8 @@ func TestAnUpdateEntryIsNotOurs(t *testing.T) {
 	}
 }
 
-// What the server made of an intent whose values it rewrites is learned at the
-// version that we wrote, and holds as long as our fields have those values.
+// What the server made of an intent whose values it rewrites is learned from its
+// answer, and holds for a while as long as our fields have those values.
 func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	const odd = `{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, resources: {limits: {cpu: 1000m}}}]}}`
 	server := newAPIServer(t, schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
@@ -205,15 +209,19 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if ask(w, live("5", "1"), in) {
 		t.Fatal("unchanged before it was ever written")
 	}
-	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: hashOf(t, in)})
-	if ask(w, live("6", "1"), in) {
-		t.Error("learned from a version that somebody wrote after us")
+	now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+	w.applier.Now = func() time.Time { return now }
+	answer, err := json.Marshal(live("5", "1"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !ask(w, live("5", "1"), in) {
-		t.Error("what we wrote is not unchanged at the version we wrote")
+	answered := w.answered(&frozen{in: in, answer: answer}, "")
+	if want := []string{`.spec.containers[name="c"].resources.limits.cpu`}; !slices.Equal(answered.fields, want) {
+		t.Errorf("rewritten is %v, want %v", answered.fields, want)
 	}
-	if !ask(w, live("9", "1"), in) {
-		t.Error("forgotten at a later version")
+	w.applier.memory.put(k, written{uid: "uid", resourceVersion: "5", intent: hashOf(t, in), made: answered})
+	if !ask(w, live("5", "1"), in) || !ask(w, live("9", "1"), in) {
+		t.Error("what the server made of it is not unchanged, or forgotten at a later version")
 	}
 	if ask(w, live("9", "2"), in) {
 		t.Error("another value is not seen")
@@ -232,6 +240,40 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	server.apply("other", `{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {x: z}}, spec: {containers: [{name: b}]}}`)
 	if !ask(w, live("12", "1"), in) {
 		t.Error("another's fields count as a change of ours")
+	}
+	if now = now.Add(resendAfter); ask(w, live("12", "1"), in) {
+		t.Error("nobody asks whether the server still rewrites")
+	}
+	if last, _ := w.applier.memory.get(k); !slices.Equal(last.made.fields, answered.fields) {
+		t.Error("what was told is forgotten")
+	}
+}
+
+// An answer with the intent's values says nothing new, nor does one that cannot be
+// read; a field that admission removed is told, and not owned.
+func TestWhatAnAnswerTells(t *testing.T) {
+	in := frozenIntent(t, deployed)
+	for name, tc := range map[string]struct {
+		answer string
+		want   []string
+	}{
+		"as it is":          {deployed, nil},
+		"more than it says": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {x: z}}, spec: {replicas: 2, paused: true, template: {spec: {containers: [{name: c, image: i, env: [{name: A, value: "1"}]}, {name: side}]}}}}`, nil},
+		"another value":     {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 3, template: {spec: {containers: [{name: c, image: i, env: [{name: A, value: "1"}]}]}}}}`, []string{".spec.replicas"}},
+		"a field less": {
+			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [{name: c, env: [{name: A, value: "1"}]}]}}}}`,
+			[]string{`.spec.template.spec.containers[name="c"].image`},
+		},
+		"no object": {`[]`, nil},
+	} {
+		data, err := yaml.YAMLToJSON([]byte(tc.answer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := writerOf(mine).answered(&frozen{in: in, answer: data}, "")
+		if !slices.Equal(got.fields, tc.want) || got.at.IsZero() != (tc.want == nil) {
+			t.Errorf("%s: %+v, want %v", name, got, tc.want)
+		}
 	}
 }
 

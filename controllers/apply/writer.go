@@ -79,6 +79,11 @@ type Outcome struct {
 	// TakenOver is set if the write took over what an earlier release left, or
 	// what somebody handed over.
 	TakenOver *Takeover
+	// Rewritten is set if the API server stored other values than the write
+	// states, and that is news.
+	Rewritten *Rewrite
+	// Again is when another Put is due though nothing happens, 0 if none is.
+	Again time.Duration
 }
 
 // Option changes a Put.
@@ -154,9 +159,16 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 		return Outcome{}, err
 	}
 	if settled {
-		return w.applier.memory.unchanged(live, k), nil
+		return w.same(live, k), nil
 	}
 	return w.change(ctx, live, in, grant, k, pre)
+}
+
+// same is the outcome of an intent that live is like.
+func (w *Writer) same(live client.Object, k memoryKey) Outcome {
+	outcome := w.applier.memory.unchanged(live, k)
+	outcome.Again = w.resend(k)
+	return outcome
 }
 
 // settled reports whether the live object, or our memory of a newer one, is
@@ -204,7 +216,7 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	case err != nil:
 		return Outcome{}, err
 	case settled:
-		return w.applier.memory.unchanged(live, k), nil
+		return w.same(live, k), nil
 	// A gate decided on what the cache showed; it must look at what is there.
 	case grant.Versioned:
 		return Outcome{}, ErrExists
@@ -224,8 +236,13 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	if err != nil {
 		return Outcome{}, err
 	}
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now()})
-	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion}
+	last, _ := w.applier.memory.get(k)
+	made := w.answered(f, grant.Object.Subresource)
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made})
+	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
+	if len(made.fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.fields, made.fields)) {
+		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: made.fields}
+	}
 	if pre.birth {
 		outcome.Result = Born
 	}

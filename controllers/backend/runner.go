@@ -12,7 +12,6 @@
 package backend
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +64,9 @@ type Runner struct {
 type met struct {
 	takenBack []apply.Contest
 	takenOver []apply.Takeover
-	// again is when the first of what is fought for may be taken back, 0 if
-	// nothing is.
+	rewritten []apply.Rewrite
+	// again is when the first of what is fought for may be taken back, or of what
+	// admission changes is sent again; 0 if nothing is.
 	again time.Duration
 }
 
@@ -80,9 +80,11 @@ type Report struct {
 	Finding conditions.Finding
 	// Again is when another pass is due though nothing happens, 0 if none is.
 	Again time.Duration
-	// TakenBack and TakenOver are what the writes took back, or over.
+	// TakenBack and TakenOver are what the writes took back, or over, Rewritten what
+	// the API server stored otherwise.
 	TakenBack []apply.Contest
 	TakenOver []apply.Takeover
+	Rewritten []apply.Rewrite
 	// Start is the start of the backend that now runs, zero while none does.
 	Start Start
 }
@@ -133,8 +135,8 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	for look := 1; ; look++ {
 		report, err := r.look(ctx, reader, live)
 		if !moved(err) || look == looks {
-			report.TakenBack, report.TakenOver = r.met.takenBack, r.met.takenOver
-			report.Again = cmp.Or(r.met.again, report.Again)
+			report.TakenBack, report.TakenOver, report.Rewritten = r.met.takenBack, r.met.takenOver, r.met.rewritten
+			report.Again = soonest(r.met.again, report.Again)
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -212,6 +214,10 @@ func (r *Runner) note(outcome apply.Outcome, err error) error {
 	if outcome.TakenOver != nil {
 		r.met.takenOver = append(r.met.takenOver, *outcome.TakenOver)
 	}
+	if outcome.Rewritten != nil {
+		r.met.rewritten = append(r.met.rewritten, *outcome.Rewritten)
+	}
+	r.met.again = soonest(r.met.again, outcome.Again)
 	return err
 }
 

@@ -48,10 +48,10 @@ type Reconciler struct {
 	options workload.Options
 	// Now is the clock. It need not agree with anybody else's.
 	Now func() time.Time
-	// going is since when, by that clock, a server is seen to stop, words
-	// when those of a refusal were last changed, and tenures are what this process
-	// claimed, all by uid.
-	going, words, tenures *lru.Cache
+	// going is since when, by that clock, a server is seen to stop, words when those
+	// of a refusal were last changed, tenures are what this process claimed, answers
+	// what refuses pods, and due when the pass that runs wants the next, all by uid.
+	going, words, tenures, answers, due *lru.Cache
 	// specs are what came of specs, by uid of the server, and objects those that
 	// were found to carry them, by their own.
 	specs, objects *lru.Cache
@@ -63,8 +63,8 @@ type Reconciler struct {
 func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
 	return &Reconciler{
 		reader: reader, live: live, applier: applier, events: recorder, options: options, Now: time.Now,
-		going: lru.New(remembered), words: lru.New(remembered), tenures: lru.New(remembered),
-		specs: lru.New(remembered), objects: lru.New(2 * remembered),
+		going: lru.New(remembered), words: lru.New(remembered), tenures: lru.New(remembered), answers: lru.New(remembered),
+		due: lru.New(remembered), specs: lru.New(remembered), objects: lru.New(2 * remembered),
 	}
 }
 
@@ -86,27 +86,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if server.DeletionTimestamp != nil {
 		return r.delete(ctx, server, w)
 	}
-	asking, err := w.ask(ctx, r.live, server, r.Now())
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	r.due.Remove(server.UID)
 	w.draining = r.drains(server, w)
-	result, err := r.pass(ctx, server, w)
-	// A contest's condition goes by itself, and what refuses pods is no event.
+	asking := r.ask(ctx, server, &w)
+	err = r.pass(ctx, server, w)
+	// A contest's condition goes by itself, and neither what refuses pods nor the
+	// end of what admission changes is an event.
 	_, ends := r.contests(server)
-	result.RequeueAfter = soonest(result.RequeueAfter, ends, asking, w.draining)
-	return result, err
+	return settle(ctx, err, ends, asking, w.draining, r.dueOf(server))
 }
 
 // pass decides and writes.
-func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
+func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
 	held, err := r.put(ctx, server, ownership.MCPServerFinalizer, server, finalizer(server))
 	if err != nil || held.Result != apply.Unchanged {
-		return settle(ctx, err) // the write wakes the next pass
+		return err // the write wakes the next pass
 	}
 	want, done := r.desired(server, w)
 	if done == nil {
-		return ctrl.Result{RequeueAfter: largeRetry}, nil
+		r.dueIn(server, largeRetry)
+		return nil
 	}
 	defer done()
 	claimed, err := r.claim(ctx, server, w, want)
@@ -114,13 +113,13 @@ func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w wor
 	case err != nil && !moved(err) && !passing(err):
 		// Without its number the wanted content cannot go out, but the old may
 		// have to stop, and why nothing moves is said.
-		return settle(ctx, errors.Join(err, r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err)))
+		return errors.Join(err, r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
 	case err != nil || !claimed:
-		return settle(ctx, err)
+		return err
 	}
 	applied := r.applyChildren(ctx, server, w, want)
 	reported := r.report(ctx, server, w, want, applied)
-	return settle(ctx, errors.Join(applied, reported))
+	return errors.Join(applied, reported)
 }
 
 // claim makes sure that the wanted content has its number before anything

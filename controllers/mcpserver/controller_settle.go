@@ -26,9 +26,11 @@ const refusedRetry = 10 * time.Minute
 // next one; what was refused, or is fought for, is tried again after a while,
 // the shortest of several; what the contract does not grant is never sent; all
 // else is retried. Of several things that went wrong each counts by itself: a
-// write that timed out is retried also beside one that was refused.
-func settle(ctx context.Context, err error) (ctrl.Result, error) {
-	var result ctrl.Result
+// write that timed out is retried also beside one that was refused. waits are when
+// another pass is due though nothing happens, 0 for never; an error that is
+// retried comes before them, for the queue takes no time beside it.
+func settle(ctx context.Context, err error, waits ...time.Duration) (ctrl.Result, error) {
+	result := ctrl.Result{RequeueAfter: soonest(waits...)}
 	var retried, refused, final []error
 	again := func(after time.Duration) { result.RequeueAfter = soonest(result.RequeueAfter, after) }
 	for _, e := range parts(err) {

@@ -67,6 +67,10 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 			if terminal != tc.terminal || (err != nil && !terminal) != tc.retried {
 				t.Errorf("the error is %v, terminal %t", err, terminal)
 			}
+			// A time beside an error would be dropped by the queue.
+			if waits, err := settle(t.Context(), tc.err, 0, 3*time.Second); (err != nil && waits != ctrl.Result{}) || (err == nil && waits.RequeueAfter != 3*time.Second) {
+				t.Errorf("with a wait the result is %+v beside %v", waits, err)
+			}
 			if tc.retried && errors.Is(tc.err, apply.ErrStale) && errors.Is(err, apply.ErrStale) {
 				t.Errorf("a wait is told as an error: %v", err)
 			}

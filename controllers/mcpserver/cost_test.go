@@ -33,6 +33,10 @@ func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, 
 	server := echo()
 	change(server)
 	server.ResourceVersion = "1000"
+	server.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "user", Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1alpha1.SchemeGroupVersion.String(),
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:image":{}}}`),
+	}}
 	s.put(server)
 	_, own := schemas()
 	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), ownership.Freehold())

@@ -82,9 +82,7 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	case stopProxies:
 		return r.stopProxies(ctx, server, w)
 	case awaitProxies:
-		result, err := settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
-		result.RequeueAfter = left(since, now)
-		return result, err
+		return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd), left(since, now))
 	case stopBackend:
 		if n := proxyPods(w); n > 0 {
 			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",

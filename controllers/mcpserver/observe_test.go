@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -201,6 +202,7 @@ type asked struct {
 	client.Reader
 	events []corev1.Event
 	lists  int
+	err    error
 }
 
 func (a *asked) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -210,7 +212,7 @@ func (a *asked) List(_ context.Context, list client.ObjectList, _ ...client.List
 		return fmt.Errorf("a %T was listed", list)
 	}
 	found.Items = a.events
-	return nil
+	return a.err
 }
 
 // Nobody is asked about a backend that lacks nothing, or has only begun.
@@ -241,10 +243,26 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := up(tc.edits...)
 			cluster := &asked{events: []corev1.Event{event(-time.Second, "of before"), event(20*time.Second, "the last"), event(10*time.Second, "an earlier one")}}
-			again, err := s.world.ask(t.Context(), cluster, s.server, noon.Add(tc.after))
-			if err != nil || again != tc.again || cluster.lists != tc.lists || s.world.refusal != tc.want {
-				t.Errorf("again in %s, asked %d times, %q, %v; want %+v", again, cluster.lists, s.world.refusal, err, tc)
+			now := noon.Add(tc.after)
+			r := &Reconciler{live: cluster, Now: func() time.Time { return now }, answers: lru.New(1)}
+			expect := func(again time.Duration, lists int) {
+				t.Helper()
+				s.world.refusal = ""
+				if got := r.ask(t.Context(), s.server, &s.world); got != again || cluster.lists != lists || s.world.refusal != tc.want {
+					t.Errorf("again in %s, asked %d times, %q; want %s, %d, %q", got, cluster.lists, s.world.refusal, again, lists, tc.want)
+				}
 			}
+			expect(tc.again, tc.lists)
+			if tc.lists == 0 {
+				return
+			}
+			now = now.Add(askAgain - time.Second) // woken by whatever happens
+			expect(time.Second, tc.lists)
+			now, cluster.events, cluster.err = now.Add(time.Second), nil, errors.New("no answer")
+			expect(askAgain, tc.lists+1) // and the pass goes on, with what it knew
+			expect(askAgain, tc.lists+1)
+			now, cluster.err, tc.want = now.Add(askAgain), nil, ""
+			expect(askAgain, tc.lists+2)
 		})
 	}
 }

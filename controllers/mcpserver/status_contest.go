@@ -28,8 +28,8 @@ var takenBack = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(takenBack) }
 
-// put writes as a manager, and tells who had changed what it takes back, and who
-// had what it takes over.
+// put writes as a manager, and tells who had changed what it takes back, who had
+// what it takes over, and what admission makes of it.
 func (r *Reconciler) put(ctx context.Context, server *v1alpha1.MCPServer, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
 	done, err := r.applier.As(manager).Put(ctx, live, ac, opts...)
 	if err == nil && done.TakenBack != nil {
@@ -37,9 +37,32 @@ func (r *Reconciler) put(ctx context.Context, server *v1alpha1.MCPServer, manage
 		r.event(server, corev1.EventTypeWarning, "FieldsTakenBack", "Repair", done.TakenBack.String()+"; set back")
 	}
 	if err == nil && done.TakenOver != nil {
-		r.event(server, corev1.EventTypeNormal, "FieldsTakenOver", "Adopt", "took over "+done.TakenOver.String())
+		note := "took over " + done.TakenOver.String()
+		if slices.Contains(done.TakenOver.From, ownership.BeforeFirstApply) {
+			note += ", because its metadata.managedFields were reset; what a manifest drops before it is applied again stays: remove it with kubectl edit"
+		}
+		r.event(server, corev1.EventTypeNormal, "FieldsTakenOver", "Adopt", note)
 	}
+	if err == nil && done.Rewritten != nil {
+		r.event(server, corev1.EventTypeNormal, "FieldsRewritten", "Apply", "admission of this cluster changes what Freehold applies to "+
+			done.Rewritten.String()+"; Freehold keeps what admission makes of it")
+	}
+	r.dueIn(server, done.Again)
 	return done, err
+}
+
+// dueIn notes when the server's next pass is due though nothing happens, the
+// soonest of several; 0 is never.
+func (r *Reconciler) dueIn(server *v1alpha1.MCPServer, after time.Duration) {
+	if after > 0 {
+		r.due.Add(server.UID, soonest(r.dueOf(server), after))
+	}
+}
+
+func (r *Reconciler) dueOf(server *v1alpha1.MCPServer) time.Duration {
+	noted, _ := r.due.Get(server.UID)
+	after, _ := noted.(time.Duration)
+	return after
 }
 
 // contests are those over fields of the server and its children, and how long

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -97,6 +98,50 @@ func TestAFightIsOfOneServer(t *testing.T) {
 				t.Errorf("a fight for %s %s is told of %s: %t", c.Kind, name, server, got)
 			}
 		}
+	}
+}
+
+// What admission changes of what we apply is told once, and is no fight: it costs no
+// write at rest, and after a while one that asks whether it still happens.
+func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
+	r, s := settled(t)
+	recorder := events.NewFakeRecorder(10)
+	now := noon
+	r.Now, r.events = func() time.Time { return now }, recorder
+	r.applier.Now = r.Now
+	s.admit = func(o client.Object) {
+		if service, ok := o.(*corev1.Service); ok {
+			service.Spec.Type = corev1.ServiceTypeNodePort
+		}
+	}
+	name := workload.ProxyName("echo")
+	service := s.objects[storedKey{"Service", name}].(*corev1.Service)
+	s.admit(service) // in somebody else's write
+	pass := func(writes int) time.Duration {
+		t.Helper()
+		before := s.applies
+		result, err := r.Reconcile(t.Context(), theServer)
+		if err != nil || s.applies-before != writes {
+			t.Fatalf("%d writes and %v, want %d", s.applies-before, err, writes)
+		}
+		return result.RequeueAfter
+	}
+	pass(1)
+	if got := <-recorder.Events; !strings.HasPrefix(got, "Normal FieldsRewritten admission of this cluster changes what Freehold applies to Service echo-proxy: .spec.type;") {
+		t.Errorf("heard %q", got)
+	}
+	now = now.Add(pass(0))
+	again := pass(1)
+	if now = now.Add(again); again != 10*time.Minute || meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldsContended) {
+		t.Errorf("again in %s, %v", again, read(s).Status.Conditions)
+	}
+	s.admit = nil
+	pass(1)
+	if got := s.objects[storedKey{"Service", name}].(*corev1.Service).Spec.Type; got != corev1.ServiceTypeClusterIP {
+		t.Errorf("after its end the type is %s", got)
+	}
+	if again := pass(0); again != 0 || len(recorder.Events) > 0 {
+		t.Errorf("again in %s, and %d Events", again, len(recorder.Events))
 	}
 }
 

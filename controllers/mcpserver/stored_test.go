@@ -36,6 +36,8 @@ type stored struct {
 	applies       int
 	// refuse is the answer to an apply, nil if it is taken.
 	refuse func(kind string) error
+	// admit changes what an apply makes before it is stored, nil if nothing does.
+	admit func(client.Object)
 }
 
 type storedKey struct{ kind, name string }
@@ -158,6 +160,9 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(merged.(*unstructured.Unstructured).Object, obj); err != nil {
 		return err
+	}
+	if s.admit != nil {
+		s.admit(obj)
 	}
 	s.applies++
 	obj.SetResourceVersion(strconv.Itoa(1000 + s.applies))

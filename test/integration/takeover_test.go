@@ -344,6 +344,40 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		Entry("another controller's backend", 8, "ConfigMap holder controls it", held),
 	)
 
+	It("takes what a reset of managedFields gave to nobody, so that what the user drops goes", func() {
+		s := onStage()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", "args: [a]\nenv: [{name: A, value: a}]"))
+		live := atRest(s, "echo")
+		all := append(children(s), s.Unstructured(live))
+		for _, object := range all {
+			s.Patch(object, "editor", `{"metadata":{"managedFields":[{}]}}`)
+		}
+		announced(s, live, corev1.EventTypeNormal, "FieldsTakenOver")
+		for _, object := range all {
+			s.Await(object, "it is ours again", func() error {
+				for _, entry := range object.GetManagedFields() {
+					if entry.Manager == ownership.BeforeFirstApply && entry.Subresource == "" {
+						return fmt.Errorf("nobody has %s", entry.FieldsV1.GetRawString())
+					}
+				}
+				return equal(len(object.GetManagedFields()) > 0, true)
+			})
+			sound(s, object)
+		}
+		s.Apply(git, server("echo", "args: [a]\nenv: [{name: A, value: a}]"))
+		s.Apply(git, server("echo", ""))
+		rolledOut(s, "echo", 2)
+		atRest(s, "echo")
+		backend := backendOf(s, "echo")
+		s.Read(backend)
+		Expect(backend.Spec.Template.Spec.Containers[0].Args).To(BeEmpty())
+		Expect(backend.Spec.Template.Spec.Containers[0].Env).To(BeEmpty())
+		s.Delete(live)
+		s.AwaitGone(live)
+	})
+
 	It("leaves its former owner all that is theirs when Freehold lets go of it", func() {
 		s := onStage()
 		s.Apply(git, server("echo", ""))

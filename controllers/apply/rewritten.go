@@ -1,0 +1,173 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// The API server may store other values than an apply states: it writes a
+// quantity in another form, or a mutating webhook or admission policy changes a
+// field. What it answers is the state that the writer remembers: it is not
+// changed back, and it is no conflict with another manager.
+
+// resendAfter is how long an answer with other values stands before the intent
+// is sent again. That admission no longer changes a field is no event. The API
+// server stores nothing where it still does.
+const resendAfter = 10 * time.Minute
+
+// Rewrite says which fields of an apply the API server stored with other values.
+type Rewrite struct {
+	Object ownership.Object
+	Key    types.NamespacedName
+	// Fields are in the notation of the API server's conflict messages, sorted.
+	Fields []string
+}
+
+// String names the object and the fields.
+func (r Rewrite) String() string {
+	return fmt.Sprintf("%s %s: %s", r.Object, r.Key.Name, someOf(r.Fields))
+}
+
+// someOf names the first fields and counts the others.
+func someOf(fields []string) string {
+	const most = 3
+	text := strings.Join(fields[:min(most, len(fields))], ", ")
+	if more := len(fields) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// made is what the API server answered to an apply. It is zero where the answer
+// has the intent's values, for then the intent itself tells what to expect.
+type made struct {
+	at time.Time
+	// print is the fingerprint of the manager's fields in the answer, metadata that
+	// of them in its metadata, as which an object may be read.
+	print, metadata [sha256.Size]byte
+	fields          []string
+}
+
+// answered reads the server's answer to an intent. An answer that cannot be read
+// is zero: the write has succeeded, and the next pass judges by the live object.
+func (w *Writer) answered(f *frozen, subresource string) made {
+	object, err := w.applier.converter.scheme.New(f.in.gvk)
+	if err != nil || json.Unmarshal(f.answer, object) != nil {
+		return made{}
+	}
+	live, ok := object.(client.Object)
+	if !ok || f.in.holds(live) {
+		return made{}
+	}
+	metadata := &metav1.PartialObjectMetadata{}
+	if json.Unmarshal(f.answer, metadata) != nil {
+		return made{}
+	}
+	whole, err := w.fingerprint(live, f.in, subresource)
+	part, partErr := w.fingerprint(metadata, f.in, subresource)
+	fields, fieldsErr := w.differing(live, f.in)
+	if errors.Join(err, partErr, fieldsErr) != nil {
+		return made{}
+	}
+	return made{at: w.applier.Now(), print: whole, metadata: part, fields: fields}
+}
+
+// is reports whether live has the fields that the server answered with.
+func (m made) is(w *Writer, live client.Object, in intent, subresource string) (bool, error) {
+	if m.at.IsZero() {
+		return false, nil
+	}
+	want := m.print
+	if _, ok := live.(*metav1.PartialObjectMetadata); ok {
+		want = m.metadata
+	}
+	seen, err := w.fingerprint(live, in, subresource)
+	return err == nil && seen == want, err
+}
+
+// differing are the intent's fields that live has with other values, or lacks.
+func (w *Writer) differing(live runtime.Object, in intent) ([]string, error) {
+	value, err := w.applier.converter.live(in.gvk, live)
+	if err != nil {
+		return nil, err
+	}
+	diff, err := in.value.Compare(value)
+	if err != nil {
+		return nil, fmt.Errorf("comparing with the answer: %w", err)
+	}
+	var fields []string
+	diff.Removed.Union(diff.Modified).Leaves().Intersection(in.fields).Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
+	slices.Sort(fields)
+	return fields, nil
+}
+
+// learned reports whether live is as the server made it of this intent before,
+// and how long that is believed.
+func (w *Writer) learned(live client.Object, in intent, subresource string, k memoryKey) (bool, error) {
+	last, ok := w.applier.memory.get(k)
+	if !ok || last.uid != live.GetUID() {
+		return false, nil
+	}
+	if hash, err := in.hash(); err != nil || last.intent != hash {
+		return false, err
+	}
+	if is, err := last.made.is(w, live, in, subresource); !is || err != nil {
+		return false, err
+	}
+	if w.applier.Now().Sub(last.made.at) >= resendAfter {
+		last.intent = [sha256.Size]byte{} // sent as something new, which no conflict is
+		w.applier.memory.put(k, last)
+		return false, nil
+	}
+	return true, nil
+}
+
+// resend is when the intent is sent again though nothing happens, 0 if it is not.
+func (w *Writer) resend(k memoryKey) time.Duration {
+	last, ok := w.applier.memory.get(k)
+	if !ok || last.made.at.IsZero() {
+		return 0
+	}
+	return max(time.Second, last.made.at.Add(resendAfter).Sub(w.applier.Now()))
+}
+
+// fingerprint is a hash of the fields that the manager owns in live and of their
+// values, and of those of the intent. A field that the object lacks is not owned,
+// whatever managedFields say: they are written before admission removes it.
+func (w *Writer) fingerprint(live client.Object, in intent, subresource string) ([sha256.Size]byte, error) {
+	none := [sha256.Size]byte{}
+	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, subresource)
+	if err != nil {
+		return none, err
+	}
+	value, err := w.applier.converter.live(in.gvk, live)
+	if err != nil {
+		return none, err
+	}
+	there, err := value.ToFieldSet()
+	if err != nil {
+		return none, fmt.Errorf("listing the fields of %s: %w", in.gvk.Kind, err)
+	}
+	set, err := owned.Intersection(there).ToJSON()
+	if err != nil {
+		return none, fmt.Errorf("encoding owned fields: %w", err)
+	}
+	values, err := json.Marshal(value.ExtractItems(owned.Union(in.fields).Leaves()).AsValue().Unstructured())
+	if err != nil {
+		return none, fmt.Errorf("encoding owned values: %w", err)
+	}
+	return sha256.Sum256(append(set, values...)), nil
+}
