@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -211,11 +210,7 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	}
 	now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 	w.applier.Now = func() time.Time { return now }
-	answer, err := json.Marshal(live("5", "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answered := w.answered(&frozen{in: in, answer: answer}, "")
+	answered := answerOf(t, w, in, live("5", "1"))
 	if want := []string{`.spec.containers[name="c"].resources.limits.cpu`}; !slices.Equal(answered.fields, want) {
 		t.Errorf("rewritten is %v, want %v", answered.fields, want)
 	}
@@ -249,6 +244,15 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	}
 }
 
+func answerOf(t *testing.T, w *Writer, in intent, object any) made {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.answered(&frozen{in: in, answer: data}, "")
+}
+
 // An answer with the intent's values says nothing new, nor does one that cannot be
 // read; a field that admission removed is told, and not owned.
 func TestWhatAnAnswerTells(t *testing.T) {
@@ -264,13 +268,9 @@ func TestWhatAnAnswerTells(t *testing.T) {
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2, template: {spec: {containers: [{name: c, env: [{name: A, value: "1"}]}]}}}}`,
 			[]string{`.spec.template.spec.containers[name="c"].image`},
 		},
-		"no object": {`[]`, nil},
+		"no object": {`{spec: x}`, nil},
 	} {
-		data, err := yaml.YAMLToJSON([]byte(tc.answer))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := writerOf(mine).answered(&frozen{in: in, answer: data}, "")
+		got := answerOf(t, writerOf(mine), in, object(t, tc.answer).Object)
 		if !slices.Equal(got.fields, tc.want) || got.at.IsZero() != (tc.want == nil) {
 			t.Errorf("%s: %+v, want %v", name, got, tc.want)
 		}

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,36 +53,6 @@ func (a *Applier) As(manager ownership.Manager) *Writer {
 type Writer struct {
 	applier *Applier
 	manager ownership.Manager
-}
-
-// Result says what a Put did.
-type Result int
-
-// The results of a Put that returned no error.
-const (
-	// Unchanged means that nothing was sent: the object is as the intent says.
-	Unchanged Result = iota
-	// Written means that the intent was applied to an object that existed.
-	Written
-	// Born means that the object was created.
-	Born
-)
-
-// Outcome is what is known of the object after a Put.
-type Outcome struct {
-	Result          Result
-	UID             types.UID
-	ResourceVersion string
-	// TakenBack is set if the write took fields back that somebody had changed.
-	TakenBack *Contest
-	// TakenOver is set if the write took over what an earlier release left, or
-	// what somebody handed over.
-	TakenOver *Takeover
-	// Rewritten is set if the API server stored other values than the write
-	// states, and that is news.
-	Rewritten *Rewrite
-	// Again is when another Put is due though nothing happens, 0 if none is.
-	Again time.Duration
 }
 
 // Option changes a Put.
@@ -162,13 +131,6 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 		return w.same(live, k), nil
 	}
 	return w.change(ctx, live, in, grant, k, pre)
-}
-
-// same is the outcome of an intent that live is like.
-func (w *Writer) same(live client.Object, k memoryKey) Outcome {
-	outcome := w.applier.memory.unchanged(live, k)
-	outcome.Again = w.resend(k)
-	return outcome
 }
 
 // settled reports whether the live object, or our memory of a newer one, is

@@ -11,11 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -110,78 +108,6 @@ func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1
 		w.mounts = append(w.mounts, events.Items...)
 	}
 	return nil
-}
-
-// A StatefulSet has no condition that says why its pods are not made, only Events.
-// They are not watched, because there is no telling them from everybody else's:
-// a server whose backend lacks pods for longer than patientFor is asked about,
-// and again after each askAgain.
-const (
-	patientFor = 10 * time.Second
-	askAgain   = 30 * time.Second
-)
-
-// lacking returns since when a server has been on its way with a backend that
-// lacks pods, and whether it is.
-func (w *world) lacking(server *v1alpha1.MCPServer) (since time.Time, lacks bool) {
-	moving := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReconciling)
-	if moving == nil || moving.Status != metav1.ConditionTrue || !w.ownBackend {
-		return time.Time{}, false
-	}
-	s := w.backend
-	return moving.LastTransitionTime.Time, s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
-}
-
-// answer is what was learned when a server's backend was last asked about.
-type answer struct {
-	at      time.Time
-	refusal string
-}
-
-// ask looks, where pods have been lacking for a while, for what refuses them, and
-// returns when to look the next time, 0 for never. It looks at most once in
-// askAgain, whatever wakes the pass meanwhile. That it could not look ends no
-// pass: what it knew stands, and it looks again.
-func (r *Reconciler) ask(ctx context.Context, server *v1alpha1.MCPServer, w *world) time.Duration {
-	now := r.Now()
-	since, lacks := w.lacking(server)
-	if !lacks {
-		r.answers.Remove(server.UID)
-		return 0
-	}
-	if left := since.Add(patientFor).Sub(now); left > 0 {
-		return left
-	}
-	remembered, _ := r.answers.Get(server.UID)
-	last, asked := remembered.(answer)
-	if !asked || now.Sub(last.at) >= askAgain {
-		last.at = now
-		refusal, err := refusedPods(ctx, r.live, w.backend, since)
-		if err != nil {
-			logf.FromContext(ctx).Error(err, "why pods are lacking is not known", "again", askAgain.String())
-		} else {
-			last.refusal = refusal
-		}
-		r.answers.Add(server.UID, last)
-	}
-	w.refusal = last.refusal
-	return last.at.Add(askAgain).Sub(now)
-}
-
-// refusedPods is what the API server said last to whoever tried to make a pod of
-// the backend, empty if that was before since.
-func refusedPods(ctx context.Context, live client.Reader, backend *appsv1.StatefulSet, since time.Time) (refusal string, err error) {
-	events := &corev1.EventList{}
-	about := client.MatchingFields{"involvedObject.uid": string(backend.UID), "reason": "FailedCreate"}
-	if err := live.List(ctx, events, client.InNamespace(backend.Namespace), about); err != nil {
-		return "", fmt.Errorf("listing events: %w", err)
-	}
-	for i := range events.Items {
-		if e := &events.Items[i]; !e.LastTimestamp.Time.Before(since) {
-			since, refusal = e.LastTimestamp.Time, e.Message
-		}
-	}
-	return refusal, nil
 }
 
 // config is the run config called name, nil if there is none.

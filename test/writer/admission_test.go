@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -141,71 +142,102 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := under(t, contract(grant(one, "data")))
-			now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
-			clock := func() time.Time { return now }
-			d.applier.Now = clock
-			intent := d.note("note", "image", "ours", "other", "1")
-			live := func() *corev1.ConfigMap { return read(d, &corev1.ConfigMap{}, "note") }
-			calm := func() {
-				t.Helper()
-				before := d.Versions()
-				_ = d.sent()
-				for range 3 {
-					if got := d.put(apply.Unchanged, one, live(), intent); got.Again == 0 {
-						t.Error("nobody looks whether it still happens")
-					}
-				}
-				d.applied(0)
-				d.NothingMoved(before)
-			}
-			d.put(apply.Born, one, nil, intent)
+			m := &mirrored{desk: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC), intent: d.note("note", "image", "ours", "other", "1")}
+			d.applier.Now = m.clock
+			d.put(apply.Born, one, nil, m.intent)
 			end := d.mutated(mutator(d))
-
-			// It has begun after us, and shows when somebody writes something else.
-			d.Patch(live(), "somebody", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
-			got := d.put(apply.Written, one, live(), intent)
-			if got.TakenBack != nil || got.Rewritten == nil || !slices.Equal(got.Rewritten.Fields, []string{".data.image"}) {
-				t.Fatalf("taken back is %v, rewritten %v", got.TakenBack, got.Rewritten)
-			}
-			calm()
-			d.Patch(live(), "somebody", `{"metadata":{"labels":{"example.com/team":"blue"}}}`)
-			calm()
-
-			// A new process sends once, and the API server stores nothing.
-			before := d.Versions()
-			d.applier = d.process()
-			d.applier.Now = clock
-			if got = d.put(apply.Written, one, live(), intent); got.TakenBack != nil || got.Rewritten == nil {
-				t.Errorf("in a new process taken back is %v, rewritten %v", got.TakenBack, got.Rewritten)
-			}
-			d.NothingMoved(before)
-			calm()
-
-			for _, field := range []string{"image", "other"} {
-				d.Patch(live(), "somebody", fmt.Sprintf(`{"data":{%q:"theirs"}}`, field))
-				got = d.put(apply.Written, one, live(), intent)
-				if got.TakenBack == nil || !slices.Equal(got.TakenBack.Fields, []string{".data." + field}) || got.Rewritten != nil {
-					t.Errorf("of %s taken back is %v, rewritten %v", field, got.TakenBack, got.Rewritten)
-				}
-				calm()
-			}
-			if data := live().Data; data["image"] != "mirror" || data["other"] != "1" {
-				t.Errorf("it has %v", data)
-			}
-
-			now = now.Add(d.put(apply.Unchanged, one, live(), intent).Again)
-			if got = d.put(apply.Written, one, live(), intent); got.TakenBack != nil || got.Rewritten != nil {
-				t.Errorf("it is told again: %v, %v", got.TakenBack, got.Rewritten)
-			}
-			calm()
-			end()
-			now = now.Add(d.put(apply.Unchanged, one, live(), intent).Again)
-			if got = d.put(apply.Written, one, live(), intent); got.TakenBack != nil || live().Data["image"] != "ours" {
-				t.Errorf("after its end taken back is %v, and the image %s", got.TakenBack, live().Data["image"])
-			}
-			if got = d.put(apply.Unchanged, one, live(), intent); got.Again != 0 {
-				t.Error("there is nothing left to look after")
-			}
+			m.begins()
+			m.isTakenBack()
+			m.ends(end)
 		})
+	}
+}
+
+// mirrored is a ConfigMap whose image admission changes.
+type mirrored struct {
+	*desk
+	now    time.Time
+	intent *corev1ac.ConfigMapApplyConfiguration
+}
+
+func (m *mirrored) clock() time.Time { return m.now }
+
+func (m *mirrored) live() *corev1.ConfigMap {
+	m.Helper()
+	return read(m.desk, &corev1.ConfigMap{}, "note")
+}
+
+func (m *mirrored) putNow(want apply.Result) apply.Outcome {
+	m.Helper()
+	return m.put(want, one, m.live(), m.intent)
+}
+
+// rests expects that nothing is sent.
+func (m *mirrored) rests() {
+	m.Helper()
+	before := m.Versions()
+	_ = m.sent()
+	for range 3 {
+		if got := m.putNow(apply.Unchanged); got.Again == 0 {
+			m.Error("nobody looks whether it still happens")
+		}
+	}
+	m.applied(0)
+	m.NothingMoved(before)
+}
+
+// begins is admission that begins after us, and shows when somebody writes
+// something else. A new process sends once, and the API server stores nothing.
+func (m *mirrored) begins() {
+	m.Helper()
+	m.Patch(m.live(), "somebody", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
+	got := m.putNow(apply.Written)
+	if got.TakenBack != nil || got.Rewritten == nil || !slices.Equal(got.Rewritten.Fields, []string{".data.image"}) {
+		m.Fatalf("taken back is %v, rewritten %v", got.TakenBack, got.Rewritten)
+	}
+	m.rests()
+	m.Patch(m.live(), "somebody", `{"metadata":{"labels":{"example.com/team":"blue"}}}`)
+	m.rests()
+	before := m.Versions()
+	m.applier = m.process()
+	m.applier.Now = m.clock
+	if got = m.putNow(apply.Written); got.TakenBack != nil || got.Rewritten == nil {
+		m.Errorf("in a new process taken back is %v, rewritten %v", got.TakenBack, got.Rewritten)
+	}
+	m.NothingMoved(before)
+	m.rests()
+}
+
+// isTakenBack is what a person changes, also of the field that admission changes.
+func (m *mirrored) isTakenBack() {
+	m.Helper()
+	for _, field := range []string{"image", "other"} {
+		m.Patch(m.live(), "somebody", fmt.Sprintf(`{"data":{%q:"theirs"}}`, field))
+		got := m.putNow(apply.Written)
+		if got.TakenBack == nil || !slices.Equal(got.TakenBack.Fields, []string{".data." + field}) || got.Rewritten != nil {
+			m.Errorf("of %s taken back is %v, rewritten %v", field, got.TakenBack, got.Rewritten)
+		}
+		m.rests()
+	}
+	if data := m.live().Data; data["image"] != "mirror" || data["other"] != "1" {
+		m.Errorf("it has %v", data)
+	}
+}
+
+// ends is admission that ends: it is noticed when it was asked for again.
+func (m *mirrored) ends(end func()) {
+	m.Helper()
+	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
+	if got := m.putNow(apply.Written); got.TakenBack != nil || got.Rewritten != nil {
+		m.Errorf("it is told again: %v, %v", got.TakenBack, got.Rewritten)
+	}
+	m.rests()
+	end()
+	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
+	if got := m.putNow(apply.Written); got.TakenBack != nil || m.live().Data["image"] != "ours" {
+		m.Errorf("after its end taken back is %v, and the image %s", got.TakenBack, m.live().Data["image"])
+	}
+	if got := m.putNow(apply.Unchanged); got.Again != 0 {
+		m.Error("there is nothing left to look after")
 	}
 }

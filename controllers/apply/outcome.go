@@ -1,0 +1,45 @@
+package apply
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Result says what a Put did.
+type Result int
+
+// The results of a Put that returned no error.
+const (
+	// Unchanged means that nothing was sent: the object is as the intent says.
+	Unchanged Result = iota
+	// Written means that the intent was applied to an object that existed.
+	Written
+	// Born means that the object was created.
+	Born
+)
+
+// Outcome is what is known of the object after a Put.
+type Outcome struct {
+	Result          Result
+	UID             types.UID
+	ResourceVersion string
+	// TakenBack is set if the write took fields back that somebody had changed.
+	TakenBack *Contest
+	// TakenOver is set if the write took over what an earlier release left, or
+	// what somebody handed over.
+	TakenOver *Takeover
+	// Rewritten is set if the API server stored other values than the write
+	// states, and that is news.
+	Rewritten *Rewrite
+	// Again is when another Put is due though nothing happens, 0 if none is.
+	Again time.Duration
+}
+
+// same is the outcome of an intent that live is like.
+func (w *Writer) same(live client.Object, k memoryKey) Outcome {
+	outcome := w.applier.memory.unchanged(live, k)
+	outcome.Again = w.resend(k)
+	return outcome
+}
