@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -269,8 +271,36 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 }
 
 func TestAnAbsenceIsNotBelievedFromACache(t *testing.T) {
-	// Without an Applier a write would panic.
-	if _, err := runner(t).through(t.Context(), object{kind: "StatefulSet"}, false); !errors.Is(err, errLookLive) || !moved(err) {
-		t.Errorf("got %v", err)
+	for name, o := range map[string]object{
+		"of the object": {kind: "StatefulSet"},
+		"of its mark":   {kind: "StatefulSet", live: &appsv1.StatefulSet{}},
+	} {
+		// Without an Applier a write would panic.
+		if _, err := runner(t).through(t.Context(), o, false); !errors.Is(err, errLookLive) || !moved(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// inOrder reads nothing, and remembers for what it was asked.
+type inOrder struct {
+	client.Reader
+	kinds []string
+}
+
+func (r *inOrder) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	r.kinds = append(r.kinds, fmt.Sprintf("%T", obj))
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// A newer runner reports before it writes: what was read of an object is never
+// newer than a report that is read after it.
+func TestTheReportIsReadAfterWhatItSpeaksOf(t *testing.T) {
+	reads := &inOrder{}
+	if _, err := runner(t).observe(t.Context(), reads); err != nil {
+		t.Fatal(err)
+	}
+	if last := len(reads.kinds) - 1; last < 1 || reads.kinds[last] != "*v1alpha1.MCPServer" {
+		t.Errorf("it reads %v", reads.kinds)
 	}
 }
