@@ -176,17 +176,13 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 		refused = errors.Join(refused, r.keepRight(ctx, server, w, want))
 	}
 	if unfought(refused) != nil {
-		return errors.Join(refused, r.stopOutdated(ctx, server, w, want))
+		refused = errors.Join(refused, r.stopOutdated(ctx, server, w, want))
 	}
-	if refused != nil {
-		return refused
-	}
+	// Also where the proxy was refused: each change of the spec has made one.
 	for _, config := range w.outdated(server, want.mark) {
-		if err := children.Remove(ctx, config); err != nil {
-			return err
-		}
+		refused = errors.Join(refused, children.Remove(ctx, config))
 	}
-	return nil
+	return refused
 }
 
 // stopOutdated stops a proxy that the spec no longer lets serve, where what is

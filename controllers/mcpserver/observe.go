@@ -171,36 +171,56 @@ func serviceMark(s *corev1.Service) workload.Mark {
 	return mark
 }
 
-// outdated are the run configs that no pod mounts or is about to: no pod of
-// their mark is left, and none will be made. Their number is below: a higher one
-// is of content that we do not know, whose pods are about to mount it. Ours is
-// what we control and what has the name that its mark gives: a copy is not.
+// spare is how many run configs stay that no pod mounts, while a rollout goes on.
+const spare = 5
+
+// outdated are the run configs that no pod mounts or is about to, by number. It
+// is below that of what is wanted: a higher one is of content that we do not
+// know, whose pods are about to mount it. Ours is what we control and what has
+// the name that its mark gives: a copy is not.
+//
+// While a rollout goes on a pod may still be made of any content that was wanted
+// since the last one ended. The lowest stays, which is of what ran then, and a
+// few of the others: a rollout may never end, whatever the spec is changed to.
 func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*metav1.PartialObjectMetadata {
-	if !current.Valid() || markOf(w.proxy) != current || (!w.proxyRolledOut(current, false) && !w.complete()) {
+	if !current.Valid() {
 		return nil
 	}
-	mounted := map[workload.Mark]bool{current: true}
+	mounted := map[workload.Mark]bool{current: true, markOf(w.proxy): true}
 	for i := range w.pods {
 		if mark, err := workload.MarkOf(w.pods[i].Annotations); err == nil {
 			mounted[mark] = true
 		}
 	}
+	lowest, numbers := current.Generation, map[string]int64{}
 	var old []*metav1.PartialObjectMetadata
 	for i := range w.configs {
 		mark, err := workload.MarkOf(w.configs[i].Annotations)
 		below := err == nil && mark.Valid() && mark.Generation < current.Generation
 		ours := metav1.IsControlledBy(&w.configs[i], server) && w.configs[i].Name == workload.RunConfigName(server.Name, mark)
-		if below && ours && !mounted[mark] {
+		if !below || !ours {
+			continue
+		}
+		lowest = min(lowest, mark.Generation)
+		if !mounted[mark] {
+			numbers[w.configs[i].Name] = mark.Generation
 			old = append(old, &w.configs[i])
 		}
 	}
-	return old
+	if markOf(w.proxy) == current && (w.proxyRolledOut(current, false) || w.complete()) {
+		return old
+	}
+	slices.SortFunc(old, func(a, b *metav1.PartialObjectMetadata) int {
+		return cmp.Or(cmp.Compare(numbers[a.Name], numbers[b.Name]), cmp.Compare(a.Name, b.Name))
+	})
+	if len(old) > 0 && numbers[old[0].Name] == lowest {
+		old = old[1:]
+	}
+	return old[:max(0, len(old)-spare)]
 }
 
 // complete reports whether all pods exist that the Deployment may have at once:
-// then no ReplicaSet of an earlier mark is about to make one. A rollout that
-// cannot end comes to this, and each change of the spec would else leave a run
-// config behind.
+// then no ReplicaSet of an earlier mark is about to make one.
 func (w *world) complete() bool {
 	d := w.proxy
 	if d.Spec.Replicas == nil || d.Status.ObservedGeneration < d.Generation {

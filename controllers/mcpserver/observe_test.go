@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +195,31 @@ func TestOutdatedRunConfigs(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A rollout that cannot end, as of pods that are refused, keeps few.
+func TestFewRunConfigsAreKeptOfARolloutThatHangs(t *testing.T) {
+	s := up(hangs())
+	mark := func(n int64) workload.Mark { return workload.Mark{Generation: n, Hash: "abc"} }
+	s.world.configs = []metav1.PartialObjectMetadata{config(mark(100))}
+	for n := range int64(20) {
+		s.world.configs = append(s.world.configs, config(mark(99-n)))
+	}
+	s.want.mark, s.world.proxy.Annotations = mark(100), marked(mark(90))
+	s.world.pods = []corev1.Pod{pod("serves", workload.ComponentProxy, mark(85))}
+	var got []int64
+	for _, c := range s.world.outdated(s.server, s.want.mark) {
+		m, err := workload.MarkOf(c.Annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, m.Generation)
+	}
+	// 80 is what the last rollout ended with, 85 a pod mounts, of 90 is the proxy,
+	// and 95 to 99 are the last that were wanted.
+	if want := []int64{81, 82, 83, 84, 86, 87, 88, 89, 91, 92, 93, 94}; !slices.Equal(got, want) {
+		t.Errorf("%v go, want %v", got, want)
 	}
 }
 
