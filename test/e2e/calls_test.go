@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,23 +14,49 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+// way is how a client calls.
+type way struct {
+	modern bool // as of revision 2026-07-28, else as a client without a session
+	client *http.Client
+}
+
+// ways are those of many clients: of both eras, with a connection of its own for
+// each call or with one that is kept.
+func ways() []way {
+	fresh, kept := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, &http.Client{Transport: &http.Transport{}}
+	return []way{{false, fresh}, {true, fresh}, {false, kept}, {true, kept}}
+}
+
 // call is a tool call as any HTTP client makes it. It says what came back:
-// "answer" for a result, "error" for a JSON-RPC error, which the proxy gives
+// "answer" for a result, the message of a JSON-RPC error, which the proxy gives
 // where it cannot do better; anything else, a cut connection above all, is no
 // way for a call to end, and is returned as an error.
-func call(ctx context.Context, url string) (string, error) {
-	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}}}`
+func call(ctx context.Context, url string) (string, error) { return ways()[0].call(ctx, url, 0) }
+
+// call takes its time to send its body.
+func (w way) call(ctx context.Context, url string, slow time.Duration) (string, error) {
+	meta := ""
+	if w.modern {
+		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	}
+	var body io.Reader = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}` + meta + `}}`)
+	if slow > 0 {
+		body = &slowly{Reader: body, first: true, pause: slow}
+	}
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(body)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 	if err != nil {
 		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	// A connection of its own for each call, as many clients make it.
-	req.Close = true
-	res, err := http.DefaultClient.Do(req)
+	if w.modern {
+		req.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		req.Header.Set("Mcp-Method", "tools/call")
+		req.Header.Set("Mcp-Name", "test_simple_text")
+	}
+	res, err := w.client.Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -51,9 +76,26 @@ func call(ctx context.Context, url string) (string, error) {
 	case message.Result != nil:
 		return "answer", nil
 	case message.Error != nil:
-		return "error", nil
+		return message.Error.Message, nil
 	}
 	return "", fmt.Errorf("HTTP %d with %q is neither answer nor error", res.StatusCode, data)
+}
+
+// slowly is a body whose first byte comes at once, and the rest after a pause.
+type slowly struct {
+	io.Reader
+	first bool
+	pause time.Duration
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if s.first {
+		s.first = false
+		return s.Reader.Read(p[:1])
+	}
+	time.Sleep(s.pause)
+	s.pause = 0
+	return s.Reader.Read(p)
 }
 
 // payload is the message itself, or the data of the first event that has one.
@@ -72,21 +114,22 @@ type caller struct {
 	done    sync.WaitGroup
 	mu      sync.Mutex
 	answers int
-	errors  int
+	errors  []string
 	wrong   []string
 }
 
-// callAgain starts workers that call url, each call within ctx. It waits for a
+// callAgain starts workers that call url in all ways, each call within ctx. It waits for a
 // first answer: kube-proxy may learn of a Service's pods after everyone else.
 func callAgain(ctx context.Context, url string, workers int) *caller {
 	GinkgoHelper()
 	Eventually(ctx, func() (string, error) { return call(ctx, url) }).Should(Equal("answer"))
 	running, stop := context.WithCancel(ctx)
 	c := &caller{stop: stop}
-	for range workers {
+	all := ways()
+	for i := range workers {
 		c.done.Go(func() {
 			for running.Err() == nil {
-				c.note(call(ctx, url))
+				c.note(all[i%len(all)].call(ctx, url, 0))
 				time.Sleep(20 * time.Millisecond)
 			}
 		})
@@ -97,13 +140,14 @@ func callAgain(ctx context.Context, url string, workers int) *caller {
 func (c *caller) note(end string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := time.Now().Format(time.TimeOnly) + " "
 	switch {
 	case err != nil:
-		c.wrong = append(c.wrong, time.Now().Format(time.TimeOnly)+" "+err.Error())
+		c.wrong = append(c.wrong, now+err.Error())
 	case end == "answer":
 		c.answers++
 	default:
-		c.errors++
+		c.errors = append(c.errors, now+end)
 	}
 }
 

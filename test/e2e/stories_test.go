@@ -58,7 +58,7 @@ var _ = Describe("A server on a real cluster", func() {
 		changed := s.ready(ctx)
 		calls.end()
 		Expect(changed.Status.Workload.Generation).To(Equal(server.Status.Workload.Generation + 1))
-		AddReportEntry(fmt.Sprintf("%d answers, %d defined errors", calls.answers, calls.errors))
+		AddReportEntry(fmt.Sprintf("%d answers, %d defined errors", calls.answers, len(calls.errors)))
 		Expect(calls.wrong).To(BeEmpty())
 		Expect(calls.answers).To(BeNumerically(">", 0))
 	})
