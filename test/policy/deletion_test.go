@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// TestTheBackendIsLeftToTheOperator holds that the garbage collector alone is
+// refused a backend, and in foreground deletion alone.
+func TestTheBackendIsLeftToTheOperator(t *testing.T) {
+	server := object(kit.Server("kept", "registry.example.com/echo:1", ""))
+	server.SetNamespace(namespace)
+	if err := admin.Create(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	backend := workload("StatefulSet", "kept-backend", "1")
+	owner := []metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "kept", UID: server.GetUID(), Controller: new(true)}}
+	component := map[string]string{managedBy: "freehold", "app.kubernetes.io/component": "backend"}
+	collector, background, foreground := as(t, "kube-system", "generic-garbage-collector"), metav1.DeletePropagationBackground, metav1.DeletePropagationForeground
+	for name, tc := range map[string]struct {
+		edit   func(*unstructured.Unstructured)
+		by     client.Client
+		policy metav1.DeletionPropagation
+		says   string
+	}{
+		"the garbage collector, in the foreground":   {nil, collector, foreground, "when the calls of its proxies have ended"},
+		"the garbage collector, in the background":   {nil, collector, background, ""},
+		"a person, in the foreground":                {nil, admin, foreground, ""},
+		"what has no server":                         {func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }, collector, foreground, ""},
+		"what is not ours":                           {func(o *unstructured.Unstructured) { o.SetLabels(nil) }, collector, foreground, ""},
+		"the namespace controller, in the namespace": {nil, as(t, "kube-system", "namespace-controller"), background, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := backend.DeepCopy()
+			o.SetOwnerReferences(owner)
+			o.SetLabels(component)
+			if tc.edit != nil {
+				tc.edit(o)
+			}
+			if err := admin.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			err := tc.by.Delete(t.Context(), o.DeepCopy(), client.PropagationPolicy(tc.policy), client.DryRunAll)
+			if tc.says != "" {
+				refused(t, err, tc.says)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if err := admin.Delete(t.Context(), o, client.PropagationPolicy(background)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := admin.Delete(t.Context(), server); err != nil {
+		t.Error(err)
+	}
+}
