@@ -3,7 +3,8 @@
 //
 // main.go is the life of the process, settings.go what it is told, serve.go
 // what the proxy serves, watch.go what it sees of the cluster, passes.go the
-// loop that applies and reports, learn.go what it asks the backend.
+// loop that applies and reports, learn.go what it asks the backend, asking.go how,
+// and answer.go what it makes of an answer.
 package main
 
 import (
@@ -12,11 +13,13 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -41,6 +44,10 @@ var ballast = make([]byte, 16<<20)
 
 func main() {
 	defer runtime.KeepAlive(ballast)
+	// The limit is the container's. A tenth of it is left for what is no heap.
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		debug.SetMemoryLimit(limit / 10 * 9)
+	}
 	s, err := read(os.Args[1:], os.LookupEnv, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -67,7 +74,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	logger.Info("starting", "version", version, "server", s.run.Server.Namespace+"/"+s.run.Server.Name,
 		"workloadGeneration", s.run.Workload.Generation)
 	state := &probes.State{}
-	front := proxy.New(proxyConfig(s, state, logger))
+	front := proxy.New(proxyConfig(s, logger))
 	listen := net.ListenConfig{}
 	calls, err := listen.Listen(ctx, "tcp", s.calls)
 	if err != nil {
@@ -77,6 +84,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listening for probes: %w", err)
 	}
+	s.self = calls.Addr().String()
 	server, probeServer := front.Server(), state.Server()
 	failed := make(chan error, 2)
 	go serve(server, calls, failed)
@@ -84,7 +92,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if len(s.run.NotEnforced) > 0 {
 		state.Answered() // the refusal is the answer
 	} else {
-		go state.Await(ctx, front.Backend(), s.endpoint())
+		go state.Await(ctx, s.ready)
 	}
 	go applyAndReport(ctx, s, logger)
 

@@ -148,7 +148,8 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 		WithImage(opts.RunnerImage).
 		WithEnv(
 			fromAnnotation(runconfig.EnvGeneration, AnnotationGeneration),
-			fromAnnotation(runconfig.EnvHash, AnnotationHash)).
+			fromAnnotation(runconfig.EnvHash, AnnotationHash),
+			memoryLimit()).
 		WithPorts(
 			containerPort(PortMCP, run.Proxy.Port),
 			containerPort(PortProbes, runconfig.ProbePort)).
@@ -166,15 +167,20 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 	return container
 }
 
-// proxyResources are those of the spec, as a whole, or small requests. There is
-// no limit by default: a proxy that is throttled slows every call.
+// proxyMemory is the default limit of a proxy's memory. What a hostile backend can
+// make of what is read of it fits in, as a test of the runner's program measures.
+const proxyMemory = "256Mi"
+
+// proxyResources are those of the spec, as a whole, or small requests and a limit
+// of memory. There is none of CPU by default: a proxy that is throttled slows
+// every call.
 func proxyResources(server *v1alpha1.MCPServer) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if p := server.Spec.Proxy; p != nil && p.Resources != nil {
 		if limits, requests := p.Resources.Limits, p.Resources.Requests; len(limits)+len(requests) > 0 {
 			return resources(limits, requests)
 		}
 	}
-	return resources(nil, corev1.ResourceList{
+	return resources(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(proxyMemory)}, corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("32Mi"),
 	})
@@ -191,6 +197,16 @@ func fromAnnotation(name, annotation string) *corev1ac.EnvVarApplyConfiguration 
 		WithName(name).
 		WithValueFrom(corev1ac.EnvVarSource().
 			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + annotation + "']")))
+}
+
+// memoryLimit tells the Go runtime the container's limit, so that it collects
+// garbage before it is reached. Without a limit it is what the node can give. It
+// states the divisor, as fromAnnotation does apiVersion.
+func memoryLimit() *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().
+		WithName("GOMEMLIMIT").
+		WithValueFrom(corev1ac.EnvVarSource().
+			WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithResource("limits.memory").WithDivisor(resource.MustParse("1"))))
 }
 
 // containerPort states the protocol because it is half of the port's key.
