@@ -19,7 +19,7 @@ func runner() []Grant {
 	service.Create, service.Versioned = true, true
 
 	report := grant(RunnerReport, MCPServerSub, "reports what runs", Paths(
-		"status.runtime", "status.conditions[type=BackendApplied]"))
+		"status.runtime", "status.conditions[type=BackendApplied]", "status.conditions[type=BackendAnswers]"))
 	report.Names = []string{"SERVER"}
 	return []Grant{backend, service, report}
 }

@@ -25,6 +25,10 @@ const (
 	// ConditionBackendApplied is the runner's: whether the backend's objects
 	// carry the runner's content.
 	ConditionBackendApplied = "BackendApplied"
+	// ConditionBackendAnswers is the runner's: whether MCP has answered for the
+	// content of status.runtime.generation. Once it is True it stays, until
+	// there is other content.
+	ConditionBackendAnswers = "BackendAnswers"
 )
 
 // Reasons of ConditionReady, and of ConditionReconciling and ConditionStalled,
@@ -68,6 +72,11 @@ const (
 	ReasonNotAdoptable = "NotAdoptable"
 	// ReasonApplyFailed says that the API server refused a write of ours.
 	ReasonApplyFailed = "ApplyFailed"
+	// ReasonNotAnswering and ReasonNotMCP are the runner's, of
+	// ConditionBackendAnswers as well: the backend does not answer; it answers,
+	// but not MCP.
+	ReasonNotAnswering = "NotAnswering"
+	ReasonNotMCP       = "NotMCP"
 	// ReasonDeleting says that the server is being deleted.
 	ReasonDeleting = "Deleting"
 )
@@ -93,4 +102,8 @@ const (
 	ReasonApplied        = "Applied"
 	ReasonStandingBack   = "StandingBack"
 	ReasonBackendBlocked = "BackendBlocked"
+	// ReasonAnswers and ReasonNotAsked are the runner's: MCP has answered; the
+	// backend does not run this content yet, or was not asked.
+	ReasonAnswers  = "Answers"
+	ReasonNotAsked = "NotAsked"
 )

@@ -1,30 +1,51 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
-// maxAnswers is how many bytes of answers one asking reads, all in all: lists of
-// thousands of tools with their schemas are some megabytes.
-const maxAnswers = 16 << 20
+// What one asking of a backend reads, all in all. The image is the user's: JSON
+// of a few bytes a value becomes a hundred times that in memory.
+const (
+	// maxAnswers is in bytes, of all answers and before they are decoded.
+	maxAnswers = 2 << 20
+	// maxValues is how many JSON values they may hold: a tool with its schema has
+	// some fifty.
+	maxValues = 100_000
+)
 
-var errTooMuch = errors.New("the backend's answers reach 16 MiB, which is more than is read of them")
+var errTooMuch = errors.New("the backend's answers are longer than 2 MiB or hold more than 100,000 values, which is more than is read of them")
 
-// asking is a client for one asking of a backend. The image is the user's, and
-// the client of MCP trusts whom it asks: it would follow a redirect to wherever
-// the proxy's network reaches, and read an answer without an end into memory.
+// asking is a client for one asking of a backend. The client of MCP trusts whom
+// it asks: it would follow a redirect to wherever the proxy's network reaches, and
+// read an answer without an end into memory.
 type asking struct {
 	http.Client
 	transport *http.Transport
-	read      atomic.Int64
+	// read and values are what was read of all answers.
+	read, values atomic.Int64
+	// last is the last answer to a message.
+	last atomic.Pointer[reply]
 }
 
-func newAsking() *asking {
+// newAsking makes a client that connects to address, whatever host it asks for;
+// to the host itself if address is empty.
+func newAsking(address string) *asking {
 	// No Proxy: the backend is a neighbour, whatever the environment says.
-	a := &asking{transport: &http.Transport{MaxResponseHeaderBytes: 1 << 20}}
+	a := &asking{transport: &http.Transport{MaxResponseHeaderBytes: proxy.MaxHeader}}
+	if address != "" {
+		a.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+	}
 	a.Client = http.Client{
 		Transport:     a,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -35,22 +56,32 @@ func newAsking() *asking {
 // end lets go of the connections.
 func (a *asking) end() { a.transport.CloseIdleConnections() }
 
+// full reports whether no more is read of the backend's answers.
+func (a *asking) full() bool { return a.read.Load() >= maxAnswers || a.values.Load() >= maxValues }
+
 // explain is why an asking ended with err: the client of MCP does not always
 // tell what reading an answer returned.
 func (a *asking) explain(err error) error {
-	if a.read.Load() >= maxAnswers {
+	if a.full() {
 		return errTooMuch
 	}
 	return err
 }
 
-// RoundTrip bounds the body of the answer.
+// RoundTrip bounds the body of the answer, and keeps what it was.
 func (a *asking) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := a.transport.RoundTrip(request)
-	if err == nil {
-		response.Body = &bounded{ReadCloser: response.Body, of: a}
+	if request.Method == http.MethodPost {
+		a.last.Store(nil)
 	}
-	return response, err
+	response, err := a.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &bounded{ReadCloser: response.Body, of: a}
+	if request.Method == http.MethodPost {
+		a.last.Store(replyOf(response))
+	}
+	return response, nil
 }
 
 // bounded is a body of which no more is read than is left of all of them.
@@ -62,10 +93,14 @@ type bounded struct {
 // Read returns errTooMuch once there is nothing left.
 func (b *bounded) Read(p []byte) (int, error) {
 	left := maxAnswers - b.of.read.Load()
-	if left <= 0 {
+	if b.of.full() {
 		return 0, errTooMuch
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), left)])
 	b.of.read.Add(int64(n))
+	// Each value but the first of all stands behind one of these.
+	for _, mark := range []string{"[", "{", ","} {
+		b.of.values.Add(int64(bytes.Count(p[:n], []byte(mark))))
+	}
 	return n, err
 }

@@ -2,26 +2,31 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
-// Asking a backend about itself is bounded in time and number. It is asked
-// again because a pod that is ready need not be reachable through its Service
-// on this node yet.
+// A backend is asked again, because a pod that is ready need not be reachable
+// through its Service on this node yet, and one that is mended sends no event.
 const (
-	askAttempts = 9
-	askTimeout  = 15 * time.Second
-	askPause    = time.Second
+	askTimeout = 15 * time.Second
+	firstPause = 250 * time.Millisecond
+	lastPause  = 30 * time.Second
+	// patience is how many askings fail before it is told.
+	patience = 4
 	// maxItems is how many tools, prompts or resources are counted.
 	maxItems = 10000
 	// maxName is the longest name or version that the status takes, in bytes:
@@ -33,46 +38,79 @@ const (
 // may speak it beside the newest of all.
 const legacy = "2025-11-25"
 
-// ask asks the backend what it is and offers, as a client of MCP does. It
-// reports false if the backend does not say; that is served all the same.
-func ask(ctx context.Context, s settings, logger *slog.Logger) (backend.Facts, bool) {
+// ask asks the backend what it is and offers, as a client of MCP does and on a
+// client's way, until it has answered or ctx ends. It tells what it learned, and
+// before that why nothing could be, each time that it is another reason.
+func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
 	if len(s.run.NotEnforced) > 0 {
-		return backend.Facts{}, false // nothing reaches the backend
+		return // nothing reaches the backend
 	}
-	pause := askPause
+	said := conditions.Finding{}
+	pause := firstPause
 	for attempt := 1; ; attempt++ {
-		facts, err := learn(ctx, s.endpoint())
-		if err == nil {
-			return facts, true
+		facts, err := s.learn(ctx)
+		if ctx.Err() != nil {
+			return
 		}
-		if attempt == askAttempts || ctx.Err() != nil {
-			logger.Info("the backend does not say what it is", "error", cut(err.Error()))
-			return backend.Facts{}, false
+		if err == nil {
+			tell(facts)
+			return
+		}
+		if attempt >= patience && facts.Answers != said {
+			logger.Info("the backend does not answer MCP", "why", facts.Answers.Message, "error", clean(err.Error(), maxName))
+			said = facts.Answers
+			tell(facts)
 		}
 		select {
 		case <-time.After(pause):
-			pause *= 2
+			pause = min(2*pause, lastPause)
 		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// learn makes one attempt. The error says that no session came about; a list
-// that cannot be counted is only left out.
-func learn(ctx context.Context, endpoint string) (backend.Facts, error) {
+// ready reports whether calls find an endpoint: MCP answers, or something that
+// may take another message than the runner's.
+func (s settings) ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := newAsking()
+	client := newAsking(s.self)
 	defer client.end()
-	session, err := connectMCP(ctx, client, endpoint, "")
+	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
-		return backend.Facts{}, fmt.Errorf("asking the backend: %w", client.explain(err))
+		return client.last.Load().refused()
+	}
+	_ = session.Close() //nolint:errcheck // it was asked all there is
+	return true
+}
+
+// learn makes one attempt. The error says that MCP did not answer, and the facts
+// why; a list that cannot be counted is only left out.
+func (s settings) learn(ctx context.Context) (backend.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	client := newAsking(s.self)
+	defer client.end()
+	session, err := connectMCP(ctx, client, s.endpoint(), "")
+	if r := client.last.Load(); err != nil && r.wantsCredentials() {
+		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers,
+			fmt.Sprintf("the backend asks for credentials (HTTP %d), so what it offers is not known", r.status))}, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
+		return backend.Facts{Answers: unanswered(s.run, client.last.Load(), err)}, err
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
 	hello := session.InitializeResult()
-	facts := backend.Facts{ProtocolVersions: versions(ctx, client, endpoint, hello.ProtocolVersion)}
-	if who := hello.ServerInfo; who != nil && who.Name != "" {
-		facts.Server = &v1alpha1.ServerInfo{Name: cut(who.Name), Version: cut(who.Version)}
+	facts := backend.Facts{
+		Answers:          conditions.True(v1alpha1.ReasonAnswers, "the backend answers MCP"),
+		ProtocolVersions: versions(ctx, client, s.endpoint(), hello.ProtocolVersion),
+	}
+	if who := hello.ServerInfo; who != nil {
+		if name := clean(who.Name, maxName); name != "" {
+			facts.Server = &v1alpha1.ServerInfo{Name: name, Version: clean(who.Version, maxName)}
+		}
 	}
 	offers := hello.Capabilities
 	if offers == nil {
@@ -121,8 +159,15 @@ func count[T any](offered bool, items iter.Seq2[T, error]) *int32 {
 	return &n
 }
 
-// cut makes a text of the backend's fit the log and the status: one that does not
-// would refuse the whole report.
-func cut(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxName)], "")
+// clean makes a text of the backend's fit the log and the status, where one that
+// is too long would refuse the whole report, and where nothing may turn or hide
+// what stands beside it: controls and marks of direction go.
+func clean(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, text[:min(len(text), 4*most)])
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -2,19 +2,25 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // serving is a server of the MCP Go SDK with two tools and a prompt.
@@ -38,61 +44,174 @@ func at(t *testing.T, handler http.Handler) settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return settings{backend: u, run: runconfig.RunConfig{Backend: runconfig.Backend{Path: "/mcp"}}}
+	return settings{self: u.Host, run: runconfig.RunConfig{
+		Server:  runconfig.Server{Namespace: "team", Name: "echo"},
+		Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
+	}}
 }
 
 func TestWhatABackendSaysOfItself(t *testing.T) {
 	want := backend.Facts{
-		Server: &v1alpha1.ServerInfo{Name: "bench", Version: "1.2.3"},
-		Tools:  new(int32(2)), Prompts: new(int32(1)), Resources: new(int32(0)),
+		Answers: conditions.True("Answers", "the backend answers MCP"),
+		Server:  &v1alpha1.ServerInfo{Name: "bench", Version: "1.2.3"},
+		Tools:   new(int32(2)), Prompts: new(int32(1)), Resources: new(int32(0)),
 	}
 	for name, tc := range map[string]struct {
 		options  *mcp.StreamableHTTPOptions
 		versions []string
 	}{
-		"modern and legacy": {&mcp.StreamableHTTPOptions{Stateless: true}, []string{"2025-11-25", "2026-07-28"}},
-		"legacy":            {&mcp.StreamableHTTPOptions{}, []string{"2025-11-25"}},
+		"modern and legacy": {&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}, []string{"2025-11-25", "2026-07-28"}},
+		"legacy":            {&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}, []string{"2025-11-25"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := ask(t.Context(), serving(t, "bench", tc.options), slog.New(slog.DiscardHandler))
+			var got backend.Facts
+			serving(t, "bench", tc.options).ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
 			want.ProtocolVersions = tc.versions
-			if diff := cmp.Diff(want, got); diff != "" || !ok {
-				t.Errorf("%v (-want +got):\n%s", ok, diff)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestABackendThatSaysNothing(t *testing.T) {
-	asked := 0
-	s := at(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		http.Error(w, "who are you?", http.StatusUnauthorized)
-	}))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if facts, ok := ask(ctx, s, slog.New(slog.DiscardHandler)); ok {
-		t.Errorf("learned %v", facts)
+// through puts the real proxy between the runner and a backend.
+func through(t *testing.T, s settings) settings {
+	t.Helper()
+	s.backend = &url.URL{Scheme: "http", Host: s.self}
+	front := at(t, proxy.New(proxyConfig(s, slog.New(slog.DiscardHandler))))
+	s.self = front.self
+	return s
+}
+
+func answer(status int, header, value, body string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(header, value)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+}
+
+func plain(status int) http.Handler {
+	return answer(status, "Content-Type", "text/plain", "who are you?")
+}
+
+const port = "the backend at port 8080 "
+
+// notMCP is what may be where MCP should, and what is said of it.
+var notMCP = map[string]struct {
+	backend http.Handler
+	reason  string
+	says    string
+	ready   bool // the proxy takes calls
+}{
+	"another path": {
+		plain(http.StatusNotFound), "NotMCP",
+		port + "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path; an image that speaks the older transport sse only is not served", false,
+	},
+	"another method": {plain(http.StatusMethodNotAllowed), "NotMCP", port + "answers, but not MCP at /mcp (HTTP 405): write the path", false},
+	"a slash too few": {
+		answer(http.StatusTemporaryRedirect, "Location", "http://echo-proxy.team.svc:8000/mcp/", ""), "NotMCP",
+		port + "answers, but not MCP at /mcp (HTTP 307, which leads to /mcp/): write the path of its MCP endpoint into spec.path, for example /mcp/", false,
+	},
+	"a redirect to odd places": {answer(http.StatusFound, "Location", "/\u202emcp", ""), "NotMCP", "(HTTP 302, which leads to /%E2%80%AEmcp)", false},
+	"a web page": {
+		answer(http.StatusOK, "Content-Type", "text/html; charset=utf-8", "<html>"), "NotMCP",
+		"(HTTP 200, text/html): write the port and path of its MCP endpoint into spec.port and spec.path", false,
+	},
+	"JSON of another kind": {answer(http.StatusOK, "Content-Type", "application/json", `{"hello":1}`), "NotMCP", "(HTTP 200, application/json)", false},
+	"a broken one":         {plain(http.StatusInternalServerError), "NotAnswering", port + "answers MCP at /mcp with HTTP 500: look at its log", false},
+	"one that refuses": {
+		answer(http.StatusBadRequest, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no key"}}`),
+		"NotMCP", "(HTTP 400, JSON-RPC error -32000): it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so", true,
+	},
+	"one that breaks off": {
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "NotAnswering",
+		port + "does not answer (it broke the connection off): look at its log, and write the port on which the image listens into spec.port", false,
+	},
+	"one that asks who is there":    {plain(http.StatusUnauthorized), "Answers", "the backend asks for credentials (HTTP 401), so what it offers is not known", true},
+	"one that is not for everybody": {plain(http.StatusForbidden), "Answers", "the backend asks for credentials (HTTP 403)", true},
+	"one that goes on and on": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		endless(w, `{"jsonrpc":"2.0","id":1,"result":[`, "{},")
+	}), "NotMCP", "more than is read", false},
+}
+
+func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
+	for name, tc := range notMCP {
+		t.Run(name, func(t *testing.T) {
+			s := through(t, at(t, tc.backend))
+			facts, err := s.learn(t.Context())
+			got := facts.Answers
+			if got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) || (got.Status == metav1.ConditionTrue) != (err == nil) {
+				t.Errorf("%s, %s: %s (%v)\nwant %s", got.Status, got.Reason, got.Message, err, tc.says)
+			}
+			if again, _ := s.learn(t.Context()); again.Answers != got {
+				t.Errorf("it says %v, and then %v", got, again.Answers)
+			}
+			if ready := s.ready(t.Context()); ready != tc.ready {
+				t.Errorf("ready: %v", ready)
+			}
+		})
 	}
-	if _, err := learn(t.Context(), s.endpoint()); err == nil || asked == 0 {
-		t.Errorf("got %v after %d requests", err, asked)
+	nobody := at(t, http.NotFoundHandler())
+	nobody.self = address(t)
+	facts, _ := through(t, nobody).learn(t.Context())
+	if want := port + "does not answer (it refuses connections): "; !strings.HasPrefix(facts.Answers.Message, want) {
+		t.Errorf("got %v", facts.Answers)
+	}
+}
+
+func TestABackendIsAskedOnAClientsWay(t *testing.T) {
+	var host atomic.Value
+	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host.Store(r.Host + r.Header.Get("X-Forwarded-Proto"))
+		w.WriteHeader(http.StatusUnauthorized)
+	})))
+	if !s.ready(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
+		t.Errorf("it was asked as %v", host.Load())
+	}
+}
+
+func TestWhyABackendDoesNotAnswerIsToldOnce(t *testing.T) {
+	var asked atomic.Int32
+	s := at(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		// An asking is a server/discover and an initialize.
+		if n := asked.Add(1); n <= 2*patience {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	var told []string
+	s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
+	if want := []string{"NotMCP", "Answers"}; !slices.Equal(told, want) {
+		t.Errorf("told %v", told)
 	}
 }
 
 func TestNothingIsAskedOfABackendThatIsNotServed(t *testing.T) {
 	s := at(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
 	s.run.NotEnforced = []string{"spec.authzConfig"}
-	if _, ok := ask(t.Context(), s, slog.New(slog.DiscardHandler)); ok {
-		t.Error("something was learned")
-	}
+	s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { t.Errorf("learned %v", facts) })
 }
 
-func TestNamesAreCutToWhatTheStatusTakes(t *testing.T) {
-	got, _ := ask(t.Context(), serving(t, strings.Repeat("ä", maxName), &mcp.StreamableHTTPOptions{Stateless: true}), slog.New(slog.DiscardHandler))
-	if got.Server == nil || got.Server.Name != strings.Repeat("ä", maxName/2) {
-		t.Errorf("got %v", got.Server)
+func TestNamesAreMadeFitForTheStatus(t *testing.T) {
+	for name, tc := range map[string]struct{ name, want string }{
+		"plain":                    {"Ünïcode 1.0 ✓", "Ünïcode 1.0 ✓"},
+		"too long":                 {strings.Repeat("ä", maxName), strings.Repeat("ä", maxName/2)},
+		"half a character stays":   {"a" + strings.Repeat("ä", maxName), "a" + strings.Repeat("ä", maxName/2-1)},
+		"escapes and line ends":    {"e\x1b[31mch\no\x00\x7f", "e[31mcho"},
+		"turned around":            {"\u202eohce\u2066\u200f", "ohce"},
+		"hidden":                   {"ec\u200b\u2060h\ufeffo\u2028", "echo"},
+		"not text":                 {"\xff\xfeecho", "echo"},
+		"nothing but what may not": {"\u202e\u200b", ""},
+	} {
+		if got := clean(tc.name, maxName); got != tc.want {
+			t.Errorf("%s: got %q", name, got)
+		}
 	}
-	if got := cut("a" + strings.Repeat("ä", maxName)); len(got) != maxName-1 {
-		t.Errorf("half a character stays: %d bytes", len(got))
+	facts, err := serving(t, "\u202eecho\x07", &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}).learn(t.Context())
+	if err != nil || facts.Server.Name != "echo" {
+		t.Errorf("got %+v, %v", facts.Server, err)
 	}
 }

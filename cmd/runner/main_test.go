@@ -172,10 +172,23 @@ func (p *process) call() (int, string) {
 	return response.StatusCode, string(body)
 }
 
+// asksWhoIsThere answers the runner's own messages: with a wish for credentials,
+// which is MCP enough.
+func asksWhoIsThere(w http.ResponseWriter, r *http.Request) bool {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || !bytes.Contains(body, []byte(`"method"`)) {
+		return false
+	}
+	w.WriteHeader(http.StatusUnauthorized)
+	return true
+}
+
 func answering(t *testing.T, answer string) string {
 	t.Helper()
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, answer)
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !asksWhoIsThere(w, r) {
+			_, _ = io.WriteString(w, answer)
+		}
 	}))
 	t.Cleanup(backend.Close)
 	return backend.URL
@@ -285,6 +298,24 @@ func TestItIsNotReadyBeforeABackendHasAnswered(t *testing.T) {
 	}
 }
 
+func TestItIsNotReadyWhereSomethingElseAnswers(t *testing.T) {
+	backend := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(backend.Close)
+	p := start(t, sample(t), backend.URL)
+	for range 20 {
+		if status, _ := p.call(); status != http.StatusNotFound {
+			t.Fatalf("a call got %d", status)
+		}
+		if got := p.get("/readyz"); got != http.StatusServiceUnavailable {
+			t.Fatalf("/readyz is %d", got)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if got := p.get("/livez"); got != http.StatusOK {
+		t.Errorf("/livez is %d", got)
+	}
+}
+
 func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the backend was reached") }))
 	t.Cleanup(backend.Close)
@@ -301,10 +332,11 @@ func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
 func TestSIGTERMDrains(t *testing.T) {
 	arrived := make(chan struct{})
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			close(arrived)
-			time.Sleep(500 * time.Millisecond)
+		if asksWhoIsThere(w, r) {
+			return
 		}
+		close(arrived)
+		time.Sleep(500 * time.Millisecond)
 		_, _ = io.WriteString(w, "late")
 	}))
 	t.Cleanup(backend.Close)
@@ -363,7 +395,7 @@ func TestNamesOfOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.endpoint() != "http://echo-backend:8080/mcp" || s.calls != ":8000" || s.probes != ":9440" {
-		t.Errorf("got endpoint %s, addresses %s and %s", s.endpoint(), s.calls, s.probes)
+	if s.backend.String() != "http://echo-backend:8080" || s.endpoint() != "http://echo-proxy.team.svc:8000/mcp" || s.calls != ":8000" || s.probes != ":9440" {
+		t.Errorf("got backend %s, endpoint %s, addresses %s and %s", s.backend, s.endpoint(), s.calls, s.probes)
 	}
 }

@@ -50,7 +50,7 @@ func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
 	}
 	l := loop{
 		runner: runner, wake: c.wake, logger: logger,
-		ask: func(ctx context.Context) (backend.Facts, bool) { return ask(ctx, s, logger) },
+		ask: func(ctx context.Context, tell func(backend.Facts)) { s.ask(ctx, logger, tell) },
 	}
 	l.run(ctx)
 }
@@ -64,8 +64,8 @@ func retries() *wait.Backoff {
 type loop struct {
 	runner *backend.Runner
 	wake   <-chan struct{}
-	// ask asks the backend what it is, false if it does not say.
-	ask    func(context.Context) (backend.Facts, bool)
+	// ask asks the backend what it is, and tells what it learned.
+	ask    func(ctx context.Context, tell func(backend.Facts))
 	logger *slog.Logger
 
 	asked   backend.Start
@@ -157,12 +157,10 @@ func (l *loop) learn(ctx context.Context, report backend.Report, learned chan<- 
 		return
 	}
 	ctx, l.stopAsk = context.WithCancel(ctx)
-	go func() {
-		if facts, ok := l.ask(ctx); ok {
-			select {
-			case learned <- facts:
-			case <-ctx.Done():
-			}
+	go l.ask(ctx, func(facts backend.Facts) {
+		select {
+		case learned <- facts:
+		case <-ctx.Done():
 		}
-	}()
+	})
 }

@@ -8,12 +8,11 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-func proxyConfig(s settings, state *probes.State, logger *slog.Logger) proxy.Config {
+func proxyConfig(s settings, logger *slog.Logger) proxy.Config {
 	return proxy.Config{
 		Path:                  s.run.Proxy.Path,
 		Backend:               s.backend,
@@ -21,7 +20,6 @@ func proxyConfig(s settings, state *probes.State, logger *slog.Logger) proxy.Con
 		Hosts:                 hosts(s.run),
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
 		Refusal:               refusal(s.run),
-		Answered:              state.Answered,
 		Log:                   logger,
 	}
 }

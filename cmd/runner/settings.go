@@ -26,7 +26,10 @@ type settings struct {
 	backend *url.URL
 	// calls and probes are the addresses to listen on.
 	calls, probes string
-	logLevel      slog.Level
+	// self is where the proxy itself listens: the runner asks the backend on a
+	// client's way. Empty before it does, and then the host that is asked.
+	self     string
+	logLevel slog.Level
 }
 
 // read reads flags, file and environment. A run config that is missing or
@@ -97,5 +100,8 @@ func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 	return u, nil
 }
 
-// endpoint is the URL of the backend's MCP endpoint.
-func (s settings) endpoint() string { return s.backend.JoinPath(s.run.Backend.Path).String() }
+// endpoint is the URL at which clients in the cluster call the server.
+func (s settings) endpoint() string {
+	host := fmt.Sprintf("%s.%s.svc:%d", workload.ProxyName(s.run.Server.Name), s.run.Server.Namespace, s.run.Proxy.Port)
+	return (&url.URL{Scheme: "http", Host: host, Path: s.run.Proxy.Path}).String()
+}

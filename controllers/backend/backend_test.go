@@ -153,6 +153,48 @@ func TestFactsThatAreReported(t *testing.T) {
 	}
 }
 
+func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
+	yes, no, other := conditions.True("Answers", ""), conditions.False("NotMCP", "HTTP 404"), conditions.False("NotMCP", "HTTP 405")
+	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: notAsked}
+	for name, tc := range map[string]struct {
+		generation int64 // that reported
+		stands     conditions.Finding
+		learned    conditions.Finding
+		told       bool
+		want       conditions.Finding
+	}{
+		"nobody asked":                      {3, conditions.Finding{}, conditions.Finding{}, false, unknown},
+		"it answers":                        {3, unknown, yes, false, yes},
+		"it does not":                       {3, unknown, no, false, no},
+		"it does now":                       {3, no, yes, false, yes},
+		"it does, and a replica erred late": {3, no, yes, true, yes},
+		"a later failure":                   {3, yes, no, false, yes},
+		"it fails otherwise":                {3, no, other, false, other},
+		"a replica was told otherwise":      {3, no, other, true, no},
+		"told, and erased":                  {3, conditions.Finding{}, no, true, no},
+		"what stands is of older content":   {2, yes, conditions.Finding{}, false, unknown},
+		"news, and older content's stands":  {2, yes, no, false, no},
+	} {
+		r := runner(t)
+		r.Learn(Facts{Answers: tc.learned})
+		r.fresh = !tc.told
+		if known := &(v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 3, Tools: new(int32(2))}); r.facts(server(r, func(s *v1alpha1.MCPServer) { s.Status.Runtime = known })).Tools == nil {
+			t.Errorf("%s: what a replica learned is forgotten", name)
+		}
+		got := r.answers(server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: tc.generation}
+			if tc.stands.Status != "" {
+				s.Status.Conditions = []metav1.Condition{{
+					Type: v1alpha1.ConditionBackendAnswers, Status: tc.stands.Status, Reason: tc.stands.Reason, Message: tc.stands.Message,
+				}}
+			}
+		}))
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestFindings(t *testing.T) {
 	r := runner(t)
 	plain := errors.New("no route to host")
@@ -205,7 +247,7 @@ func TestTheConditionFollowsTheFindingAndNotTheSpec(t *testing.T) {
 		c := live
 		tc.edit(&c)
 		s := server(r, func(s *v1alpha1.MCPServer) { s.Status.Conditions = []metav1.Condition{c} })
-		if got := observed(s, f); got != tc.want {
+		if got := observed(s, v1alpha1.ConditionBackendApplied, f); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
 		}
 	}

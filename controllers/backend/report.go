@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -20,6 +22,8 @@ import (
 // Facts are what a backend says about itself. A count that is nil could not be
 // learned.
 type Facts struct {
+	// Answers is what BackendAnswers is to say; zero while it was not asked.
+	Answers          conditions.Finding
 	Server           *v1alpha1.ServerInfo
 	ProtocolVersions []string
 	Tools            *int32
@@ -39,7 +43,7 @@ func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error
 		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
 		status.WithConditions(conditions.Stamp(server.Status.Conditions, last.Type, f, last.ObservedGeneration, r.now()))
 	}
-	return r.put(ctx, server, status)
+	return r.put(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
 
 func reported(server *v1alpha1.MCPServer, r *Runner) bool {
@@ -51,7 +55,9 @@ func reported(server *v1alpha1.MCPServer, r *Runner) bool {
 func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f conditions.Finding) error {
 	status := v1alpha1ac.MCPServerStatus().
 		WithRuntime(r.runtime(server)).
-		WithConditions(conditions.Stamp(server.Status.Conditions, v1alpha1.ConditionBackendApplied, f, observed(server, f), r.now()))
+		WithConditions(
+			r.stamp(server, v1alpha1.ConditionBackendApplied, f),
+			r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server)))
 	if err := r.put(ctx, server, status); err != nil {
 		return err
 	}
@@ -109,11 +115,15 @@ func (r *Runner) put(ctx context.Context, server *v1alpha1.MCPServer, status *v1
 	return r.note(r.Applier.As(ownership.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)))
 }
 
-// observed is the metadata.generation that the condition speaks of. It moves
+func (r *Runner) stamp(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {
+	return conditions.Stamp(server.Status.Conditions, conditionType, f, observed(server, conditionType, f), r.now())
+}
+
+// observed is the metadata.generation that a condition speaks of. It moves
 // only with the finding: a new spec that changes nothing here, such as another
 // number of replicas, would otherwise be a write of every runner.
-func observed(server *v1alpha1.MCPServer, f conditions.Finding) int64 {
-	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+func observed(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) int64 {
+	last := meta.FindStatusCondition(server.Status.Conditions, conditionType)
 	if last != nil && last.Status == f.Status && last.Reason == f.Reason && last.Message == f.Message {
 		return last.ObservedGeneration
 	}
@@ -143,7 +153,7 @@ func (r *Runner) runtime(server *v1alpha1.MCPServer) *v1alpha1ac.RuntimeStatusAp
 // one that knew nothing reported on an old view, what is known is said again.
 // What stands of another generation says nothing about this one's backend.
 func (r *Runner) facts(server *v1alpha1.MCPServer) Facts {
-	if reported(server, r) && !r.fresh {
+	if reported(server, r) && (!r.fresh || r.known.empty()) {
 		s := server.Status.Runtime
 		stands := Facts{Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources}
 		if !stands.empty() {
@@ -152,6 +162,24 @@ func (r *Runner) facts(server *v1alpha1.MCPServer) Facts {
 	}
 	return r.known
 }
+
+// answers is whether MCP answers for this content. True stays: what becomes of
+// the backend later is told by its pods and by the answers to calls. Of two
+// replicas that were told different things, the one that learns speaks last.
+func (r *Runner) answers(server *v1alpha1.MCPServer) conditions.Finding {
+	stands := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendAnswers)
+	news := r.known.Answers
+	if stands == nil || !reported(server, r) {
+		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: notAsked}
+	}
+	if news.Status != "" && stands.Status != metav1.ConditionTrue &&
+		(r.fresh || news.Status == metav1.ConditionTrue || stands.Status == metav1.ConditionUnknown) {
+		return news
+	}
+	return conditions.Finding{Status: stands.Status, Reason: stands.Reason, Message: stands.Message}
+}
+
+const notAsked = "the backend is asked once a pod of it with this content is ready"
 
 func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil

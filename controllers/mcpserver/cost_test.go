@@ -84,7 +84,8 @@ func (s *stored) come(applier *apply.Applier) {
 	_, made := applier.As(ownership.RunnerBackend).Put(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
 		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.mark.Generation)).
-		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon)))
+		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon),
+			conditions.Stamp(nil, v1alpha1.ConditionBackendAnswers, conditions.True("Answers", ""), 5, noon)))
 	_, reported := applier.As(ownership.RunnerReport).Put(s.tb.Context(), server, report)
 	if err := errors.Join(err, made, reported); err != nil {
 		s.tb.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -42,6 +43,7 @@ func up(edits ...edit) scene {
 		URL:      "http://old",
 	}
 	said("Ready")(&scene{server: server})
+	answered(metav1.ConditionTrue, "Answers", "")(&scene{server: server})
 	s := scene{
 		server: server,
 		world: world{
@@ -171,6 +173,14 @@ func condition(t string, status metav1.ConditionStatus, reason, message string) 
 		s.server.Status.Conditions = append(s.server.Status.Conditions, metav1.Condition{
 			Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(noon),
 		})
+	}
+}
+
+// answered is what the runner says of how MCP answers.
+func answered(status metav1.ConditionStatus, reason, message string) edit {
+	return func(s *scene) {
+		meta.RemoveStatusCondition(&s.server.Status.Conditions, v1alpha1.ConditionBackendAnswers)
+		condition(v1alpha1.ConditionBackendAnswers, status, reason, message)(s)
 	}
 }
 

@@ -111,6 +111,9 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		}
 		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
 	}
+	if ok, _ := answers(server, want); !ok {
+		return moving(server, w, want)
+	}
 	return conditions.True(v1alpha1.ReasonReady, "")
 }
 
@@ -154,6 +157,9 @@ func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding
 		return *f
 	}
 	if f := backendRefused(server, want); f != nil {
+		return *f
+	}
+	if _, f := answers(server, want); f != nil {
 		return *f
 	}
 	// The first content is starting until it is ready, whatever of it is there.

@@ -126,7 +126,7 @@ func TestReadyOfFirstAndOfLaterContent(t *testing.T) {
 		"the first content on its way":     {up(first, noBackend), starting},
 		"the first content, not ready":     {up(first, func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), starting},
 		"the first content, once more":     {up(said("Starting"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), starting},
-		"the first content, that is ready": {up(first), conditions.True("Ready", "")},
+		"the first content, that is ready": {up(first, answered(metav1.ConditionTrue, "Answers", "")), conditions.True("Ready", "")},
 		"new content, not ready":           {up(said("Updating"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), updating},
 		"started again after a suspension": {up(said("Suspended"), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), updating},
 		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},

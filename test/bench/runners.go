@@ -159,6 +159,7 @@ func (r *runners) begin(ctx context.Context, key types.NamespacedName, pod *core
 		server: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[workload.LabelServer]},
 		runner: &backend.Runner{Reader: r.reader, Live: r.live, Applier: r.applier, Run: config},
 	}
+	one.runner.Learn(backend.Facts{Answers: kit.Answers})
 	one.runner.Env, one.runner.EnvErr = workload.MarkOf(pod.Annotations)
 	one.ctx, one.end = context.WithCancel(ctx)
 	r.mu.Lock()

@@ -158,7 +158,7 @@ func (a *actor) start() {
 	a.terminated, a.woken = false, true
 	if a.learned = p.random.IntN(2) == 0; a.learned {
 		// Replicas may learn different things; they must not quarrel about it.
-		a.runner.Learn(backend.Facts{Tools: new(int32(p.random.IntN(3)))})
+		a.runner.Learn(backend.Facts{Answers: kit.Answers, Tools: new(int32(p.random.IntN(3)))})
 	}
 	a.ctx, a.terminate = context.WithCancel(p.t.Context())
 }

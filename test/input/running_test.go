@@ -89,6 +89,7 @@ func (r *runningStage) run() {
 	mark, err := workload.MarkOf(proxy.Spec.Template.Annotations)
 	r.Must(err, "reading the mark")
 	runner := &backend.Runner{Reader: r.Client, Live: r.Client, Applier: controllers.NewApplier(r.Client, r.Client), Run: decoded, Env: mark}
+	runner.Learn(backend.Facts{Answers: kit.Answers})
 	sts := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(r.name)}}
 	for range 3 { // applying, then reporting what came of it
 		_, err := runner.Pass(r.Ctx)

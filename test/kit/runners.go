@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	freehold "github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -28,6 +29,10 @@ import (
 // runner that meets it is replaced by a new one, as kubelet restarts a
 // container: with the same environment and file, and nothing remembered.
 var ErrDead = errors.New("the process is dead")
+
+// Answers is what a runner without a network learns of the MCP server that no
+// pod runs: that it answers.
+var Answers = conditions.True(v1alpha1.ReasonAnswers, "the backend answers MCP")
 
 // Runners stand for the binary in the proxy pods that the kit pretends to run:
 // the runner's real pass, for each proxy pod that is ready, with what that pod
@@ -241,6 +246,7 @@ func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)
 	}
 	runner := &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: config, Now: r.Now}
+	runner.Learn(backend.Facts{Answers: Answers})
 	// The downward API hands over the annotations as they were at the start.
 	runner.Env, runner.EnvErr = workload.MarkOf(pod.Annotations)
 	return runner, nil

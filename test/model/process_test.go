@@ -96,9 +96,11 @@ func runner(process *process) func(context.Context) (time.Duration, error) {
 	applier := controllers.NewApplier(process.client, process.client)
 	applier.Now = now
 	r := &backend.Runner{Reader: process.cache, Live: process.client, Applier: applier, Run: *config, Env: mark, Now: now}
+	facts := backend.Facts{Answers: kit.Answers}
 	if p.random.IntN(2) == 0 {
-		r.Learn(backend.Facts{Tools: new(int32(p.random.IntN(3)))})
+		facts.Tools = new(int32(p.random.IntN(3)))
 	}
+	r.Learn(facts)
 	return func(ctx context.Context) (time.Duration, error) {
 		report, err := r.Pass(ctx)
 		return report.Again, err

@@ -58,7 +58,8 @@ func claimed(generation int64, hash string) any {
 func reported(generation int64) any {
 	return mcp().WithStatus(status().
 		WithRuntime(applyv1alpha1.RuntimeStatus().WithServerUID("uid-1").WithGeneration(generation).WithTools(3)).
-		WithConditions(condition("BackendApplied", conditions.True("Applied", ""), generation)))
+		WithConditions(condition("BackendApplied", conditions.True("Applied", ""), generation),
+			condition("BackendAnswers", conditions.True("Answers", ""), generation)))
 }
 
 func judged(generation int64, ready conditions.Finding) any {

@@ -59,7 +59,7 @@ func newServer(t *testing.T) *server {
 		})
 	}
 	backend := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served },
-		&mcp.StreamableHTTPOptions{Stateless: true}))
+		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}))
 	t.Cleanup(backend.Close)
 	s.backend = backend.URL
 	return s

@@ -31,7 +31,7 @@ func serveContender(role, address string) error {
 	if role == "bare" {
 		return quick(bare(backend)).Serve(listener)
 	}
-	ours := proxy.New(proxy.Config{Path: "/mcp", Backend: backend, Answered: func() {}, Log: slog.New(slog.DiscardHandler)})
+	ours := proxy.New(proxy.Config{Path: "/mcp", Backend: backend, Hosts: []string{"bench-proxy"}, Log: slog.New(slog.DiscardHandler)})
 	return ours.Server().Serve(listener)
 }
 

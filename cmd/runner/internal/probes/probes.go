@@ -17,8 +17,8 @@ type State struct {
 	draining atomic.Bool
 }
 
-// Answered says that a backend has answered, or that there is an answer for
-// callers without one. It holds for the rest of the process's life: a backend
+// Answered says that the backend has answered MCP, or that there is an answer
+// for callers without one. It holds for the rest of the process's life: a backend
 // that goes away later is an error for its calls, not a reason to take away
 // the one place that can say so.
 func (s *State) Answered() { s.answered.Store(true) }
@@ -39,7 +39,7 @@ func (s *State) Handler() http.Handler {
 		case s.draining.Load():
 			text(w, http.StatusServiceUnavailable, "shutting down\n")
 		case !s.answered.Load():
-			text(w, http.StatusServiceUnavailable, "no backend has answered yet\n")
+			text(w, http.StatusServiceUnavailable, "the backend has not answered MCP yet\n")
 		default:
 			text(w, http.StatusOK, "ready\n")
 		}
@@ -69,41 +69,16 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Await asks url, on the way that calls take, until it has answered once, with
-// any HTTP status, and calls Answered then; after that nothing is asked any more.
-// The pauses double from 0.1 to 2 seconds. It also returns when ctx ends or something else, such as a
-// call that got through, was Answered.
-//
-// It asks with OPTIONS: unlike GET that opens no event stream, unlike POST it
-// begins no session, and every HTTP server has an answer to it.
-func (s *State) Await(ctx context.Context, way http.RoundTripper, url string) {
-	client := &http.Client{
-		Timeout:       2 * time.Second,
-		Transport:     way,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	for pause := firstPause; !s.answered.Load(); pause = min(2*pause, lastPause) {
-		if answers(ctx, client, url) {
-			s.Answered()
-			return
-		}
+// Await asks until the answer is yes, and calls Answered then; after that nothing
+// is asked any more. The pauses double from 0.1 to 2 seconds. It also returns when
+// ctx ends.
+func (s *State) Await(ctx context.Context, ask func(context.Context) bool) {
+	for pause := firstPause; !ask(ctx); pause = min(2*pause, lastPause) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-func answers(ctx context.Context, client *http.Client, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodOptions, url, http.NoBody)
-	if err != nil {
-		return false
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close() //nolint:errcheck // it answered
-	return true
+	s.Answered()
 }

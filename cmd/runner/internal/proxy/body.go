@@ -14,6 +14,9 @@ const (
 	// MaxBody is the largest request body in bytes, the same as the MCP Go
 	// SDK's default, so that proxy and backend refuse the same requests.
 	MaxBody = 4 << 20
+	// MaxHeader is how long the headers of a request and of an answer may be, in
+	// bytes.
+	MaxHeader = 64 << 10
 	// bodyTime is how long a client may take to send it.
 	bodyTime = time.Minute
 	// remembered is how much of a body is kept while its call is in flight, to

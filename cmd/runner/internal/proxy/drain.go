@@ -32,7 +32,7 @@ func (p *Proxy) Server() *http.Server {
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    MaxHeader,
 		ErrorLog:          slog.NewLogLogger(p.config.Log.Handler(), slog.LevelWarn),
 	}
 }
@@ -76,6 +76,20 @@ type flight struct {
 	cancel  context.CancelCauseFunc
 	request *http.Request
 	body    *callBody
+	traffic *traffic
+}
+
+// answered says that the answer has passed. What may follow in the stream is no
+// call's: a drain does not wait for it.
+func (f *flight) answered() {
+	t := f.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if standing, on := t.flights[f]; on && !standing {
+		t.flights[f] = true
+		t.calls--
+		t.tell()
+	}
 }
 
 // standing reports whether the request waits for no answer: it is a stream on
@@ -117,7 +131,7 @@ func newTraffic() *traffic {
 
 func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Context) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	f := &flight{client: r.Context(), cancel: cancel, request: r, body: body}
+	f := &flight{client: r.Context(), cancel: cancel, request: r, body: body, traffic: t}
 	f.ctx = context.WithValue(ctx, flightKey{}, f)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,6 +153,11 @@ func (t *traffic) end(f *flight) {
 	}
 	delete(t.flights, f)
 	f.cancel(nil)
+	t.tell()
+}
+
+// tell wakes wait.
+func (t *traffic) tell() {
 	select {
 	case t.changed <- struct{}{}:
 	default:

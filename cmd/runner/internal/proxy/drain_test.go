@@ -81,15 +81,16 @@ func TestCallsOfADrainAreAnswered(t *testing.T) {
 	}
 }
 
-func TestStreamsEndWithTheLastCall(t *testing.T) {
+func TestStreamsEndWithTheLastAnswer(t *testing.T) {
 	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		events(w)("data: 1\n\n")
+		events(w)("data: {\"id\":5,\"result\":{}}\n\n")
 		<-r.Context().Done()
 	}))
 	get := b.call(http.MethodGet, "/mcp", "")
 	listen := b.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":"l1","method":"subscriptions/listen"}`, "Mcp-Method", "subscriptions/listen")
-	streams := []*bufio.Reader{bufio.NewReader(get.Body), bufio.NewReader(listen.Body)}
+	call := b.call(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":5,"method":"tools/call"}`)
+	streams := []*bufio.Reader{bufio.NewReader(get.Body), bufio.NewReader(listen.Body), bufio.NewReader(call.Body)}
 	for _, stream := range streams {
 		nextEvent(t, stream)
 	}
@@ -99,6 +100,7 @@ func TestStreamsEndWithTheLastCall(t *testing.T) {
 	for i, want := range []string{
 		"retry: 1000\n\n",
 		"event: message\ndata: " + `{"jsonrpc":"2.0","id":"l1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"l1"}}}` + "\n\n",
+		"", // it has its answer
 	} {
 		if got, err := io.ReadAll(streams[i]); string(got) != want || err != nil {
 			t.Errorf("got %q, %v\nwant %q", got, err, want)

@@ -72,7 +72,7 @@ func TestNothingIsLeftOfAThousandClients(t *testing.T) {
 		},
 		"a DELETE": func(conn net.Conn, r *bufio.Reader) error { return says(conn, r, "DELETE", "") },
 		"half a request": func(conn net.Conn, _ *bufio.Reader) error {
-			return half(conn, "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-")
+			return half(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-")
 		},
 		"half a body":               func(conn net.Conn, _ *bufio.Reader) error { return half(conn, head("POST", 100)+"{") },
 		"a connection without call": func(net.Conn, *bufio.Reader) error { return nil },
@@ -118,7 +118,7 @@ func come(t *testing.T, address string, client func(net.Conn, *bufio.Reader) err
 }
 
 func head(method string, length int) string {
-	return fmt.Sprintf("%s /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", method, length)
+	return fmt.Sprintf("%s /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", method, length)
 }
 
 // says makes a call and reads the head of its answer.

@@ -37,17 +37,22 @@ func newOrigins(allowed, hosts []string) *origins {
 
 var (
 	errOrigins = errors.New("the request has more than one")
-	errRebound = errors.New("the request is same-origin under a host name that is not this server's")
+	errRebound = errors.New("the Host of the request is not a name of this server: write the URL under which clients call it into spec.proxy.publicURL")
 )
 
 // check returns why a request is refused. Requests without Origin and
-// Sec-Fetch-Site do not come from a page in a browser, and pass.
+// Sec-Fetch-Site do not come from a page in a browser, and pass; but a GET without
+// them may, because browsers say neither in one to the page's own host that is not
+// HTTPS.
 func (o *origins) check(r *http.Request) error {
 	if len(r.Header["Origin"]) > 1 {
 		return errOrigins // the backend might believe another one than we
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
+		if r.Method == http.MethodGet && r.Host != "" && !o.ours(r.Host) {
+			return errRebound
+		}
 		return nil
 	}
 	if o.allowed[origin] {

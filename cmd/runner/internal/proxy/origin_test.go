@@ -32,6 +32,16 @@ func TestOrigins(t *testing.T) {
 		"rebound name, by an old browser":       {"evil.example.net:8000", "http://evil.example.net:8000", "", false},
 		"rebound name without Origin":           {"evil.example.net:8000", "", "same-origin", false},
 	} {
+		if name == "no browser" {
+			r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
+			if r.Host = tc.host; o.check(r) == nil {
+				t.Error("a GET under a foreign name passes")
+			}
+			if r.Host = ""; o.check(r) != nil {
+				t.Error("a GET that names no host is refused")
+			}
+			tc.host = "10.1.2.3:8000"
+		}
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions} {
 			r := httptest.NewRequest(method, "/mcp", http.NoBody)
 			r.Host = tc.host

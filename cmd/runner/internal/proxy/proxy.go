@@ -32,9 +32,6 @@ type Config struct {
 	// Refusal, if not empty, is the message with which every call is answered
 	// (HTTP 503, CodeNotEnforced); nothing reaches the backend.
 	Refusal string
-	// Answered is called, from any goroutine, whenever the backend has answered
-	// a request. It may be nil.
-	Answered func()
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 }
@@ -74,9 +71,6 @@ func New(config Config) *Proxy {
 	return p
 }
 
-// Backend is the way to the backend that calls take.
-func (p *Proxy) Backend() http.RoundTripper { return p.backend }
-
 type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
@@ -94,6 +88,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header()["Content-Type"] = nil // an answer without one is not given one
+	if r.Method != http.MethodPost {
+		// Only a POST carries a message. A body that one end sees and the other
+		// does not is how requests are smuggled.
+		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = http.NoBody, 0, nil, nil
+		r.Header.Del("Content-Length")
+	}
 	flight, ctx := p.traffic.begin(r, limited(w, r))
 	defer p.traffic.end(flight)
 	p.reverse.ServeHTTP(w, r.WithContext(ctx))
@@ -135,9 +135,6 @@ func (p *Proxy) response(response *http.Response) error {
 	if p.unreachable.CompareAndSwap(true, false) {
 		p.config.Log.Info("backend answers again", "backend", p.config.Backend.Host)
 	}
-	if p.config.Answered != nil {
-		p.config.Answered()
-	}
 	if eventStream(response) {
 		// nginx, and what follows its example, buffers unless told not to.
 		response.Header.Set("X-Accel-Buffering", "no")
@@ -165,7 +162,8 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (p *Proxy) unreached(err error) fault {
-	if p.unreachable.CompareAndSwap(false, true) {
+	// One that starts is asked by the runner, which tells why it does not answer.
+	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
 		p.config.Log.Warn("backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
 	why := reason(err)

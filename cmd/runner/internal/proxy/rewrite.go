@@ -8,12 +8,47 @@ import (
 	"strings"
 )
 
-// identityHeaders are names under which other proxies tell a backend who the
-// caller is. Nobody in front of us is trusted to say so, and we do not say so.
-var identityHeaders = []string{"X-Real-Ip", "Remote-User", "X-Remote-User", "X-Remote-Group", "X-Webauth-User"}
+// passed are the headers of a request that the backend gets; docs/security.md
+// tells them. Everything else stays here, because backends believe names that no
+// list of ours could be complete about: of who the caller is, where the call comes
+// from, and what a gateway has found.
+var passed = []string{
+	// content, and what of it the client wants
+	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "User-Agent",
+	// event streams
+	"Last-Event-Id",
+	// pages in browsers, which backends may want to judge as well
+	"Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode", "Sec-Fetch-Site", "Access-Control-Request-Headers", "Access-Control-Request-Method",
+	// traces
+	"Traceparent", "Tracestate", "Baggage", "B3", "X-Correlation-Id", "X-Request-Id",
+	// the transport's own, which ReverseProxy has set
+	"Te",
+}
 
-// identityPrefixes are the same for families of names.
-var identityPrefixes = []string{"X-Remote-Extra-", "X-Auth-Request-", "Impersonate-"}
+// passedPrefixes are the same for families of names: of MCP, and of traces.
+var passedPrefixes = []string{"Mcp-", "X-B3-"}
+
+// passes reports whether a header of this name goes to the backend. A name with an
+// underscore never does: CGI and what follows it (WSGI, Rack, PHP) take
+// Mcp_Session_Id for Mcp-Session-Id.
+func (p *Proxy) passes(name string) bool {
+	switch {
+	case strings.Contains(name, "_"):
+		return false
+	case strings.HasPrefix(name, forwardedPrefix):
+		return p.config.TrustForwardedHeaders
+	}
+	return slices.Contains(passed, name) || hasAnyPrefix(name, passedPrefixes) || apiKey(name)
+}
+
+// apiKey reports whether a header is called an API key, as X-Api-Key. Clients are
+// told such a key for one server, whose backend has to check it: unlike a name, it
+// is worth nothing to who makes it up. Attributes of a caller that a gateway has
+// authenticated are none, whatever they are called.
+func apiKey(name string) bool {
+	return (strings.HasSuffix(name, "Api-Key") || strings.HasSuffix(name, "Apikey")) &&
+		!hasAnyPrefix(name, []string{"X-Remote-", "X-Auth-Request-", "Impersonate-"})
+}
 
 // rewrite makes the request to the backend. The Host header stays the
 // client's, so that a backend which builds URLs builds right ones.
@@ -24,21 +59,18 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	// parser does not like, which would change the call.
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
 
-	// A client's token is for this server's audience and not to be passed on
-	// (MCP specification, security best practices, token passthrough).
-	r.Out.Header.Del("Authorization")
-	// No protocol upgrades: MCP has none, and a hijacked connection could not
-	// be drained.
-	r.Out.Header.Del("Upgrade")
-	r.Out.Header.Del("Connection")
-	// ReverseProxy passes no trailers of requests on, only their announcement.
-	r.Out.Trailer = nil
-
+	// A client's token (Authorization, Cookie) is for this server's audience and not
+	// to be passed on (MCP specification, security best practices, token
+	// passthrough). No protocol upgrades: MCP has none, and a hijacked connection
+	// could not be drained. So neither is among what passes.
 	for name := range r.Out.Header {
-		if p.spoofed(name) {
+		if !p.passes(name) {
 			delete(r.Out.Header, name)
 		}
 	}
+	// ReverseProxy passes no trailers of requests on, only their announcement.
+	r.Out.Trailer = nil
+
 	if p.config.TrustForwardedHeaders {
 		forward(r)
 	}
@@ -48,20 +80,6 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 		restore(r.Out.Header, "X-Forwarded-Host", host)
 		restore(r.Out.Header, "X-Forwarded-Proto", proto)
 	}
-}
-
-// spoofed reports whether a header of this name says what a client may not say.
-func (p *Proxy) spoofed(name string) bool {
-	meant := name
-	if strings.Contains(name, "_") {
-		// CGI and what follows it (WSGI, Rack, PHP) take X_Remote_User for
-		// X-Remote-User.
-		meant = textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
-	}
-	if strings.HasPrefix(meant, forwardedPrefix) {
-		return !p.config.TrustForwardedHeaders || meant != name
-	}
-	return slices.Contains(identityHeaders, meant) || hasAnyPrefix(meant, identityPrefixes)
 }
 
 const forwardedPrefix = "X-Forwarded-"

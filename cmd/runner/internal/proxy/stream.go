@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,11 @@ type stream struct {
 }
 
 func newStream(body io.ReadCloser, f *flight) *stream {
-	return &stream{body: body, flight: f, lines: lines{atEvent: true, atLine: true}}
+	s := &stream{body: body, flight: f, lines: lines{atEvent: true, atLine: true}}
+	if call, known := f.body.call(); known {
+		s.lines.answer = newAnswerScan(call.ID)
+	}
+	return s
 }
 
 func (s *stream) Close() error { return s.body.Close() }
@@ -45,6 +50,9 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.broken == nil {
 		n, err := s.body.Read(p)
 		s.lines.scan(p[:n])
+		if s.lines.answered() {
+			s.flight.answered()
+		}
 		if err == nil || errors.Is(err, io.EOF) {
 			return n, err
 		}
@@ -78,6 +86,8 @@ var resume = []byte("retry: 1000\n\n")
 func (s *stream) ending() []byte {
 	call, known := s.flight.body.call()
 	switch {
+	case s.lines.answered():
+		return nil
 	case s.flight.request.Method == http.MethodGet, s.lines.identified:
 		return resume
 	case !known:
@@ -110,24 +120,46 @@ type lines struct {
 	atLine     bool // nothing has been sent since the end of a line
 	identified bool // an event had an id, so the stream can be resumed
 	afterCR    bool
-	field      []byte // the beginning of the line, up to len("id:")
+	data       bool   // in a line of data
+	field      []byte // the beginning of the line, up to len("data:")
+	// answer looks for the call's answer; nil where there is none to look for.
+	answer *answerScan
 }
 
+// answered reports whether the answer to the call has passed, as a whole.
+func (l *lines) answered() bool { return l.answer != nil && l.answer.found }
+
 func (l *lines) scan(p []byte) {
-	for _, b := range p {
+	for len(p) > 0 {
+		b, n := p[0], 1
 		switch {
 		case b == '\n' && l.afterCR:
 			// the second half of a line end
 		case b == '\n' || b == '\r':
 			l.atEvent = l.atLine
-			l.atLine, l.field = true, l.field[:0]
+			l.atLine, l.data, l.field = true, false, l.field[:0]
+			if l.atEvent && l.answer != nil {
+				l.answer.message()
+			}
+		case l.data && l.answer != nil:
+			if n = bytes.IndexAny(p, "\r\n"); n < 0 {
+				n = len(p)
+			}
+			l.answer.scan(p[:n])
 		default:
 			l.atEvent, l.atLine = false, false
-			if len(l.field) < len("id:") {
-				l.field = append(l.field, b)
-				l.identified = l.identified || string(l.field) == "id:"
-			}
+			l.begin(b)
 		}
-		l.afterCR = b == '\r'
+		l.afterCR, p = b == '\r', p[n:]
 	}
+}
+
+// begin takes a byte of the beginning of a line.
+func (l *lines) begin(b byte) {
+	if len(l.field) == len("data:") {
+		return
+	}
+	l.field = append(l.field, b)
+	l.identified = l.identified || string(l.field) == "id:"
+	l.data = string(l.field) == "data:"
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -43,6 +44,45 @@ func TestFramingOfEvents(t *testing.T) {
 	}
 }
 
+func TestTheAnswerInAStream(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id, sent string
+		want     bool
+	}{
+		"a result":                       {"12", `data: {"jsonrpc":"2.0","id":12,"result":{"content":[]}}` + "\n\n", true},
+		"its id last":                    {"12", `data: {"result":{"id":7,"a":["id",{"id":8}]},"jsonrpc":"2.0","id": 12 }` + "\n\n", true},
+		"an error":                       {`"a"`, `data:{"id":"a","error":{"code":1}}` + "\r\n\r\n", true},
+		"with escapes":                   {`"aé\""`, `data: {"id" : "\u0061\u00e9\"","result":"\\\"}"}` + "\n\n", true},
+		"in more lines":                  {"12", "event: message\ndata: {\"id\":\ndata: 12,\ndata: \"result\":1}\n: ping\n\n", true},
+		"after other messages":           {"12", "data: {\"method\":\"x\",\"id\":12}\n\ndata: {\"id\":12,\"result\":1}\n\n", true},
+		"a number written otherwise":     {"12", `data: {"id":1.2e1,"result":1}` + "\n\n", true},
+		"half of it":                     {"12", `data: {"id":12,"result":1}` + "\n", false},
+		"another id":                     {"12", `data: {"id":13,"result":1}` + "\n\n", false},
+		"an id that begins so":           {"12", `data: {"id":123,"result":1}` + "\n\n", false},
+		"a text and not a number":        {"12", `data: {"id":"12","result":1}` + "\n\n", false},
+		"a request of the backend's":     {"12", `data: {"id":12,"method":"sampling/createMessage","params":{"result":1}}` + "\n\n", false},
+		"an id inside":                   {"12", `data: {"result":{"id":12},"id":7}` + "\n\n", false},
+		"an id in a text":                {"12", `data: {"result":"\",\"id\":12,\"","id":7}` + "\n\n", false},
+		"an id in a notification":        {"12", `data: {"method":"x","params":{"id":12,"result":1}}` + "\n\n", false},
+		"two messages are not one":       {"12", "data: {\"id\":12\n\ndata: ,\"result\":1}\n\n", false},
+		"no JSON":                        {"12", "data: ]]}}\"id\":12,\"result\":1\n\n", false},
+		"a comment":                      {"12", `: {"id":12,"result":1}` + "\n\n", false},
+		"an id that is none of JSON-RPC": {`{"a":1}`, `data: {"id":{"a":1},"result":1}` + "\n\n", false},
+	} {
+		for _, chunk := range []int{1, 3, 1000} {
+			l := lines{atEvent: true, atLine: true, answer: newAnswerScan(json.RawMessage(tc.id))}
+			for rest := []byte(tc.sent); len(rest) > 0; {
+				n := min(chunk, len(rest))
+				l.scan(rest[:n])
+				rest = rest[n:]
+			}
+			if l.answered() != tc.want {
+				t.Errorf("%s, %d bytes at a time: answered is %v", name, chunk, l.answered())
+			}
+		}
+	}
+}
+
 // broken is what a client reads of a stream whose backend breaks off.
 func broken(t *testing.T, method, body, sent string) (string, error) {
 	t.Helper()
@@ -71,6 +111,14 @@ func TestStreamWhoseBackendBreaksOff(t *testing.T) {
 		"a call that can be resumed": {
 			http.MethodPost, `{"jsonrpc":"2.0","id":12,"method":"tools/call"}`, "id: 1\n" + first,
 			"id: 1\n" + first + "retry: 1000\n\n",
+		},
+		"an answer that has passed": {
+			http.MethodPost, `{"jsonrpc":"2.0","id":12,"method":"tools/call"}`,
+			"data: {\"result\":{},\"jsonrpc\":\"2.0\",\"id\":12}\n\n", "data: {\"result\":{},\"jsonrpc\":\"2.0\",\"id\":12}\n\n",
+		},
+		"an answer that has passed, and could be resumed": {
+			http.MethodPost, `{"jsonrpc":"2.0","id":12,"method":"tools/call"}`,
+			"id: 1\ndata: {\"id\":12,\"error\":{}}\n\n", "id: 1\ndata: {\"id\":12,\"error\":{}}\n\n",
 		},
 		"a batch":             {http.MethodPost, `[{"jsonrpc":"2.0","id":12,"method":"tools/call"}]`, first, first},
 		"a standalone stream": {http.MethodGet, "", first, first + "retry: 1000\n\n"},

@@ -84,6 +84,8 @@ func (t *transport) connections() *http.Transport {
 		// The client's Accept-Encoding and the backend's answer to it pass through.
 		DisableCompression:    true,
 		ExpectContinueTimeout: time.Second,
+		// In memory the headers of an answer are many times what they are on the wire.
+		MaxResponseHeaderBytes: MaxHeader,
 		// No ResponseHeaderTimeout: a tool may take its time.
 	}
 }

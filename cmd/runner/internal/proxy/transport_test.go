@@ -23,7 +23,7 @@ func TestARefusedCallGoesToTheNextPod(t *testing.T) {
 	old := httptest.NewServer(http.HandlerFunc(remote))
 	address := old.Listener.Addr().String()
 	b := front(t, Config{}, old.URL)
-	if _, err := b.proxy.Backend().RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
+	if _, err := b.proxy.backend.RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
 		t.Fatal(err)
 	}
 	old.CloseClientConnections()

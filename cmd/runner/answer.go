@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+)
+
+// reply is what is remembered of an answer: enough to say what answered.
+type reply struct {
+	status int
+	media  string // the media type
+	to     string // where a redirect leads, as a path
+	code   int    // of a JSON-RPC error
+	said   string // its message
+}
+
+// peeked is how much of an answer is looked at beforehand.
+const peeked = 4 << 10
+
+// replyOf looks at an answer without taking anything of it.
+func replyOf(response *http.Response) *reply {
+	r := &reply{status: response.StatusCode}
+	r.media, _, _ = mime.ParseMediaType(response.Header.Get("Content-Type")) //nolint:errcheck // none is a type, too
+	if u, err := url.Parse(response.Header.Get("Location")); err == nil {
+		r.to = u.EscapedPath()
+	}
+	if r.media != "application/json" || r.status < http.StatusBadRequest {
+		return r
+	}
+	body := response.Body
+	begin, _ := io.ReadAll(io.LimitReader(body, peeked)) //nolint:errcheck // who reads on meets it again
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), body), body}
+	var message struct {
+		Error struct {
+			Code    int
+			Message string
+		}
+	}
+	if json.Unmarshal(begin, &message) == nil {
+		r.code, r.said = message.Error.Code, message.Error.Message
+	}
+	return r
+}
+
+// ours reports whether the proxy gave the answer itself.
+func (r *reply) ours() bool {
+	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotServed
+}
+
+// wantsCredentials reports whether the backend answered that it would, to who
+// may call it.
+func (r *reply) wantsCredentials() bool {
+	return r != nil && !r.ours() && (r.status == http.StatusUnauthorized || r.status == http.StatusForbidden)
+}
+
+// refused reports whether there is an endpoint that takes messages, though not
+// this one: the runner's need not be like a client's.
+func (r *reply) refused() bool {
+	return r != nil && !r.ours() && r.status >= http.StatusBadRequest && r.status < http.StatusInternalServerError &&
+		r.status != http.StatusNotFound && r.status != http.StatusMethodNotAllowed
+}
+
+// unanswered words why no session came about: what answered, and what to write
+// instead. The words hold nothing that differs from one asking to the next.
+func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding {
+	at := fmt.Sprintf("the backend at port %d", run.Backend.Port)
+	switch {
+	case errors.Is(err, errTooMuch):
+		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
+	case r == nil && errors.Is(err, context.DeadlineExceeded):
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTimeout))
+	case r == nil:
+		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
+	case r.ours():
+		why := r.said[strings.LastIndex(r.said, ": ")+1:]
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, clean(strings.TrimSpace(why), maxWords)))
+	case r.status >= http.StatusInternalServerError:
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s answers MCP at %s with HTTP %d: look at its log", at, run.Backend.Path, r.status))
+	}
+	return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s answers, but not MCP at %s (%s): %s", at, run.Backend.Path, r, r.advice()))
+}
+
+// maxWords is the longest text of the backend's in a sentence of ours, in bytes.
+const maxWords = 200
+
+// String is what an answer was.
+func (r *reply) String() string {
+	text := fmt.Sprintf("HTTP %d", r.status)
+	switch {
+	case r.redirects():
+		text += ", which leads to " + clean(r.to, maxWords)
+	case r.code != 0:
+		text += fmt.Sprintf(", JSON-RPC error %d", r.code)
+	case r.status < http.StatusMultipleChoices:
+		text += ", " + cmp.Or(clean(r.media, maxWords), "of no type")
+	}
+	return text
+}
+
+func (r *reply) redirects() bool {
+	return r.status >= http.StatusMultipleChoices && r.status < http.StatusBadRequest && r.to != ""
+}
+
+// advice is what to write instead.
+func (r *reply) advice() string {
+	switch {
+	case r.redirects():
+		return "write the path of its MCP endpoint into spec.path, for example " + clean(r.to, maxWords)
+	case r.refused():
+		return "it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so"
+	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:
+		return "write the path of its MCP endpoint into spec.path; an image that speaks the older transport sse only is not served"
+	}
+	return "write the port and path of its MCP endpoint into spec.port and spec.path"
+}
