@@ -1,11 +1,14 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,5 +200,75 @@ var _ = Describe("Run configs", func() {
 		release()
 		s.AwaitGone(&corev1.ConfigMap{ObjectMeta: called(first)})
 		Expect(runConfigOf(s, "echo").Name).To(HavePrefix("echo-run-2-"))
+	})
+
+	DescribeTable("are few while a rollout cannot end,", func(more string, left func(good string) types.GomegaMatcher) {
+		s := onStage()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		good := runConfigOf(s, "echo").Name
+		plane.Kubelet.Image("absent/"+s.Namespace, kit.ImagePullBackOff("not found"))
+		var names []string
+		for i := range 8 {
+			s.Apply(git, server("echo", fmt.Sprintf("args: [\"%d\"]\nproxy: {podTemplate: {spec: {containers: [{name: side, image: absent/%s%s}]}}}", i, s.Namespace, more)))
+			live := serverOf(s, "echo")
+			s.Await(live, "the content is claimed", func() error {
+				if got, want := live.Status.Workload.Generation, int64(i)+2; got != want {
+					return fmt.Errorf("workload generation %d is claimed, want %d", got, want)
+				}
+				return nil
+			})
+		}
+		configs := &metav1.PartialObjectMetadataList{}
+		configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+		Eventually(func() []string {
+			names = nil
+			s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}), "listing run configs")
+			for i := range configs.Items {
+				names = append(names, configs.Items[i].Name)
+			}
+			return names
+		}, "60s", "200ms").Should(left(good), "what serves, what is to, and few more")
+	},
+		Entry("because a pod does not become ready",
+			", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}",
+			func(good string) types.GomegaMatcher { return ConsistOf(good, HavePrefix("echo-run-9-")) }),
+		Entry("because its pods are refused", "",
+			func(good string) types.GomegaMatcher {
+				return And(ContainElement(good), ContainElement(HavePrefix("echo-run-9-")), HaveLen(7))
+			}),
+	)
+
+	// The API server sends no data of them, and the cache keeps little more than
+	// their names.
+	It("are not read, nor what looks like one", func() {
+		s := onStage()
+		op := operate(s)
+		s.RunProxies()
+		const n, megabyte = 20, 1000 << 10
+		for i := range n {
+			config := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: s.Namespace, Name: fmt.Sprintf("large-%d", i),
+					Labels: map[string]string{workload.LabelServer: "echo"}, Annotations: map[string]string{"note": strings.Repeat("x", 200<<10)},
+				},
+				Data: map[string]string{"large": strings.Repeat("x", megabyte)},
+			}
+			s.Must(s.Client.Create(s.Ctx, config), "making a large ConfigMap")
+		}
+		s.Apply(git, server("echo", "args: ["+strings.Repeat(strings.Repeat("x", 100<<10)+", ", 4)+"last]"))
+		ready(s, "echo")
+		configs := &metav1.PartialObjectMetadataList{}
+		configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+		Eventually(func() (int, error) {
+			err := op.cache.List(s.Ctx, configs, client.InNamespace(s.Namespace))
+			return len(configs.Items), err
+		}).Should(Equal(n + 1))
+		kept, err := json.Marshal(configs)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(kept)).To(BeNumerically("<", 32<<10), "bytes that the cache holds")
+		Expect(op.cache.List(s.Ctx, &corev1.ConfigMapList{})).To(HaveOccurred(), "whole ConfigMaps are cached")
 	})
 })

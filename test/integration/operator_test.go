@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -25,6 +26,8 @@ type operator struct {
 	// wire may change what is sent.
 	wire func(*rest.Config)
 	stop func()
+	// cache is what the process reads from.
+	cache cache.Cache
 }
 
 // operate starts an operator for the stage's namespace, and for more.
@@ -44,7 +47,7 @@ func (o *operator) start(options controllers.Options, more ...string) {
 		options.Workload.RunnerImage = runnerImage
 	}
 	options.SkipNameValidation, options.IdentityNamespace = true, kit.SystemNamespace
-	cache, err := controllers.CacheOptions(append(more, o.stage.Namespace))
+	holds, err := controllers.CacheOptions(append(more, o.stage.Namespace))
 	Expect(err).NotTo(HaveOccurred())
 	config := o.requests.Wrap(o.stage.OperatorConfig())
 	config.UserAgent = "freehold-operator"
@@ -54,10 +57,11 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	scheme, err := controllers.NewScheme()
 	Expect(err).NotTo(HaveOccurred())
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Cache: cache,
+		Scheme: scheme, Cache: holds,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	Expect(err).NotTo(HaveOccurred())
+	o.cache = mgr.GetCache()
 	ctx, cancel := context.WithCancel(context.Background())
 	Expect(controllers.Register(ctx, mgr, options)).To(Succeed())
 	ended := make(chan error, 1)
