@@ -2,10 +2,9 @@ package ownership
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
-	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,7 +52,9 @@ type Grant struct {
 	Object   Object
 	// Names are the names that the object may have. A word in capital letters,
 	// which no object's name has, says whose name stands there, as SERVER in
-	// SERVER-proxy; it and * fit any text. Empty means any name.
+	// SERVER-proxy; it fits any text. A * fits text without a dash, so that
+	// SERVER-run-* of one server is never that of another, whose name goes on with
+	// -run. Empty means any name.
 	Names  []string
 	Fields []Path
 	Mode   Mode
@@ -74,18 +75,27 @@ func (g Grant) Covers(field fieldpath.Path) bool {
 // Named reports whether the grant speaks of an object called name.
 func (g Grant) Named(name string) bool {
 	return len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(pattern string) bool {
-		// Names of objects have no slash, so * matches any text, and so does a
-		// row of them. A pattern that is not well formed names nothing.
-		matched, err := path.Match(strings.Map(anyCapital, pattern), name)
-		return matched && err == nil
+		known, ok := expressions.Load(pattern)
+		if !ok {
+			known, _ = expressions.LoadOrStore(pattern, regexp.MustCompile(NameExpression(pattern)))
+		}
+		fits, ok := known.(*regexp.Regexp)
+		return ok && fits.MatchString(name)
 	})
 }
 
-func anyCapital(r rune) rune {
-	if 'A' <= r && r <= 'Z' {
-		return '*'
-	}
-	return r
+// expressions are those of names, compiled once.
+var expressions sync.Map
+
+var (
+	capitals = regexp.MustCompile("[A-Z]+")
+	stars    = regexp.MustCompile(`\\\*`)
+)
+
+// NameExpression is a name of a Grant as a regular expression of RE2, for all
+// of a name.
+func NameExpression(pattern string) string {
+	return "^" + capitals.ReplaceAllString(stars.ReplaceAllString(regexp.QuoteMeta(pattern), "[^-]*"), ".+") + "$"
 }
 
 // Outside returns the leaves of fields that are outside the grant, in the

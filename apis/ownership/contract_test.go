@@ -144,10 +144,12 @@ func TestGrantsAreFoundByName(t *testing.T) {
 
 // Another author's objects belong to somebody who is not called SERVER.
 func TestAWordInCapitalsFitsAnyName(t *testing.T) {
-	g := Grant{Names: []string{"PAGE-html-OTHER", "fixed", "[broken"}}
+	g := Grant{Names: []string{"PAGE-html-OTHER", "fixed", "PAGE-css-*-*"}}
 	for name, want := range map[string]bool{
 		"home-html-x": true, "a-b-html-c-d": true, "fixed": true,
-		"home-html": false, "home-css-x": false, "fixed-x": false, "[broken": false,
+		"home-html": false, "home-css-x": false, "fixed-x": false,
+		// A name that goes on as the pattern does is of one page: of home, home-css, home-css-1.
+		"home-css-1-abc": true, "home-css-css-1-abc": true, "home-css-1-css-2-abc": true, "home-css-1": false, "home-css-1-a-b": false,
 	} {
 		if g.Named(name) != want {
 			t.Errorf("%s: %t, want %t", name, !want, want)

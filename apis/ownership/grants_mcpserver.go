@@ -91,7 +91,7 @@ func children() []Grant {
 		child(ServiceAccount, "SERVER-runner", "is the runner's identity", "automountServiceAccountToken"),
 		granting(child(Role, "SERVER-runner", "holds what the runner may do", "rules")),
 		granting(child(RoleBinding, "SERVER-runner", "gives the runner its role", "roleRef", "subjects")),
-		child(ConfigMap, "SERVER-run-*", "tells the runner what to run", "data", "immutable", mark[0], mark[1]),
+		child(ConfigMap, "SERVER-run-*-*", "tells the runner what to run", "data", "immutable", mark[0], mark[1]),
 		proxy,
 		child(Service, "SERVER-proxy", "is where clients call",
 			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
@@ -102,13 +102,11 @@ func children() []Grant {
 	}
 }
 
-// removals are what the MCPServer controller may delete.
+// removals are what the MCPServer controller may delete, and who gives rights.
 func removals() []Removal {
-	remove := func(object Object, why string) Removal {
-		return Removal{Identity: IdentityMCPServer, Object: object, Why: why}
-	}
 	return []Removal{
-		remove(ConfigMap, "a run config that no pod can mount any more"),
-		remove(StatefulSet, "the backend of a server that is being deleted"),
+		{Identity: IdentityMCPServer, Object: ConfigMap, Why: "a run config that no pod can mount any more"},
+		{Identity: IdentityMCPServer, Object: StatefulSet, Why: "the backend of a server that is being deleted"},
+		{Identity: IdentityRBAC, Object: RoleBinding, Why: "what binds an account, or to a role, that is not the runner's any more"},
 	}
 }

@@ -35,7 +35,6 @@ func rights() []Right {
 		{IdentityMCPServer, Deployment, nil},
 		{IdentityMCPServer, Service, nil},
 		{IdentityRBAC, Role, nil},
-		{IdentityRBAC, RoleBinding, nil},
 		{IdentityRunner, StatefulSet, []string{"SERVER-backend"}},
 		{IdentityRunner, Service, []string{"SERVER-backend", "SERVER-backend-headless"}},
 	} {

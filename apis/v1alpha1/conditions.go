@@ -70,6 +70,9 @@ const (
 	// ReasonNotAdoptable says that such an object was handed over, and cannot
 	// become the server's.
 	ReasonNotAdoptable = "NotAdoptable"
+	// ReasonUnclaimedGeneration says that a child carries a workload generation
+	// that no claim of the server made.
+	ReasonUnclaimedGeneration = "UnclaimedGeneration"
 	// ReasonApplyFailed says that the API server refused a write of ours.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonNotAnswering and ReasonNotMCP are the runner's, of

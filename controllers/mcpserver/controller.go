@@ -2,9 +2,10 @@
 // here, the backend by the runner in the proxy pod.
 //
 // controller.go is the pass, controller_known.go what it need not do again,
-// controller_settle.go how it ends, observe.go all its reads, desired.go what is
-// wanted, status.go what is said about it, status_contest.go who takes what is
-// ours, status_words.go how a refusal is worded, deletion.go the pass of a server
+// controller_identity.go what the runner acts with, controller_settle.go how it
+// ends, observe.go all its reads, desired.go what is wanted, status.go what is
+// said about it, status_contest.go who takes what is ours, status_words.go how a
+// refusal is worded, deletion.go the pass of a server
 // that goes, watches.go what wakes it.
 package mcpserver
 
@@ -108,6 +109,9 @@ func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w wor
 		return nil
 	}
 	defer done()
+	if latest, err := r.isLatest(ctx, server, want); err != nil || !latest {
+		return err
+	}
 	claimed, err := r.claim(ctx, server, w, want)
 	switch {
 	case err != nil && !moved(err) && !passing(err):
@@ -157,22 +161,25 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 // that its pods need is there, and carries the scale to the backend.
 func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
 	children := r.applier.As(ownership.MCPServerChildren)
-	var errs []error
+	ours, err := r.applyIdentity(ctx, server, w, want)
+	errs := []error{err}
 	for _, child := range want.children {
-		done, err := r.put(ctx, server, child.manager, child.live, child.ac)
+		if errors.Is(err, apply.ErrNamespaceTerminating) {
+			break // nor would the others be born
+		}
+		var done apply.Outcome
+		done, err = r.put(ctx, server, child.manager, child.live, child.ac)
 		if config, ok := child.live.(*metav1.PartialObjectMetadata); ok && config != nil && err == nil {
 			r.found(server, config, done)
-		}
-		if errors.Is(err, apply.ErrNamespaceTerminating) {
-			return err // nor would the others be born
 		}
 		errs = append(errs, err)
 	}
 	refused := errors.Join(errs...)
-	// A proxy of the wanted content has all that its pods need, and can still
-	// be suspended or repaired. Content that does not run yet must not start
-	// without it. What is fought for is there.
-	if unfought(refused) == nil || markOf(w.proxy) == want.mark {
+	// A proxy of the wanted content has all that its pods need, and can still be
+	// repaired; if its pods are somebody else's by account, only stopped. Content
+	// that does not run yet must not start without it. What is fought for is there.
+	stands := markOf(w.proxy) == want.mark && (ours || server.Spec.Suspend)
+	if unfought(refused) == nil || stands {
 		refused = errors.Join(refused, r.keepRight(ctx, server, w, want))
 	}
 	if unfought(refused) != nil {
@@ -232,7 +239,7 @@ func (r *Reconciler) applyProxy(ctx context.Context, server *v1alpha1.MCPServer,
 func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
 	verdict := workload.Gate(want.mark, live != nil, markOf(live))
 	if verdict == workload.StandBack && !want.kept {
-		return nil // the next pass claims a number above
+		return nil // the next pass claims a number above, or it is said what stands in the way
 	}
 	left := want.leaveNode(live)
 	opts := []apply.Option{apply.AtVersion}

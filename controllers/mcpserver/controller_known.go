@@ -55,7 +55,8 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 		!r.carries(server, config), !r.carries(server, w.proxy):
 		return wanted{}, false
 	}
-	want.children = append(identity(server, w), child{ownership.MCPServerChildren, w.service, workload.ProxyService(server)})
+	want.unclaimed, want.identity = w.unclaimed(server, k.mark), identity(server, w)
+	want.children = []child{{manager: ownership.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)}}
 	return want, true
 }
 

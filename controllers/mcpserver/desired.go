@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,8 @@ type child struct {
 	manager ownership.Manager
 	live    client.Object
 	ac      runtime.ApplyConfiguration
+	// lost says that live is there, and that the server does not control it.
+	lost bool
 }
 
 // wanted is what a pass wants the world to be.
@@ -28,7 +31,11 @@ type wanted struct {
 	content  runconfig.RunConfig
 	problems []workload.Problem
 	// mark is the number that the content has or is to be given.
-	mark     workload.Mark
+	mark workload.Mark
+	// unclaimed are children whose number is none of this server's.
+	unclaimed []string
+	// identity is what the runner acts with, each resting on the one before.
+	identity []child
 	children []child
 	proxy    *appsv1ac.DeploymentApplyConfiguration
 	// kept says that proxy restates what stands, whatever its mark.
@@ -44,10 +51,10 @@ func desired(server *v1alpha1.MCPServer, w world, options workload.Options) want
 	want.content, want.problems = rendered.Content, rendered.Problems
 	if want.renderable() {
 		if want.mark = workload.Next(w.marks(server), rendered.Hash); want.mark.Generation > workload.MaxGeneration {
-			want.refuse(workload.AnnotationGeneration, errors.New("an object of this server has the last number there is: "+
-				"lower it there behind broken glass, as docs/policies.md says, or delete that object"))
+			want.refuse(workload.AnnotationGeneration, errors.New("this server has used up its numbers: delete it and make it again, as docs/policies.md says"))
 		}
 		want.content = rendered.Claimed(want.mark.Generation)
+		want.unclaimed = w.unclaimed(server, want.mark)
 		want.carry(server, w, rendered)
 	}
 	if !want.renderable() {
@@ -68,19 +75,28 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		want.refuse("spec", err)
 		return
 	}
-	want.children = append(identity(server, w),
-		child{ownership.MCPServerChildren, w.service, workload.ProxyService(server)},
-		child{ownership.MCPServerChildren, w.config(*config.Name), config})
+	want.identity = identity(server, w)
+	want.children = []child{
+		{manager: ownership.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)},
+		{manager: ownership.MCPServerChildren, live: w.config(*config.Name), ac: config},
+	}
 	want.proxy = proxy
 }
 
 // identity is what the runner needs to act. It depends on no field of the spec.
 func identity(server *v1alpha1.MCPServer, w world) []child {
 	return []child{
-		{ownership.MCPServerChildren, w.account, workload.ServiceAccount(server)},
-		{ownership.RBACChildren, w.role, workload.Role(server)},
-		{ownership.RBACChildren, w.binding, workload.RoleBinding(server)},
+		{ownership.MCPServerChildren, w.account, workload.ServiceAccount(server), lost(w.account, server)},
+		{ownership.RBACChildren, w.role, workload.Role(server), lost(w.role, server)},
+		{ownership.RBACChildren, w.binding, workload.RoleBinding(server), lost(w.binding, server)},
 	}
+}
+
+func lost[T any, O interface {
+	*T
+	client.Object
+}](live O, server *v1alpha1.MCPServer) bool {
+	return live != nil && !metav1.IsControlledBy(live, server)
 }
 
 // keep wants the proxy that stands, in the number that the spec says: a spec
@@ -91,7 +107,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	if live == nil {
 		return
 	}
-	want.children = identity(server, w)
+	want.identity = identity(server, w)
 	replicas := workload.ProxyReplicas(server)
 	if len(want.content.NotEnforced) > 0 {
 		replicas = 0 // what stands may serve what the spec no longer lets it

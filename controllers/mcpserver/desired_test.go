@@ -45,7 +45,7 @@ func TestDesiredIsEveryChildOfTheServer(t *testing.T) {
 		t.Errorf("the mark is %v, and in the content %v", want.mark, want.content.Workload)
 	}
 	var names []string
-	for _, c := range want.children {
+	for _, c := range append(want.identity, want.children...) {
 		names = append(names, *c.ac.(hasName).GetName())
 	}
 	config := workload.RunConfigName("echo", want.mark)
@@ -75,18 +75,20 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		"other content raises it":                   {&other, world{proxy: proxyOf(other)}, 5},
 		"a lost status, found at the proxy":         {nil, world{proxy: proxyOf(same)}, 4},
 		"a lost status, found at the backend":       {nil, world{backend: backendOf(same)}, 4},
-		"a lost status, found at a run config":      {nil, world{configs: []metav1.PartialObjectMetadata{config(same)}}, 4},
 		"a lost status, and other content":          {nil, world{backend: backendOf(other)}, 5},
-		"a child is ahead, with other content":      {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 10},
-		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 9},
+		"a lost status, and what is left of it":     {nil, world{calls: service(same)}, 4},
+		"a run config is no number":                 {nil, world{configs: []metav1.PartialObjectMetadata{config(same)}}, 1},
+		"nor is somebody's Service":                 {nil, world{calls: free(service(same))}, 1},
+		"nor an earlier server's proxy":             {nil, world{proxy: of(proxyOf(same), "earlier")}, 1},
+		"nor one beyond all numbers":                {nil, world{calls: service(workload.Mark{Generation: math.MaxInt64, Hash: "other"})}, 1},
+		"a child is ahead, with other content":      {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 4},
+		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 5},
+		"a Service of the backend is ahead":         {&same, world{calls: service(workload.Mark{Generation: 9, Hash: "other"})}, 4},
+		"a headless Service is ahead":               {&same, world{names: service(workload.Mark{Generation: 9, Hash: "other"})}, 4},
 		"a child behind changes nothing":            {&same, world{proxy: proxyOf(older), configs: []metav1.PartialObjectMetadata{config(older)}}, 4},
-		"a Service of the backend is ahead":         {&same, world{calls: service(workload.Mark{Generation: 9, Hash: "other"})}, 10},
-		"a headless Service is ahead":               {&same, world{names: service(workload.Mark{Generation: 9, Hash: "other"})}, 10},
 		"a child's hash was removed":                {&same, world{calls: service(workload.Mark{Generation: 4})}, 5},
 		"two contents with one number end above it": {&other, world{proxy: proxyOf(same)}, 5},
-		"a run config without a mark is no mark":    {&same, world{configs: []metav1.PartialObjectMetadata{{}}}, 4},
-		"nor is one that somebody else wrote":       {&same, world{configs: []metav1.PartialObjectMetadata{forged(workload.Mark{Generation: 9, Hash: "other"})}}, 4},
-		"nor one beyond all numbers":                {&same, world{calls: service(workload.Mark{Generation: math.MaxInt64, Hash: "other"})}, 4},
+		"but not for somebody's Service":            {&same, world{calls: free(service(other))}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
@@ -104,10 +106,34 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 	}
 }
 
-func forged(mark workload.Mark) metav1.PartialObjectMetadata {
-	c := config(mark)
-	c.ManagedFields[0].Manager = "somebody"
-	return c
+// What is above the number is said, and of what an earlier server left nothing,
+// since that goes by itself.
+func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
+	hash := contentHash(t, echo())
+	same, high, other := workload.Mark{Generation: 4, Hash: hash}, workload.Mark{Generation: 41, Hash: "abc"}, workload.Mark{Generation: 4, Hash: "abc"}
+	for name, tc := range map[string]struct {
+		world world
+		want  []string
+	}{
+		"nothing":               {world{proxy: proxyOf(same), backend: backendOf(older), calls: service(same)}, nil},
+		"a proxy":               {world{proxy: of(proxyOf(high), "uid")}, []string{"Deployment echo-proxy carries 41"}},
+		"a backend and Service": {world{backend: backendOf(high), names: service(high)}, []string{"StatefulSet echo-backend carries 41", "Service echo carries 41"}},
+		"somebody's Service":    {world{calls: free(service(high))}, []string{"Service echo carries 41"}},
+		"with our number":       {world{calls: free(service(other))}, []string{"Service echo carries 4"}},
+		"an earlier server's":   {world{proxy: of(proxyOf(high), "earlier")}, nil},
+		"a run config":          {world{configs: []metav1.PartialObjectMetadata{config(high)}}, nil},
+	} {
+		server := echo()
+		server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: same.Generation, Hash: hash}
+		want := desired(server, tc.world, options)
+		if diff := cmp.Diff(tc.want, want.unclaimed); diff != "" || want.mark != same {
+			t.Errorf("%s: the mark is %v, and said is (-want +got):\n%s", name, want.mark, diff)
+		}
+		found := findings(server, tc.world, want, nil)
+		if stuck := found[v1alpha1.ConditionStalled].Reason == v1alpha1.ReasonUnclaimedGeneration; stuck != (tc.want != nil) {
+			t.Errorf("%s: found is %v", name, found)
+		}
+	}
 }
 
 // Where somebody has used up the numbers, what runs stays, and it is said what
@@ -115,7 +141,7 @@ func forged(mark workload.Mark) metav1.PartialObjectMetadata {
 func TestAfterTheLastNumberThereIsNone(t *testing.T) {
 	last := workload.Mark{Generation: workload.MaxGeneration, Hash: "other"}
 	want := desired(echo(), world{proxy: proxyOf(current), backend: backendOf(last)}, options)
-	if want.renderable() || want.mark != current || !strings.Contains(want.problems[0].Message, "behind broken glass") {
+	if want.renderable() || want.mark != current || !strings.Contains(want.problems[0].Message, "delete it and make it again") {
 		t.Errorf("it wants %v, and the problems are %v", want.mark, want.problems)
 	}
 }
@@ -126,12 +152,17 @@ func TestDesiredKnowsWhatIsThere(t *testing.T) {
 	w := world{account: &corev1.ServiceAccount{}, service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}
 	mark := workload.Mark{Generation: 7, Hash: contentHash(t, server)}
 	w.configs = []metav1.PartialObjectMetadata{config(older), config(mark)}
-	children := desired(server, w, options).children
-	if children[0].live != w.account || children[3].live != w.service || children[4].live != &w.configs[1] {
-		t.Errorf("the children stand for %v", children)
+	server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: mark.Generation, Hash: mark.Hash}
+	want := desired(server, w, options)
+	identity, children := want.identity, want.children
+	if identity[0].live != w.account || children[0].live != w.service || children[1].live != &w.configs[1] {
+		t.Errorf("the children stand for %v, %v", identity, children)
 	}
-	if role, ok := children[1].live.(*rbacv1.Role); !ok || role != nil {
-		t.Errorf("a Role that is not there is %v", children[1].live)
+	if role, ok := identity[1].live.(*rbacv1.Role); !ok || role != nil || identity[1].lost {
+		t.Errorf("a Role that is not there is %v", identity[1].live)
+	}
+	if w.account.OwnerReferences = ofEcho(); !identity[0].lost || desired(server, w, options).identity[0].lost {
+		t.Error("an account is lost while the server does not control it")
 	}
 }
 
@@ -165,15 +196,15 @@ func TestDesiredKeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 			if image := *got.proxy.Spec.Template.Spec.Containers[0].Image; image != "last good" {
 				t.Errorf("the image is %s", image)
 			}
-			if len(got.children) != 3 {
-				t.Errorf("there are %d children, want what the runner acts with and neither Service nor run config of refused content", len(got.children))
+			if len(got.identity) != 3 || len(got.children) > 0 {
+				t.Errorf("there are %d and %d children, want what the runner acts with and neither Service nor run config of refused content", len(got.identity), len(got.children))
 			}
 		})
 	}
 	server := echo()
 	refusedSpec(server)
 	for name, w := range map[string]world{"no proxy yet": {}, "a proxy that is not ours": {proxy: proxyOf(current)}} {
-		if got := desired(server, w, options); got.proxy != nil || w.proxy == nil && len(got.children) > 0 {
+		if got := desired(server, w, options); got.proxy != nil || w.proxy == nil && len(got.identity) > 0 {
 			t.Errorf("%s: wanted is %+v and %d children", name, got.proxy, len(got.children))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -148,7 +150,7 @@ func mountEvent(pod, message string) corev1.Event {
 func config(mark workload.Mark) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
-		OwnerReferences: []metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", UID: "uid", Controller: new(true)}},
+		OwnerReferences: ofEcho(),
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: string(ownership.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
 		}},
@@ -185,5 +187,23 @@ func answered(status metav1.ConditionStatus, reason, message string) edit {
 }
 
 func service(mark workload.Mark) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", Annotations: marked(mark)}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", Annotations: marked(mark), OwnerReferences: ofEcho()}}
+}
+
+// ofEcho is what a child of echo says of its owner.
+func ofEcho() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", UID: "uid", Controller: new(true)}}
+}
+
+// of gives a child to the server of a uid, free to nobody.
+func of[O client.Object](child O, uid types.UID) O {
+	owners := ofEcho()
+	owners[0].UID = uid
+	child.SetOwnerReferences(owners)
+	return child
+}
+
+func free[O client.Object](child O) O {
+	child.SetOwnerReferences(nil)
+	return child
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -118,57 +117,6 @@ func (w *world) config(name string) *metav1.PartialObjectMetadata {
 		}
 	}
 	return nil
-}
-
-// marks are all marks that the server's status and children carry. A run config
-// counts only if we wrote it: whoever may make ConfigMaps could else raise the
-// number as they like.
-func (w *world) marks(server *v1alpha1.MCPServer) []workload.Mark {
-	marks := []workload.Mark{markOf(w.proxy), backendMark(w.backend), serviceMark(w.calls), serviceMark(w.names)}
-	if s := server.Status.Workload; s != nil {
-		marks = append(marks, workload.Mark{Generation: s.Generation, Hash: s.Hash})
-	}
-	for i := range w.configs {
-		ours := ownership.Entry(w.configs[i].ManagedFields, ownership.MCPServerChildren, "") != nil
-		if mark, err := workload.MarkOf(w.configs[i].Annotations); err == nil && ours {
-			marks = append(marks, mark)
-		}
-	}
-	return marks
-}
-
-// markOf is the highest mark that a Deployment carries, on itself or on its
-// pods. One that cannot be read is none: it is written over.
-func markOf(d *appsv1.Deployment) workload.Mark {
-	if d == nil {
-		return workload.Mark{}
-	}
-	mark, _ := workload.MarkOf(d.Annotations, d.Spec.Template.Annotations) //nolint:errcheck // as said above
-	return mark
-}
-
-func backendMark(s *appsv1.StatefulSet) workload.Mark {
-	if s == nil {
-		return workload.Mark{}
-	}
-	mark, _ := workload.MarkOf(s.Annotations) //nolint:errcheck // as in markOf
-	return mark
-}
-
-// backendHash names what the backend's pods are to run, empty if nothing does.
-func backendHash(s *appsv1.StatefulSet) string {
-	if s == nil {
-		return ""
-	}
-	return s.Spec.Template.Annotations[workload.AnnotationBackendHash]
-}
-
-func serviceMark(s *corev1.Service) workload.Mark {
-	if s == nil {
-		return workload.Mark{}
-	}
-	mark, _ := workload.MarkOf(s.Annotations) //nolint:errcheck // as in markOf
-	return mark
 }
 
 // spare is how many run configs stay that no pod mounts, while a rollout goes on.

@@ -73,7 +73,7 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) m
 // stalled reports whether nothing will change until a person acts.
 func stalled(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonNotEnforced,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration, v1alpha1.ReasonNotEnforced,
 		v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero:
 		return true
 	}
@@ -93,6 +93,9 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	}
 	if f := accepted(want); f.Status != metav1.ConditionTrue {
 		return f
+	}
+	if len(want.unclaimed) > 0 {
+		return unclaimedNumbers(want)
 	}
 	runtime := server.Status.Runtime
 	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, want.backendHash(), was) ||

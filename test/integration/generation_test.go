@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -69,18 +70,14 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, server("echo", ""))
 		live := serverOf(s, "echo")
 		s.Read(live)
-		rendered := workload.Render(live, workload.Options{RunnerImage: runnerImage})
-		Expect(rendered.Problems).To(BeEmpty())
-		run, hash := rendered.Claimed(7), rendered.Hash
+		options := workload.Options{RunnerImage: runnerImage}
+		hash := workload.Render(live, options).Hash
 		if content == "other" {
-			var err error
-			run.Backend.Image = imageTwo
-			run.Workload.Hash, err = run.ContentHash()
-			Expect(err).NotTo(HaveOccurred())
+			live.Spec.Image = imageTwo
 		}
-		config, err := workload.RunConfigMap(run)
+		proxy, err := workload.Render(live, options).Proxy(7)
 		Expect(err).NotTo(HaveOccurred())
-		s.Must(s.AsController().Client.Apply(s.Ctx, config, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
+		s.Must(s.AsController().Client.Apply(s.Ctx, proxy, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
 
 		operate(s)
 		s.RunProxies()
@@ -92,17 +89,34 @@ var _ = Describe("The workload generation", func() {
 		Entry("and raised for other content", "other", int64(8)),
 	)
 
-	It("is raised above what a foreign hand wrote on a child", func() {
+	DescribeTable("is not raised by what a foreign hand wrote on a child, which is said until it is deleted or set back:", func(apiVersion, kind, name, back string) {
 		s := onStage()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		child := s.Force(intruder, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"999999999999999998",%q:"abc"}}}`,
+			apiVersion, kind, name, workload.AnnotationGeneration, workload.AnnotationHash))
+		live := notReady(s, "echo", v1alpha1.ReasonUnclaimedGeneration)
+		stalled(live, v1alpha1.ReasonUnclaimedGeneration)
+		Expect(readyMessage(live)).To(ContainSubstring(kind + " " + name + " carries 999999999999999998 as workload generation"))
+		announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonUnclaimedGeneration)
+		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
+
+		if back == "" {
+			s.Delete(child)
+		} else {
+			s.Force("kubectl", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"1",%q:"1"}}}`,
+				apiVersion, kind, name, workload.AnnotationGeneration, "freehold.dev/break-glass-generation"))
+		}
 		ready(s, "echo")
-		s.Force(intruder, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy","annotations":{%q:"41",%q:"abc"}}}`,
-			workload.AnnotationGeneration, workload.AnnotationHash))
-		rolledOut(s, "echo", 42)
+		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		ready(s, "echo")
-	})
+	},
+		Entry("the proxy", "apps/v1", "Deployment", "echo-proxy", ""),
+		Entry("the backend, set back behind broken glass", "apps/v1", "StatefulSet", "echo-backend", "1"),
+		Entry("a Service of the backend", "v1", "Service", "echo-backend", ""),
+	)
 
 	DescribeTable("comes back with its hash where somebody removed that", func(object client.Object) {
 		s := onStage()
@@ -126,16 +140,25 @@ var _ = Describe("The workload generation", func() {
 		Entry("of its headless Service", &corev1.Service{ObjectMeta: called("echo-backend-headless")}),
 	)
 
-	It("is raised above what a foreign hand wrote on a Service of the backend", func() {
+	It("at its end leaves what runs, and begins anew with the server", func() {
 		s := onStage()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
-		atRest(s, "echo")
-		s.Force(intruder, fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-backend","annotations":{%q:"41",%q:"abc"}}}`,
-			workload.AnnotationGeneration, workload.AnnotationHash))
-		rolledOut(s, "echo", 42)
+		live := atRest(s, "echo")
+		s.Must(s.Client.Status().Patch(s.Ctx, live, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"status":{"workload":{"generation":999999999999999999,"hash":"abc"}}}`))), "using the numbers up")
+		said := notReady(s, "echo", v1alpha1.ReasonSpecInvalid)
+		Expect(readyMessage(said)).To(ContainSubstring("this server has used up its numbers: delete it and make it again, as docs/policies.md says. The last accepted content keeps running"))
+		backend := backendOf(s, "echo")
+		s.Read(backend)
+		Expect(backend.Status.ReadyReplicas).To(Equal(int32(1)))
+
+		s.Delete(live)
+		s.AwaitGone(live)
+		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
+		rolledOut(s, "echo", 1)
 	})
 
 	It("does not go back on a child: a rollout is not undone under an old number", func() {

@@ -199,7 +199,7 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 	s.Patch(intent.DeepCopy(), "kubectl", `{"metadata":{"annotations":{"example.com/theirs":"a"}}}`)
 	s.Must(patched(`{"metadata":{"annotations":{"example.com/theirs":null}}}`), "removing a foreign annotation")
 	// Nor does a reset that only removes, where ours is the only entry.
-	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1, annotations: {freehold.dev/workload-hash: a}}, data: {a: b}}")
+	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc, annotations: {freehold.dev/workload-hash: a}}, data: {a: b}}")
 	s.Must(applied(s.Ctx, c, children, "", config, true), "making a run config")
 	s.Must(c.Patch(s.Ctx, config, client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"managedFields":[{}]}}`)), client.FieldOwner(children)), "removing all data")
 	s.OwnsNothing(config, children)

@@ -35,13 +35,31 @@ func TestOthersDoNotNotice(t *testing.T) {
 	}
 }
 
+// TestARunnerIsOfOneServer holds that an account which is called as a runner is
+// one at its own server's run configs only, not at those of a server whose name
+// begins with its own, nor at what is called almost so.
+func TestARunnerIsOfOneServer(t *testing.T) {
+	s := kit.NewStage(t, plane)
+	c := as(t, s.Namespace, "echo-runner")
+	for name, own := range map[string]bool{
+		"echo-run-1-abc": true, "echo-run-run-1-abc": false, "echo-run-1-run-1-abc": false, "echo-run-config": false, "echo-runs": false,
+	} {
+		err := c.Create(s.Ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+"}}"), client.FieldOwner("helm"))
+		if own {
+			refused(t, err, "belongs to Freehold")
+		} else {
+			s.Must(err, "making "+name)
+		}
+	}
+}
+
 const noteB = `{"metadata":{"annotations":{"example.com/note":"b"}}}`
 
 // TestAnybodyMayRelease holds that what a manager of ours owns can be given up by
 // whoever may write the object, and that nothing else passes for that.
 func TestAnybodyMayRelease(t *testing.T) {
 	s, c, children := kit.NewStage(t, plane), controller(t), string(ownership.MCPServerChildren)
-	const head = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1%s"
+	const head = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s"
 	whole, nothing := s.Intent(fmt.Sprintf(head, "}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
 	says := "is Freehold's, for its ServiceAccount freehold-mcpserver alone"
 	refused(t, applied(s.Ctx, admin, children, "", nothing, true), says) // there is nothing to release

@@ -100,16 +100,11 @@ func (k compiler) asker() ([]admissionregistrationv1.Variable, error) {
 	} else if found {
 		variables = append(variables, admissionregistrationv1.Variable{Name: "whose", Expression: whose(before, after)})
 	}
-	identity, err := k.identity()
-	if err != nil {
-		return nil, err
-	}
-	granted, err := k.granted()
 	return append(variables,
-		admissionregistrationv1.Variable{Name: "identity", Expression: identity},
+		admissionregistrationv1.Variable{Name: "identity", Expression: k.identity()},
 		admissionregistrationv1.Variable{Name: "owner", Expression: table(k.managers()) + "[?variables.manager].orValue('')"},
-		admissionregistrationv1.Variable{Name: "granted", Expression: granted},
-	), err
+		admissionregistrationv1.Variable{Name: "granted", Expression: k.granted()},
+	), nil
 }
 
 // whose is the name that the asker's ServiceAccount holds, which makes it the
@@ -125,25 +120,21 @@ func whose(before, after string) string {
 // ours. A ServiceAccount with the name of a server's identity is one only at
 // the objects of that server: elsewhere it may be anybody's, who happens to
 // call it so.
-func (k compiler) identity() (string, error) {
+func (k compiler) identity() string {
 	var cases []string
 	for _, identity := range k.contract.Identities() {
 		is := "variables.user in " + texts([]string{k.user(identity)})
 		if capitals.MatchString(identity) {
-			names, err := k.namesOfWhose()
-			if err != nil {
-				return "", err
-			}
-			is = "variables.whose != '' && (" + names + ")"
+			is = "variables.whose != '' && (" + k.namesOfWhose() + ")"
 		}
 		cases = append(cases, fmt.Sprintf("%s ? %s :", is, text(identity)))
 	}
-	return strings.Join(append(cases, "''"), "\n"), nil
+	return strings.Join(append(cases, "''"), "\n")
 }
 
 // namesOfWhose says that the object is one of those of the name that the asker
 // holds.
-func (k compiler) namesOfWhose() (string, error) {
+func (k compiler) namesOfWhose() string {
 	var patterns []string
 	for _, g := range k.grants() {
 		patterns = append(patterns, g.Names...)
@@ -154,37 +145,26 @@ func (k compiler) namesOfWhose() (string, error) {
 		if !capitals.MatchString(pattern) {
 			continue // everybody's
 		}
-		is, err := isNamed(pattern, true)
-		if err != nil {
-			return "", err
-		}
-		named = append(named, is)
+		named = append(named, isNamed(pattern, true))
 	}
 	if len(named) == 0 {
-		return "false", nil
+		return "false"
 	}
-	return strings.Join(named, " || "), nil
+	return strings.Join(named, " || ")
 }
 
 // isNamed says that the object's name fits a pattern of a grant, with the name
 // that the asker holds in the place of capitals, or any.
-func isNamed(pattern string, bind bool) (string, error) {
-	before, after, wild := strings.Cut(pattern, "*")
-	if strings.Contains(after, "*") {
-		return "", fmt.Errorf("name %s has more than one *", pattern)
-	}
+func isNamed(pattern string, bind bool) string {
 	if !bind {
-		anything := capitals.ReplaceAllString(strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*"), ".+")
-		return fmt.Sprintf("variables.name.matches(%s)", text("^"+anything+"$")), nil
+		return fmt.Sprintf("variables.name.matches(%s)", text(ownership.NameExpression(pattern)))
 	}
+	before, _, wild := strings.Cut(pattern, "*")
 	if !wild {
-		return "variables.name == " + bound(pattern), nil
+		return "variables.name == " + bound(pattern)
 	}
-	fits := fmt.Sprintf("variables.name.startsWith(%s)", bound(before))
-	if after != "" {
-		fits += fmt.Sprintf(" && variables.name.endsWith(%s)", bound(after))
-	}
-	return "(" + fits + ")", nil
+	rest := ownership.NameExpression(strings.TrimPrefix(pattern, before))
+	return fmt.Sprintf("(variables.name.startsWith(%[1]s) && variables.name.substring((%[1]s).size()).matches(%[2]s))", bound(before), text(rest))
 }
 
 // bound is a name in which the asker's stands in the place of capitals.
@@ -204,24 +184,20 @@ func bound(pattern string) string {
 }
 
 // granted says that the manager has a grant on this object.
-func (k compiler) granted() (string, error) {
+func (k compiler) granted() string {
 	var cases []string
 	for _, g := range k.grants() {
 		terms := []string{at(g)}
 		var named []string
 		for _, pattern := range g.Names {
-			is, err := isNamed(pattern, capitals.MatchString(g.Identity))
-			if err != nil {
-				return "", err
-			}
-			named = append(named, is)
+			named = append(named, isNamed(pattern, capitals.MatchString(g.Identity)))
 		}
 		if len(named) > 0 {
 			terms = append(terms, "("+strings.Join(named, " || ")+")")
 		}
 		cases = append(cases, strings.Join(terms, " && "))
 	}
-	return strings.Join(cases, " ||\n"), nil
+	return strings.Join(cases, " ||\n")
 }
 
 // at says, in CEL, that the request is under the grant's manager at the grant's object.

@@ -39,8 +39,8 @@ type Policy struct {
 
 // Compile returns one policy for each kind of the contract, in the order in
 // which the contract first names them. It returns an error for what cannot be
-// said in a policy: a path with a * in its middle, two identities that hold
-// somebody's name, or a name with more than one *.
+// said in a policy: a path with a * in its middle, or two identities that hold
+// somebody's name.
 func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 	var policies []Policy
 	for _, kind := range kinds(c) {

@@ -1,0 +1,54 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// applyIdentity applies the runner's ServiceAccount, Role and RoleBinding, each
+// only after the one that it rests on: bound to an account of another hand, the
+// runner's rights would be that hand's, and a Role of another hand may hold
+// anything. Where one of the two is another's, the RoleBinding that we made goes.
+// It reports whether pods may be started as the account.
+func (r *Reconciler) applyIdentity(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) (ours bool, err error) {
+	ours = true
+	var errs []error
+	for i, part := range want.identity {
+		_, err := r.put(ctx, server, part.manager, part.live, part.ac)
+		var fought *apply.Fought
+		if errors.As(err, &fought) && part.lost {
+			err = fmt.Errorf("%w: %s", apply.ErrForeign, fought.Error()) // it refuses, so it is no fight
+		}
+		errs = append(errs, err)
+		if unfought(err) == nil {
+			continue
+		}
+		if errors.Is(err, apply.ErrForeign) || part.lost {
+			ours = i > 0
+			errs = append(errs, r.unbind(ctx, server, w))
+		}
+		break
+	}
+	return ours, errors.Join(errs...)
+}
+
+// unbind deletes the RoleBinding that we made, if there is one.
+func (r *Reconciler) unbind(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
+	if w.binding == nil || !metav1.IsControlledBy(w.binding, server) {
+		return nil
+	}
+	if err := r.applier.As(ownership.RBACChildren).Remove(ctx, w.binding); err != nil {
+		return err
+	}
+	r.event(server, corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(
+		"the ServiceAccount or Role %s is not Freehold's any more; deleted the RoleBinding, so that it grants nothing to another hand", w.binding.Name))
+	return nil
+}
