@@ -63,6 +63,10 @@ type Grant struct {
 	// Versioned says that writes may carry a resourceVersion, because they
 	// rest on a decision about the object as it was read. It is the exception.
 	Versioned bool
+	// Baseline says that the pods of the object's spec.template stay within the
+	// baseline Pod Security Standard. The policies of apis/ownership/admission
+	// hold it, so that a stolen token of the identity opens no node.
+	Baseline bool
 	// Why says in one clause, for people, what the manager is for here.
 	Why string
 }

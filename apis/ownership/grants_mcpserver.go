@@ -82,7 +82,7 @@ func children() []Grant {
 	proxy := child(Deployment, "SERVER-proxy", "runs the proxy",
 		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template")
 	proxy.Fields = append(proxy.Fields, fields(mark)...)
-	proxy.Versioned = true
+	proxy.Versioned, proxy.Baseline = true, true
 	granting := func(g Grant) Grant {
 		g.Manager, g.Identity = RBACChildren, IdentityRBAC
 		return g

@@ -10,7 +10,7 @@ func runner() []Grant {
 		"spec.revisionHistoryLimit", "spec.template",
 	}))
 	backend.Names = []string{"SERVER-backend"}
-	backend.Create, backend.Versioned = true, true
+	backend.Create, backend.Versioned, backend.Baseline = true, true, true
 
 	service := grant(RunnerBackend, Service, "is where the proxy calls, and names each backend pod", fields(identity, mark, []string{
 		"spec.ports", "spec.selector", "spec.type", "spec.clusterIP", "spec.publishNotReadyAddresses",

@@ -24,6 +24,7 @@ func (c Contract) Markdown() string {
 - *exclusive*: the apply is forced; the field is this manager's alone. *shared*: it is not, and a conflict is reported.
 - *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read.
+- *baseline* has a pod template that stays within the [baseline Pod Security Standard](https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline); a policy holds it.
 `)
 	b.WriteString(c.removals() + c.Takeover.markdown() + c.rights())
 	return b.String()
@@ -110,6 +111,9 @@ func (g Grant) row() string {
 	}
 	if g.Versioned {
 		mode = append(mode, "versioned")
+	}
+	if g.Baseline {
+		mode = append(mode, "baseline")
 	}
 	what := g.Why
 	if len(g.Names) > 0 {

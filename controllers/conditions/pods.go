@@ -15,8 +15,8 @@ const lastWords = 512
 
 // Cures are where whoever runs a pod changes what is wrong with it.
 type Cures struct {
-	// Pull is what to check of an image that cannot be pulled, User the field
-	// of the user it runs as, Env and Volumes are the fields of references.
+	// Pull is what to check of an image that cannot be pulled, User what to do
+	// about one that is root, Env and Volumes are the fields of references.
 	Pull, User, Env, Volumes string
 }
 
@@ -24,12 +24,12 @@ type Cures struct {
 var (
 	OfBackend = Cures{
 		Pull: "check its name, and spec.imagePullSecrets if it is private",
-		User: "spec.podTemplate.spec.securityContext.runAsUser",
+		User: "set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names one, or allow root with runAsNonRoot: false there",
 		Env:  "spec.env or spec.envFrom", Volumes: "spec.volumes",
 	}
 	OfProxy = Cures{
 		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
-		User: "spec.proxy.podTemplate.spec.securityContext.runAsUser",
+		User: "set spec.proxy.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one",
 		Env:  "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate",
 	}
 )
@@ -82,7 +82,7 @@ func waitTrouble(c *corev1.ContainerStatus, cures Cures) *Finding {
 func configTrouble(container, message string, cures Cures) *Finding {
 	switch {
 	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-root policy"), strings.Contains(message, "non-numeric user"):
-		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and pods of a server may not run as root: set %s to the number of another user, or use an image that names one", container, cures.User))
+		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and may not by default: %s", container, cures.User))
 	case strings.Contains(strings.ToLower(message), "secret") || strings.Contains(strings.ToLower(message), "configmap"):
 		return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct %s", container, message, cures.Env))
 	}

@@ -35,8 +35,8 @@ func after(status corev1.ContainerStatus) *corev1.Pod {
 
 const (
 	pull = `the image "registry.example.com/a:1" of container "server" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`
-	root = `the image of container "server" runs as root or under a user that is not a number, and pods of a server may not run as root: ` +
-		`set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one`
+	root = `the image of container "server" runs as root or under a user that is not a number, and may not by default: ` +
+		`set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names one, or allow root with runAsNonRoot: false there`
 )
 
 // finds is what is found in each pod; nothing, where no reason is given.

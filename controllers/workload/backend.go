@@ -50,7 +50,8 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 // backendPod is the backend's pod template without its hash, merged with the
 // overlay. Where there are problems the overlay is not in it.
 func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	user, err := intent[corev1ac.PodTemplateSpecApplyConfiguration](userPod(run.Backend))
+	pod := userPod(run.Backend)
+	user, err := intent[corev1ac.PodTemplateSpecApplyConfiguration](pod)
 	if err != nil {
 		return corev1ac.PodTemplateSpec(), []Problem{{"spec", err.Error()}}
 	}
@@ -76,6 +77,8 @@ func backendPod(run runconfig.RunConfig) (*corev1ac.PodTemplateSpecApplyConfigur
 	}
 	overlay := backendOverlay(run)
 	merged, problems := overlay.merge(user)
+	problems = append(problems, breaches("", pod)...)
+	problems = append(problems, readsToken("", pod, overlay.noToken)...)
 	if problems = append(problems, runnersAccount(run.Backend)...); len(problems) > 0 {
 		return user, problems
 	}

@@ -184,7 +184,7 @@ func TestRenderNeverFails(t *testing.T) {
 		}}, ""},
 		"hostPath": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Volumes: []corev1.Volume{
 			{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
-		}}}, "spec.volumes[name=root].hostPath: pods mount nothing of the node: use a persistentVolumeClaim, emptyDir, configMap or secret"},
+		}}}, "spec.volumes[name=root].hostPath: breaks the baseline Pod Security Standard, control \"hostPath volumes\": use a persistentVolumeClaim, emptyDir, configMap or secret"},
 		"empty source": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Volumes: []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
 		}}}, "spec.volumes[name=a].projected: an empty volume source cannot be applied: write what it holds"},

@@ -7,7 +7,7 @@
 //   - gate.go, claim.go: who may write, and under which number
 //   - proxy.go, backend.go: the two pod templates and what runs them
 //   - service.go, configmap.go, rbac.go: the rest
-//   - security.go, token.go: how our containers are confined, and who has the runner's token
+//   - security.go, baseline.go, token.go: how containers are confined, and who has the runner's token
 //   - overlay*.go, walk.go: the user's podTemplate, refused by name or merged
 //   - canonical.go: core types as intents
 //

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -38,12 +39,18 @@ type overlay struct {
 	instead map[string]string
 	// holdsToken is so where the pod holds the runner's token; see token.go.
 	holdsToken bool
+	// noToken are fields that would bring an identity into the pod, and what is
+	// said of them.
+	noToken map[string]string
+	// yields are the fields of ours that the overlay may state in our place.
+	yields *fieldpath.Set
 }
 
 func backendOverlay(run runconfig.RunConfig) overlay {
-	return overlay{
-		field: "spec.podTemplate",
-		raw:   run.Backend.PodTemplate,
+	o := overlay{
+		field:  "spec.podTemplate",
+		raw:    run.Backend.PodTemplate,
+		yields: restricted,
 		instead: map[string]string{
 			"image":                        "spec.image",
 			"command":                      "spec.command",
@@ -60,6 +67,10 @@ func backendOverlay(run runconfig.RunConfig) overlay {
 			"automountServiceAccountToken": "spec.serviceAccountName",
 		},
 	}
+	if run.Backend.ServiceAccountName == "" {
+		o.noToken = noToken
+	}
+	return o
 }
 
 func proxyOverlay(server *v1alpha1.MCPServer) overlay {
@@ -67,6 +78,7 @@ func proxyOverlay(server *v1alpha1.MCPServer) overlay {
 		field:      "spec.proxy.podTemplate",
 		instead:    map[string]string{"resources": "spec.proxy.resources"},
 		holdsToken: true,
+		noToken:    proxyToken,
 	}
 	if server.Spec.Proxy != nil {
 		o.raw = runspec.Raw(server.Spec.Proxy.PodTemplate)
@@ -173,6 +185,10 @@ func (o overlay) join(ours *corev1ac.PodTemplateSpecApplyConfiguration, theirs *
 	if err != nil {
 		text := strings.TrimPrefix(err.Error(), ".template.")
 		return nil, []Problem{{o.field, text + ": keep one of them"}}
+	}
+	ourValue, err = o.yield(ourValue, theirValue)
+	if err != nil {
+		return nil, whole(err)
 	}
 	if problems := o.clashes(ourValue, theirValue); len(problems) > 0 {
 		return nil, problems

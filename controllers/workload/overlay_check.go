@@ -9,18 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hostFields open the node to a pod, under these names anywhere in a template.
-var hostFields = map[string]string{
-	"hostNetwork": "pods do not join the node's network: remove it",
-	"hostPID":     "pods do not see the node's processes: remove it",
-	"hostIPC":     "pods do not share the node's memory: remove it",
-	"hostUsers":   "pods do not ask for the node's user namespace: remove it, or write false",
-	"hostPort":    "pods take no port of the node: remove it and call the Service",
-	"hostPath":    "pods mount nothing of the node: use a persistentVolumeClaim, emptyDir, configMap or secret",
-	"hostProcess": "pods do not run as processes of the node: remove it",
-	"privileged":  "containers are not privileged: remove it",
-}
-
 // podFields do not belong in the spec of a template.
 var podFields = map[string]string{
 	"activeDeadlineSeconds": "these pods run until they are replaced: remove it",
@@ -32,6 +20,8 @@ var podFields = map[string]string{
 func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
 	problems := unrenderable(o.field, template)
 	problems = append(problems, o.metadata(template.ObjectMeta)...)
+	problems = append(problems, breaches(o.field, template)...)
+	problems = append(problems, o.asRoot(template)...)
 	problems = append(problems, o.reachesToken(template)...)
 	fields, err := toFields(template.Spec)
 	if err != nil {
@@ -69,19 +59,17 @@ func (o overlay) metadata(meta metav1.ObjectMeta) []Problem {
 		}
 	}
 	problems = append(problems, keys(o.field+".metadata.labels", meta.Labels, true)...)
-	return append(problems, keys(o.field+".metadata.annotations", meta.Annotations, false)...)
+	problems = append(problems, keys(o.field+".metadata.annotations", meta.Annotations, false)...)
+	return append(problems, o.injected(meta.Annotations)...)
 }
 
-// unrenderable finds, anywhere below a value of core types, what opens the node,
-// items without their key, what no pod may have, and empty values that would be lost: an intent
+// unrenderable finds, anywhere below a value of core types, items without their
+// key, what no pod may have, and empty values that would be lost: an intent
 // cannot carry an empty object (the server answers 422 to later applies), yet
 // some of them say something.
 func unrenderable(field string, value any) []Problem {
 	var problems []Problem
 	walk(field, reflect.ValueOf(value), func(at spot) {
-		if message, ok := hostFields[at.name]; ok && opensHost(at.value) {
-			problems = append(problems, Problem{at.path, message})
-		}
 		if at.missing != "" {
 			problems = append(problems, Problem{at.path + "." + at.missing, "missing: write it, every item of this list has one"})
 			return
@@ -93,12 +81,6 @@ func unrenderable(field string, value any) []Problem {
 		problems = append(problems, invalid(at)...)
 	})
 	return problems
-}
-
-// opensHost is so for everything but false: hostUsers false closes.
-func opensHost(value reflect.Value) bool {
-	value = reflect.Indirect(value)
-	return value.IsValid() && (value.Kind() == reflect.Struct || !value.IsZero())
 }
 
 var (

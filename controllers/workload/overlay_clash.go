@@ -23,7 +23,27 @@ import (
 var handlers = []string{"exec", "grpc", "httpGet", "tcpSocket"}
 
 // closed structs are one value, though the schema merges their fields.
-var closed = []string{"appArmorProfile", "capabilities", "seccompProfile"}
+var closed = []string{"appArmorProfile", "seccompProfile"}
+
+// yield leaves out of ours what the overlay may state in its place, and does.
+func (o overlay) yield(ours, theirs *typed.TypedValue) (*typed.TypedValue, error) {
+	if o.yields == nil {
+		return ours, nil
+	}
+	set, err := theirs.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	stated := fieldpath.NewSet()
+	set.Iterate(func(path fieldpath.Path) {
+		for i := range path {
+			if o.yields.Has(path[:i+1]) {
+				stated.Insert(path[:i+1].Copy())
+			}
+		}
+	})
+	return ours.RemoveItems(stated), nil
+}
 
 // clashes is what the overlay says of fields and items that are ours.
 func (o overlay) clashes(ours, theirs *typed.TypedValue) []Problem {

@@ -1,8 +1,12 @@
 package workload
 
 import (
+	"reflect"
+
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // runnerUser is the user and group of the runner's image. A number, because
@@ -11,8 +15,7 @@ const runnerUser = 65532
 
 // podSecurity and containerSecurity together meet the "restricted" Pod Security
 // Standard (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
-// Both levels say runAsNonRoot and seccompProfile: the pod's for containers
-// that an overlay adds, the container's so that an overlay cannot lower ours.
+// The pod's holds for containers that an overlay adds, too.
 func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 	return corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).
@@ -21,16 +24,61 @@ func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
 
 func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().
-		WithRunAsNonRoot(true).
 		WithAllowPrivilegeEscalation(false).
-		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")).
-		WithSeccompProfile(seccomp())
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+// restricted are the fields of the two that an overlay of a backend may state
+// otherwise, within baseline: images exist that need it, and who writes it
+// down means it.
+var restricted = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("template", "spec", "securityContext", "runAsNonRoot"),
+	fieldpath.MakePathOrDie("template", "spec", "securityContext", "seccompProfile"),
+	fieldpath.MakePathOrDie("template", "spec", "containers", fieldpath.KeyByFields("name", ServerContainer), "securityContext", "allowPrivilegeEscalation"),
+	fieldpath.MakePathOrDie("template", "spec", "containers", fieldpath.KeyByFields("name", ServerContainer), "securityContext", "capabilities", "drop"),
+)
+
+// asRoot finds what would run as root. In a proxy's pod nothing does: it holds
+// the runner's token, and whoever gets out of a container as root reads the
+// files of all pods of the node. In a backend's it may, because images exist
+// that need it, where the overlay says that it is meant.
+func (o overlay) asRoot(template *corev1.PodTemplateSpec) []Problem {
+	podNonRoot := true
+	if pod := template.Spec.SecurityContext; pod != nil {
+		podNonRoot = ptr.Deref(pod.RunAsNonRoot, true)
+	}
+	var problems []Problem
+	walk(o.field, reflect.ValueOf(template), func(at spot) {
+		var user *int64
+		var nonRoot *bool
+		switch v := at.value.Interface().(type) {
+		case *corev1.PodSecurityContext:
+			user, nonRoot = v.RunAsUser, v.RunAsNonRoot
+		case *corev1.SecurityContext:
+			user, nonRoot = v.RunAsUser, v.RunAsNonRoot
+		default:
+			return
+		}
+		isRoot := user != nil && *user == 0
+		switch {
+		case o.holdsToken && isRoot:
+			problems = append(problems, Problem{at.path + ".runAsUser", "nothing in a proxy's pod runs as root: write another number, or remove it"})
+		case o.holdsToken && !ptr.Deref(nonRoot, true):
+			problems = append(problems, Problem{at.path + ".runAsNonRoot", "nothing in a proxy's pod runs as root: remove it"})
+		case isRoot && ptr.Deref(nonRoot, podNonRoot):
+			problems = append(problems, Problem{at.path + ".runAsUser", "0 is root: write another number, or runAsNonRoot: false beside it if the image must be root"})
+		}
+	})
+	return problems
 }
 
 // runnerSecurity is for our own image, of which we also know that it writes no
-// files.
+// files. It says again what the pod's says, so that no overlay states it for
+// this container.
 func runnerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return containerSecurity().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(seccomp()).
 		WithRunAsUser(runnerUser).
 		WithRunAsGroup(runnerUser).
 		WithReadOnlyRootFilesystem(true)

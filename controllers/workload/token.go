@@ -48,13 +48,33 @@ func tokenSource() *corev1ac.VolumeApplyConfiguration {
 						corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))))))
 }
 
-// tokenFields hand the pod's identity to other containers, under these names
-// anywhere in the template of a proxy.
-var tokenFields = map[string]string{
+// proxyToken are the fields that hand the runner's identity to other
+// containers, under these names anywhere in the template of a proxy.
+var proxyToken = map[string]string{
 	"automountServiceAccountToken": "every container would have the runner's token: remove it",
 	"shareProcessNamespace":        "other containers would see the runner's files and its token: remove it",
 	"serviceAccountToken":          "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
 	"podCertificate":               "this is the runner's identity: remove it, and use a pod of your own for what calls the API server",
+}
+
+// noToken are the same for a backend that has no account of its own: it would
+// be the account "default" of the namespace.
+var noToken = map[string]string{
+	"serviceAccountToken": "without spec.serviceAccountName a backend has no token: set that, or remove this",
+	"podCertificate":      "without spec.serviceAccountName a backend has no identity: set that, or remove this",
+}
+
+// readsToken finds the fields of a template that bring an identity into the pod.
+func readsToken(field string, template *corev1.PodTemplateSpec, refused map[string]string) []Problem {
+	var problems []Problem
+	walk(field, reflect.ValueOf(template), func(at spot) {
+		value := reflect.Indirect(at.value)
+		isFalse := value.Kind() == reflect.Bool && !value.Bool()
+		if message, ok := refused[at.name]; ok && !isFalse {
+			problems = append(problems, Problem{at.path, message})
+		}
+	})
+	return problems
 }
 
 // runnerTakes are the fields of the runner's container that an overlay may add
@@ -68,16 +88,13 @@ var runnerTakes = []string{
 // runnerEnv are variables that have the token sent elsewhere, or logged.
 var runnerEnv = []string{"GODEBUG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}
 
-// reachesToken finds what would give the token of a proxy pod to others.
+// reachesToken finds what would give a token to whom it is not for.
 func (o overlay) reachesToken(template *corev1.PodTemplateSpec) []Problem {
+	problems := readsToken(o.field, template, o.noToken)
 	if !o.holdsToken {
-		return nil
+		return problems
 	}
-	var problems []Problem
 	walk(o.field, reflect.ValueOf(template), func(at spot) {
-		if message, ok := tokenFields[at.name]; ok && opensHost(at.value) {
-			problems = append(problems, Problem{at.path, message})
-		}
 		switch v := at.value.Interface().(type) {
 		case corev1.VolumeMount:
 			if v.Name == tokenVolume {
@@ -122,6 +139,49 @@ func intoRunner(container spot) []Problem {
 		}
 	})
 	return problems
+}
+
+// quiet are annotations of a proxy's pod that add no container, no volume and no
+// image to it, by their domain or, after a slash, by their whole key. What has no
+// domain is the user's own: Kubernetes has those who act on annotations give
+// theirs one
+// (https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/#syntax-and-character-set).
+var quiet = []string{
+	"checksum/", "cluster-autoscaler.kubernetes.io/", "container.apparmor.security.beta.kubernetes.io/", "karpenter.sh/", "kubectl.kubernetes.io/",
+	"prometheus.io/", "controller.kubernetes.io/pod-deletion-cost", "linkerd.io/inject", "sidecar.istio.io/inject",
+}
+
+// bringVolumes are annotations by which injectors mount what they are told, host
+// paths included, in any pod.
+var bringVolumes = []string{
+	"consul.hashicorp.com/consul-sidecar-user-volume", "consul.hashicorp.com/consul-sidecar-user-volume-mount",
+	"sidecar.istio.io/userVolume", "sidecar.istio.io/userVolumeMount",
+}
+
+// injected finds annotations that have others, who change pods as they are made,
+// do what an overlay may not. In a proxy's pod that is to read the runner's token,
+// and what is allowed is a list: an injector can be told to mount the volume, to
+// copy the runner's mounts, and which image is to read them, each by keys of its
+// own.
+func (o overlay) injected(annotations map[string]string) []Problem {
+	var problems []Problem
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		at := fmt.Sprintf("%s.metadata.annotations[%q]", o.field, key)
+		switch {
+		case slices.Contains(bringVolumes, key):
+			problems = append(problems, Problem{at, "an injector would mount what this names: remove it, and use volumes"})
+		case o.holdsToken && !reserved(key) && !isQuiet(key):
+			problems = append(problems, Problem{at, "an injector that acts on it could read the runner's token: write a label, or a key without a domain; " +
+				"or have who may write Deployments apply it to the proxy's under a field manager of their own"})
+		}
+	}
+	return problems
+}
+
+func isQuiet(key string) bool {
+	return !strings.Contains(key, "/") || slices.ContainsFunc(quiet, func(q string) bool {
+		return key == q || strings.HasSuffix(q, "/") && strings.HasPrefix(key, q)
+	})
 }
 
 // runnersAccount refuses accounts of runners as identity of a backend.

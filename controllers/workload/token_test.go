@@ -2,6 +2,7 @@ package workload
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -118,6 +119,71 @@ func refusedProxy(t *testing.T, overlay, want string) {
 	var refused *Refused
 	if _, err := rendered.Proxy(1); !errors.As(err, &refused) {
 		t.Errorf("Proxy: %v, want it refused", err)
+	}
+}
+
+// The keys are those of injectors that mount, copy or show the runner's token to
+// a container of which the same annotations say the image or the output.
+func TestNoInjectorIsToldOfTheRunnersToken(t *testing.T) {
+	const says = "an injector that acts on it could read the runner's token: write a label, or a key without a domain; " +
+		"or have who may write Deployments apply it to the proxy's under a field manager of their own"
+	for key, want := range map[string]string{
+		"sidecar.istio.io/userVolume":                       "an injector would mount what this names: remove it, and use volumes",
+		"sidecar.istio.io/userVolumeMount":                  "an injector would mount what this names: remove it, and use volumes",
+		"sidecar.istio.io/proxyImage":                       says,
+		"proxy.istio.io/config":                             says,
+		"vault.hashicorp.com/agent-inject":                  says,
+		"vault.hashicorp.com/agent-copy-volume-mounts":      says,
+		"vault.hashicorp.com/agent-inject-template-a":       says,
+		"config.linkerd.io/proxy-image":                     says,
+		"dapr.io/volume-mounts":                             says,
+		"instrumentation.opentelemetry.io/inject-sdk":       says,
+		"example.com/of-an-injector-that-nobody-here-knows": says,
+		"linkerd.io/inject-too":                             says,
+		"linkerd.io/inject":                                 "",
+		"sidecar.istio.io/inject":                           "",
+		"prometheus.io/scrape":                              "",
+		"cluster-autoscaler.kubernetes.io/safe-to-evict":    "",
+		"checksum/config":                                   "",
+		"team":                                              "",
+	} {
+		server := read(t, "minimal")
+		server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, `{metadata: {annotations: {`+key+`: a}}}`)}
+		if want != "" {
+			want = fmt.Sprintf("spec.proxy.podTemplate.metadata.annotations[%q]: %s", key, want)
+		}
+		if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
+// A backend has no token but of an account that the user may name; what an
+// injector does to its pod, Pod Security admission judges. But host paths are
+// not had by an annotation.
+func TestABackendIsInjected(t *testing.T) {
+	server := read(t, "minimal")
+	server.Spec.PodTemplate = raw(t, `{metadata: {annotations: {vault.hashicorp.com/agent-inject: "true", sidecar.istio.io/userVolume: '[{"name": "a", "hostPath": {"path": "/"}}]'}}}`)
+	want := `spec.podTemplate.metadata.annotations["sidecar.istio.io/userVolume"]: an injector would mount what this names: remove it, and use volumes`
+	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestABackendWithoutAnAccountHasNoToken(t *testing.T) {
+	for source, want := range map[string]string{
+		`serviceAccountToken: {path: a}`:                                               `serviceAccountToken: without spec.serviceAccountName a backend has no token: set that, or remove this`,
+		`podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}`: `podCertificate: without spec.serviceAccountName a backend has no identity: set that, or remove this`,
+	} {
+		server := read(t, "minimal")
+		server.Spec.PodTemplate = raw(t, `{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {`+source+`}]}}]}}`)
+		if diff := cmp.Diff(`spec.podTemplate.spec.volumes[name=a].projected.sources[1].`+want, problemsOf(server)); diff != "" {
+			t.Errorf("problems (-want +got):\n%s", diff)
+		}
+		server.Spec.ServiceAccountName = "robot"
+		if got := problemsOf(server); got != "" {
+			t.Errorf("with an account: %s", got)
+		}
 	}
 }
 

@@ -125,7 +125,8 @@ var _ = Describe("A server on a real cluster", func() {
 	It("names an image that wants to be root, and is ready once the spec says whom to run as", func(ctx SpecContext) {
 		s := onScene("rooted")
 		s.admitAll(ctx) // else the API server refuses the pod before kubelet can
-		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], podTemplate: {spec: {securityContext: {runAsUser: 0}}}}`, image))
+		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"],
+			podTemplate: {spec: {securityContext: {runAsUser: 0, runAsNonRoot: false}, containers: [{name: server, securityContext: {runAsNonRoot: true}}]}}}`, image))
 		Eventually(ctx, func(g Gomega) {
 			c := meta.FindStatusCondition(s.server(ctx).Status.Conditions, v1alpha1.ConditionReady)
 			g.Expect(c).NotTo(BeNil())

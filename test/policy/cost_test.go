@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -116,7 +115,7 @@ func TestCostOfTheCrowd(t *testing.T) {
 			was.SetManagedFields(entries(tc.before))
 			is.SetManagedFields(entries(tc.now))
 			budget := int64(celconfig.RuntimeCELCostBudget)
-			cost := deployment.cost(t, was, is, string(ownership.MCPServerChildren))
+			cost := deployment.cost(t, was, is, string(ownership.MCPServerChildren), "system:serviceaccount:freehold-system:freehold-mcpserver")
 			t.Logf("with %d managers and %s the policy costs %d of %d (%.1f %%)", crowdManagers, name, cost, budget, 100*float64(cost)/float64(budget))
 			if cost <= 0 || cost > budget/4 {
 				t.Errorf("it costs %d of %d", cost, budget)
@@ -171,11 +170,12 @@ func policyOf(t *testing.T, file string) compiled {
 }
 
 // cost is what validations and messages take, which share one budget.
-func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager string) int64 {
+func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager, asker string) int64 {
 	t.Helper()
-	kind, resource := ownership.Deployment.GroupVersionKind, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	kind := is.GroupVersionKind()
+	resource := kind.GroupVersion().WithResource(ownership.Object{GroupVersionKind: kind}.Resource())
 	attributes := admission.NewAttributesRecord(is, was, kind, is.GetNamespace(), is.GetName(), resource, "", admission.Update,
-		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: "system:serviceaccount:freehold-system:freehold-mcpserver"})
+		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: asker})
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was)}
 	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
 	left := int64(celconfig.RuntimeCELCostBudget)

@@ -9,6 +9,7 @@
 //
 // policy.go makes the policies, identity.go says in CEL who asks, fields.go
 // what a request adds to a manager's entry, tracked.go whether there is an
-// entry to tell, messages.go what people read, and yaml.go writes the policies
+// entry to tell, baseline.go what a pod template may not have its pods do,
+// messages.go what people read, and yaml.go writes the policies
 // down.
 package admission

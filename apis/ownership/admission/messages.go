@@ -59,10 +59,24 @@ func (k compiler) tooMuch() string {
 	return join(
 		text("field manager "), "variables.manager", text(fmt.Sprintf(" may write of this %s only ", k.kind.Kind)), "variables.allowed",
 		text(", and this request adds "),
-		// The API server drops a message that is too long.
-		fmt.Sprintf("(variables.outside.size() > %d ? string(variables.outside.size()) + ' fields, among them ' + variables.outside[0] : variables.outside.join(', '))", namedFields),
+		listed("variables.outside", "fields"),
 		text(": leave that out, or write it under the manager whose it is"),
 	)
+}
+
+// beyond answers a pod template that would have pods do more than baseline allows.
+func (k compiler) beyond() string {
+	return join(
+		text("field manager "), "variables.manager", text(fmt.Sprintf(" keeps the pods of a %s within the baseline Pod Security Standard, and with this request ", k.kind.Kind)),
+		listed("variables.opened", "things are beyond it"),
+		text(": leave that out"),
+	)
+}
+
+// listed names what is in a list of texts, or one of it and how many there are,
+// because the API server drops a message that is too long.
+func listed(list, what string) string {
+	return fmt.Sprintf("(%[1]s.size() > %[2]d ? string(%[1]s.size()) + ' %[3]s, among them ' + %[1]s[0] : %[1]s.join(', '))", list, namedFields, what)
 }
 
 func join(parts ...string) string { return strings.Join(parts, " +\n") }

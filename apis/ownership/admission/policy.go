@@ -139,14 +139,14 @@ func (k compiler) variables() ([]admissionregistrationv1.Variable, error) {
 		return nil, err
 	}
 	outside, err := k.outside()
-	return append(append(variables, entries()...), outside...), err
+	return slices.Concat(variables, entries(), outside, k.baseline()), err
 }
 
 // validations are judged in this order, and the first that fails is what
 // people read. The API server works out all of their messages whenever the
 // policy matches, so a message costs as much as a judgement and must not fail.
 func (k compiler) validations() []admissionregistrationv1.Validation {
-	return []admissionregistrationv1.Validation{
+	validations := []admissionregistrationv1.Validation{
 		{
 			Expression:        "variables.identity == '' || variables.owner == variables.identity",
 			MessageExpression: k.ownNames(),
@@ -161,6 +161,10 @@ func (k compiler) validations() []admissionregistrationv1.Validation {
 		{Expression: "variables.identity == '' || variables.tracked", MessageExpression: k.hidden()},
 		{Expression: "variables.outside.size() == 0", MessageExpression: k.tooMuch()},
 	}
+	if k.confines() {
+		validations = append(validations, admissionregistrationv1.Validation{Expression: "variables.opened.size() == 0", MessageExpression: k.beyond()})
+	}
+	return validations
 }
 
 // grants are those on the kind.

@@ -55,7 +55,9 @@ type MCPServerSpecApplyConfiguration struct {
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
 	// podTemplate is an overlay for what the other fields do not say: a
 	// PodTemplateSpec that is merged into the backend's pod template. What
-	// Freehold states wins; what it states may not be repeated here.
+	// Freehold states wins; what it states may not be repeated here, but for
+	// runAsNonRoot, the seccomp profile, and what the server's container may do.
+	// It stays within the baseline Pod Security Standard.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 	// proxy configures what stands in front of the server.
 	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`

@@ -1,0 +1,92 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// The baseline Pod Security Standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline)
+// in CEL. test/policy holds it to the standard's own examples.
+
+// confined are the controls of what has a securityContext: each container, and
+// the pod itself. c is one of them, t the template; said is what a message says
+// of it.
+var confined = []struct{ breaks, said string }{
+	{"c.?securityContext.?privileged.orValue(false)", "' is privileged'"},
+	{"c.?securityContext.?windowsOptions.?hostProcess.orValue(false)", "' is a process of the node'"},
+	{
+		"c.?securityContext.?capabilities.?add.orValue([]).exists(a, !(a in " + texts(capabilities) + "))",
+		"' adds the capabilities ' + c.securityContext.capabilities.add.filter(a, !(a in " + texts(capabilities) + ")).join(', ')",
+	},
+	{"!(c.?securityContext.?seccompProfile.?type.orValue('Localhost') in ['RuntimeDefault', 'Localhost'])", "' has no seccomp profile'"},
+	{"!(c.?securityContext.?appArmorProfile.?type.orValue('Localhost') in ['RuntimeDefault', 'Localhost'])", "' has no AppArmor profile'"},
+	{"c.?securityContext.?procMount.orValue('Default') != 'Default' && t.?spec.?hostUsers.orValue(true)", "' sees all of /proc'"},
+	{
+		"!(c.?securityContext.?seLinuxOptions.?type.orValue('') in ['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t']) ||\n" +
+			"c.?securityContext.?seLinuxOptions.?user.orValue('') != '' || c.?securityContext.?seLinuxOptions.?role.orValue('') != ''",
+		"' has SELinux options'",
+	},
+	{"c.?ports.orValue([]).exists(p, p.?hostPort.orValue(0) != 0)", "' takes a port of the node'"},
+	{
+		"[c.?livenessProbe, c.?readinessProbe, c.?startupProbe, c.?lifecycle.?postStart, c.?lifecycle.?preStop].exists(h,\n" +
+			"h.?httpGet.?host.orValue('') != '' || h.?tcpSocket.?host.orValue('') != '')",
+		"' has a probe or hook of another host'",
+	},
+}
+
+var capabilities = []string{
+	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+}
+
+// sysctls are those that a pod may set without touching others.
+var sysctls = []string{
+	"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports", "net.ipv4.ip_unprivileged_port_start",
+	"net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes",
+	"net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_rmem", "net.ipv4.tcp_slow_start_after_idle",
+	"net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+}
+
+// template are the controls of the rest of a pod template: lists of texts.
+var template = []string{
+	"['hostNetwork', 'hostPID', 'hostIPC'].filter(f, t.?spec[?f].orValue(false)).map(f, 'the pod has ' + f)",
+	"t.?spec.?volumes.orValue([]).filter(v, has(v.hostPath)).map(v, 'volume ' + v.name + ' is ' + v.hostPath.path + ' of the node')",
+	"t.?spec.?securityContext.?sysctls.orValue([]).filter(s, !(s.name in " + texts(sysctls) + ")).map(s, 'the pod sets the sysctl ' + s.name)",
+	"t.?metadata.?annotations.orValue({}).filter(k, k.startsWith('container.apparmor.security.beta.kubernetes.io/') &&\n" +
+		"!(t.metadata.annotations[k] in ['', 'runtime/default']) && !t.metadata.annotations[k].startsWith('localhost/')).map(k, 'the pod is annotated with ' + k)",
+}
+
+// baseline are the variables that say what a request has a pod template do
+// beyond baseline, and what the template did not do before. The lists of before
+// and now are worked out alike, one after the other.
+func (k compiler) baseline() []admissionregistrationv1.Variable {
+	if !k.confines() {
+		return nil
+	}
+	var asked []string
+	for _, g := range k.grants() {
+		if g.Baseline {
+			asked = append(asked, at(g))
+		}
+	}
+	lists := slices.Clone(template)
+	for _, c := range confined {
+		lists = append(lists, "all.filter(c, "+c.breaks+").map(c, c.name + "+c.said+")")
+	}
+	return []admissionregistrationv1.Variable{
+		{Name: "templates", Expression: strings.Join(asked, " ||\n") + " ?\n[oldObject == null ? {} : dyn(oldObject).spec.template, dyn(object).spec.template] : []"},
+		{Name: "open", Expression: "variables.templates.map(t, [\n" +
+			"[dyn({'name': dyn('the pod'), 'securityContext': t.?spec.?securityContext.orValue({})})] + t.?spec.?containers.orValue([]) + t.?spec.?initContainers.orValue([])\n" +
+			"].map(all,\n" + strings.Join(lists, " +\n") + ")[0])"},
+		{Name: "opened", Expression: "variables.open.size() == 0 ? [] : variables.open[1].filter(o, !(o in variables.open[0]))"},
+	}
+}
+
+// confines says that a grant on the kind keeps its pods within baseline.
+func (k compiler) confines() bool {
+	return slices.ContainsFunc(k.grants(), func(g ownership.Grant) bool { return g.Baseline })
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// No pod of a server goes beyond the "baseline" Pod Security Standard
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline),
+// also in a namespace without Pod Security admission. Its own library judges;
+// this file finds the field for what it says. That a proxy's pod does not run
+// as root, which baseline allows, is in security.go.
+
+// control is one control of the standard.
+type control struct {
+	judge policy.CheckPodFn
+	// fields are the names of those that it is about.
+	fields []string
+	// instead says what to write.
+	instead string
+}
+
+// instead has, by the library's name of a control, what the library does not
+// say.
+var instead = map[policy.CheckID]control{
+	"appArmorProfile":            {fields: []string{"appArmorProfile", "annotations"}, instead: "write the type RuntimeDefault or Localhost, or remove it"},
+	"capabilities_baseline":      {fields: []string{"add"}, instead: "add only what container runtimes give by default, for example NET_BIND_SERVICE, or remove it"},
+	"hostNamespaces":             {fields: []string{"hostNetwork", "hostPID", "hostIPC"}, instead: "remove it"},
+	"hostPathVolumes":            {fields: []string{"hostPath"}, instead: "use a persistentVolumeClaim, emptyDir, configMap or secret"},
+	"hostPorts":                  {fields: []string{"hostPort"}, instead: "remove it and call the Service"},
+	"hostProbesAndHostLifecycle": {fields: []string{"host"}, instead: "remove it, and kubelet asks the pod itself"},
+	"privileged":                 {fields: []string{"privileged"}, instead: "remove it"},
+	"procMount":                  {fields: []string{"procMount"}, instead: "remove it, or write hostUsers: false beside the containers"},
+	"seLinuxOptions":             {fields: []string{"seLinuxOptions"}, instead: "write no user and no role, and of types container_t, container_init_t, container_kvm_t or container_engine_t"},
+	"seccompProfile_baseline":    {fields: []string{"seccompProfile"}, instead: "write the type RuntimeDefault or Localhost, or remove it"},
+	"sysctls":                    {fields: []string{"sysctls"}, instead: "remove it; only sysctls that Kubernetes calls safe are allowed"},
+	"windowsHostProcess":         {fields: []string{"hostProcess"}, instead: "remove it"},
+}
+
+// baseline are the controls of the newest version of the standard. One that is
+// new in the library is judged, too, and told by the library's words alone.
+var baseline = func() []control {
+	var controls []control
+	for _, check := range policy.DefaultChecks() {
+		if check.Level != api.LevelBaseline {
+			continue
+		}
+		c := instead[check.ID]
+		c.judge = check.Versions[len(check.Versions)-1].CheckPod
+		controls = append(controls, c)
+	}
+	return controls
+}()
+
+// breaches is what of a template the standard does not allow, field by field.
+func breaches(field string, template *corev1.PodTemplateSpec) []Problem {
+	var problems []Problem
+	for _, part := range parts(template) {
+		for _, c := range baseline {
+			result := c.judge(&part.ObjectMeta, &part.Spec)
+			if result.Allowed {
+				continue
+			}
+			for _, path := range c.paths(field, part) {
+				problems = append(problems, Problem{path, fmt.Sprintf("breaks the baseline Pod Security Standard, control %q: %s", result.ForbiddenReason, c.instead)})
+			}
+		}
+	}
+	return problems
+}
+
+// paths are the control's fields in a part that breaks it, or the whole template.
+func (c control) paths(field string, part *corev1.PodTemplateSpec) []string {
+	var paths []string
+	walk(field, reflect.ValueOf(part), func(at spot) {
+		if slices.Contains(c.fields, at.name) {
+			paths = append(paths, at.path)
+		}
+	})
+	if len(paths) == 0 {
+		return []string{join(field, "spec")}
+	}
+	return paths
+}
+
+// parts are templates with one container, volume, sysctl or the rest of the
+// template each, so that what breaks a control is the one field of its name in
+// there. The standard judges each part by itself, but for hostUsers.
+func parts(template *corev1.PodTemplateSpec) []*corev1.PodTemplateSpec {
+	rest := template.Spec
+	rest.Containers, rest.InitContainers, rest.Volumes = nil, nil, nil
+	all := []*corev1.PodTemplateSpec{{ObjectMeta: template.ObjectMeta}, {Spec: rest}}
+	add := func(spec corev1.PodSpec) {
+		spec.HostUsers = template.Spec.HostUsers
+		all = append(all, &corev1.PodTemplateSpec{Spec: spec})
+	}
+	for _, c := range template.Spec.Containers {
+		add(corev1.PodSpec{Containers: []corev1.Container{c}})
+	}
+	for _, c := range template.Spec.InitContainers {
+		add(corev1.PodSpec{InitContainers: []corev1.Container{c}})
+	}
+	for _, v := range template.Spec.Volumes {
+		add(corev1.PodSpec{Volumes: []corev1.Volume{v}})
+	}
+	return all
+}
