@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os/exec"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -83,13 +86,54 @@ var _ = Describe("A server on a real cluster", func() {
 		}).Should(Succeed())
 		Expect(call(ctx, fmt.Sprintf("http://%s:8000/mcp", pod.Status.PodIP))).To(Equal("answer"))
 
-		backend := &appsv1.StatefulSet{}
-		Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, backend)).To(Succeed())
-		mark, err := workload.MarkOf(backend.Annotations)
+		mark, err := workload.MarkOf(s.backend(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(mark.Generation).To(Equal(newer))
 		Expect(newer).To(BeNumerically(">", server.Status.Workload.Generation))
 		Expect(s.server(ctx).Status.Runtime.Generation).To(Equal(newer))
+	})
+
+	It("keeps its sessions through whatever changes the proxy alone, and replaces its backend once for what does not", func(ctx SpecContext) {
+		s := onScene("lasting")
+		text := fmt.Sprintf(`image: %q, args: ["-http", ":8080", "-stateless=false"]`, image)
+		s.apply(ctx, "{"+text+"}")
+		url := s.ready(ctx).Status.URL
+		pod, set, session := s.pods(ctx, workload.ComponentBackend)[0].UID, s.backend(ctx), openSession(ctx, url)
+		lives := func(change string, proxyRolls bool, do func()) {
+			GinkgoHelper()
+			before := s.server(ctx).Status.Workload.Generation
+			do()
+			grown := int64(0)
+			if proxyRolls {
+				grown = 1
+			}
+			Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).Should(Equal(before+grown), change)
+			s.ready(ctx)
+			Expect(session.call(ctx)).To(ContainSubstring(`"result"`), "the session after %s", change)
+			Expect(s.pods(ctx, workload.ComponentBackend)[0].UID).To(Equal(pod), change)
+			Expect(s.backend(ctx).Generation).To(Equal(set.Generation), change)
+		}
+		lives("another origin", true, func() { s.apply(ctx, "{"+text+", proxy: {allowedOrigins: [https://a.example.com]}}") })
+		lives("more proxies", false, func() { s.apply(ctx, "{"+text+", proxy: {allowedOrigins: [https://a.example.com], replicas: 2}}") })
+		lives("more memory for the proxy", true, func() {
+			s.apply(ctx, "{"+text+`, proxy: {allowedOrigins: [https://a.example.com], replicas: 2, resources: {requests: {memory: 40Mi}}}}`)
+		})
+		lives("a label", false, func() {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"red"}}}`))
+			Expect(cluster.Patch(ctx, s.server(ctx), patch)).To(Succeed())
+		})
+		lives("another runner", true, func() {
+			runWith(ctx, runnerImage+"-again")
+			DeferCleanup(func(ctx SpecContext) { runWith(ctx, runnerImage) })
+		})
+
+		s.apply(ctx, "{"+text+`, env: [{name: ROUND, value: "2"}]}`)
+		Eventually(ctx, func() int64 { return s.backend(ctx).Generation }).Should(Equal(set.Generation + 1))
+		s.ready(ctx)
+		Expect(s.pods(ctx, workload.ComponentBackend)[0].UID).NotTo(Equal(pod))
+		Consistently(ctx, func() int64 { return s.backend(ctx).Generation }).WithTimeout(5 * time.Second).Should(Equal(set.Generation + 1))
+		_, err := session.call(ctx)
+		Expect(err).To(MatchError(ContainSubstring("404")))
 	})
 
 	It("comes back when its backend is killed", func(ctx SpecContext) {
@@ -138,6 +182,27 @@ var _ = Describe("A server on a real cluster", func() {
 		s.ready(ctx)
 	})
 })
+
+// runWith starts the operator again with another image of the runner, as an
+// upgrade does.
+func runWith(ctx context.Context, runner string) {
+	GinkgoHelper()
+	operator := &appsv1.Deployment{}
+	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: "freehold-system", Name: "freehold-operator"}, operator)).To(Succeed())
+	args := operator.Spec.Template.Spec.Containers[0].Args
+	for i := range args {
+		if strings.HasPrefix(args[i], "--runner-image=") {
+			args[i] = "--runner-image=" + runner
+		}
+	}
+	Expect(cluster.Update(ctx, operator)).To(Succeed())
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(operator), operator)).To(Succeed())
+		g.Expect(operator.Status.ObservedGeneration).To(Equal(operator.Generation))
+		g.Expect(operator.Status).To(HaveField("UpdatedReplicas", operator.Status.Replicas))
+		g.Expect(operator.Status.UnavailableReplicas).To(BeZero())
+	}).Should(Succeed())
+}
 
 func ready(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {

@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,9 @@ const patience = 3 * time.Minute
 
 // image is the real MCP server that the cluster holds.
 var image = "freehold.dev/everything-server:" + version()
+
+// runnerImage is the proxies'. The same build has a second tag, with "-again".
+var runnerImage = "freehold.dev/runner:" + version()
 
 var cluster client.Client
 
@@ -136,6 +140,13 @@ func (s scene) pods(ctx context.Context, component string) []corev1.Pod {
 	pods := &corev1.PodList{}
 	Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels(workload.Selector(s.name, component)))).To(Succeed())
 	return pods.Items
+}
+
+func (s scene) backend(ctx context.Context) *appsv1.StatefulSet {
+	GinkgoHelper()
+	set := &appsv1.StatefulSet{}
+	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, set)).To(Succeed())
+	return set
 }
 
 // tell is what a person would look at.
