@@ -63,17 +63,19 @@ type actor struct {
 }
 
 // content is what a server runs at a generation. variant is another content
-// that claims the same number.
+// that claims the same number. Two generations in turn differ in the proxy's
+// half alone.
 func (p *play) content(generation int64, variant string) runconfig.RunConfig {
+	half := generation / 2
 	run := runconfig.RunConfig{
 		Version: runconfig.Version,
 		Server:  runconfig.Server{Namespace: namespace, Name: p.name, UID: string(p.server.UID)},
 		Backend: runconfig.Backend{
-			Image: "server", Args: []string{strconv.FormatInt(generation, 10), variant},
-			Port: int32(8000 + generation), Path: "/mcp", Transport: "streamable-http",
+			Image: "server", Args: []string{strconv.FormatInt(half, 10), variant},
+			Port: int32(8000 + half), Path: "/mcp", Transport: "streamable-http",
 		},
-		Proxy:     runconfig.Proxy{Port: 9000, Path: "/mcp"},
-		Rendering: runconfig.Rendering{Proxy: "proxy", Backend: "backend"},
+		Proxy:     runconfig.Proxy{Port: int32(9000 + generation), Path: "/mcp"},
+		Rendering: runconfig.Rendering{Proxy: "proxy", Backend: fmt.Sprint(half, variant)},
 	}
 	hash, err := run.ContentHash()
 	if err != nil {

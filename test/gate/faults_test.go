@@ -92,6 +92,12 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 		"a gate on the number without the hash": {plant{eyes: sameNumber}, clobbered},
 		"fallback to the file":                  {plant{ears: fallBack}, unsoundWrote},
 		"writes after SIGTERM":                  {plant{deaf: true}, wroteAfterTerm},
+		"the number in the pod template": {plant{wire: func(r request) {
+			if r.GetKind() == "StatefulSet" {
+				number := r.GetAnnotations()[workload.AnnotationGeneration]
+				_ = unstructured.SetNestedField(r.Object, number, "spec", "template", "metadata", "annotations", workload.AnnotationGeneration)
+			}
+		}}, replaced},
 		"replicas that are stated": {plant{wire: func(r request) {
 			if r.GetKind() == "StatefulSet" {
 				_ = unstructured.SetNestedField(r.Object, int64(1), "spec", "replicas")

@@ -26,6 +26,7 @@ const (
 	unsoundWrote   rule = "a runner wrote whose environment, file and content disagree"
 	wroteAfterTerm rule = "a runner wrote after SIGTERM"
 	statedReplicas rule = "a runner stated replicas"
+	replaced       rule = "pods were replaced though their content is the same"
 	noRest         rule = "the runners never come to rest"
 	wrongAtRest    rule = "at rest something else stands than the highest living runner's content"
 	notQuiet       rule = "a runner sent a request although nothing happened"
@@ -34,8 +35,10 @@ const (
 
 // judge holds the invariants against all that happens.
 type judge struct {
-	play     *play
-	marks    map[string]standing
+	play  *play
+	marks map[string]standing
+	// pods are the templates that were sent, by what they run.
+	pods     map[string]string
 	findings []finding
 }
 
@@ -71,6 +74,13 @@ func (j *judge) sent(a *actor, r request) {
 	if _, stated, _ := unstructured.NestedFieldNoCopy(r.Object, "spec", "replicas"); stated {
 		j.found(statedReplicas, "%s on %s", a.name, what)
 	}
+	if template, ok, _ := unstructured.NestedMap(r.Object, "spec", "template"); ok {
+		runs, sent := strings.Join(a.run.Backend.Args, " "), fmt.Sprint(template)
+		if before, ok := j.pods[runs]; ok && before != sent {
+			j.found(replaced, "%s wrote %s after %s", a.name, sent, before)
+		}
+		j.pods[runs] = sent
+	}
 }
 
 // sees judges what stands after a change.
@@ -88,6 +98,13 @@ func (j *judge) sees(key string, o client.Object) {
 		j.found(unclaimed, "%s at %d", key, mark.Generation)
 	}
 	last := j.marks[key]
+	if mark.Generation == 0 && last.uid == o.GetUID() {
+		// A mark that was stripped: what stands is as old as it was. Where the
+		// number was claimed twice, it is anybody's of that number, as a birth is.
+		last.mark.Hash = ""
+		j.marks[key] = last
+		return
+	}
 	now := standing{o.GetUID(), mark}
 	j.marks[key] = now
 	if last.uid != now.uid {
@@ -99,7 +116,7 @@ func (j *judge) sees(key string, o client.Object) {
 	switch {
 	case mark.Generation < last.mark.Generation:
 		j.found(rolledBack, "%s from %d to %d", key, last.mark.Generation, mark.Generation)
-	case mark.Generation == last.mark.Generation && mark != last.mark:
+	case mark.Generation == last.mark.Generation && mark != last.mark && last.mark.Hash != "":
 		j.found(clobbered, "%s at %d", key, mark.Generation)
 	}
 }
@@ -139,8 +156,8 @@ func (j *judge) rest() {
 		j.found(wrongAtRest, "there is no StatefulSet; the highest living runner has %d", generation)
 		return
 	}
-	mark := j.marks["StatefulSet/"+set.Name].mark
-	if mark.Generation != generation {
+	mark, err := workload.MarkOf(set.Annotations)
+	if err != nil || mark.Generation != generation {
 		j.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", mark.Generation, generation)
 		return
 	}

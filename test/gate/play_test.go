@@ -55,7 +55,7 @@ func perform(t *testing.T, seed uint64, plant plant) *play {
 		clock:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		stands: map[string]client.Object{},
 	}
-	p.judge = &judge{play: p, marks: map[string]standing{}}
+	p.judge = &judge{play: p, marks: map[string]standing{}, pods: map[string]string{}}
 	p.create()
 	p.cast()
 	p.disorder = true
@@ -107,6 +107,8 @@ func (p *play) step() {
 		p.claim(p.actors[p.random.IntN(len(p.actors))].run)
 	case n < 98:
 		p.remove()
+	case n < 99:
+		p.strip()
 	default:
 		p.tamper()
 	}

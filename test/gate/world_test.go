@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,6 +105,24 @@ func (p *play) remove() {
 		p.t.Fatal(err)
 	}
 	p.look(key, name)
+}
+
+// strip takes the mark from one of the backend's objects.
+func (p *play) strip() {
+	keys := p.keys()[1:]
+	key := keys[p.random.IntN(len(keys))]
+	o := p.stands[key]
+	if o == nil {
+		return
+	}
+	p.note("somebody: strips the mark of %s", key)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, workload.AnnotationGeneration, workload.AnnotationHash)
+	o = o.DeepCopyObject().(client.Object)
+	if err := admin.Patch(p.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		p.t.Fatal(err)
+	}
+	kind, name, _ := strings.Cut(key, "/")
+	p.look(kind, name)
 }
 
 // tamper takes a field of the backend from its manager.
