@@ -189,12 +189,15 @@ var _ = Describe("The workload generation", func() {
 		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
 	})
 
-	It("is raised by an operator that brings another runner, which rolls the proxies", func() {
+	It("is raised by an operator that brings another runner, which rolls the proxies alone", func() {
 		s := onStage()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
+		backend := backendOf(s, "echo")
+		s.Read(backend)
+		before := backend.DeepCopy()
 		op.stop()
 		op.start(controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:next"}})
 		rolledOut(s, "echo", 2)
@@ -202,6 +205,9 @@ var _ = Describe("The workload generation", func() {
 		proxy := &appsv1.Deployment{ObjectMeta: called("echo-proxy")}
 		s.Read(proxy)
 		Expect(proxy.Spec.Template.Spec.Containers[0].Image).To(Equal("freehold.dev/runner:next"))
+		s.Read(backend)
+		Expect(backend.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "2"))
+		Expect(backend.Generation).To(Equal(before.Generation), "its spec is as it was")
 	})
 })
 

