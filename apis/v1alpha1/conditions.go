@@ -6,12 +6,17 @@ package v1alpha1
 // states them too.
 const (
 	// ConditionReady is True once the content of the spec, and nothing older,
-	// is what calls reach.
+	// is what calls reach. It is absent while ConditionSuspended is True: kstatus
+	// takes an object whose Ready is False for one that has not got there yet.
 	ConditionReady = "Ready"
+	// ConditionSuspended is present, and True, once a server that is suspended or
+	// scaled to zero has stopped.
+	ConditionSuspended = "Suspended"
 	// ConditionReconciling is True while the operator or the pods still move
 	// towards the spec.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True while nothing will change until a person acts.
+	// ConditionStalled is True while a person has to act: nothing else can change
+	// what is wrong, or there was no progress for spec.progressDeadlineSeconds.
 	ConditionStalled = "Stalled"
 	// ConditionAccepted says whether the spec can be rendered. While it is
 	// False the last good content keeps running.
@@ -22,6 +27,9 @@ const (
 	// ConditionFieldsContended is present, and True, while somebody changes again
 	// and again what Freehold states.
 	ConditionFieldsContended = "FieldsContended"
+	// ConditionFinalizerMissing is present, and True, while the server does not
+	// keep Freehold's finalizer.
+	ConditionFinalizerMissing = "FinalizerMissing"
 	// ConditionBackendApplied is the runner's: whether the backend's objects
 	// carry the runner's content.
 	ConditionBackendApplied = "BackendApplied"

@@ -143,20 +143,24 @@ type ConfigHash struct {
 // The rules on its status stand here, on the root, because a rule placed on
 // status is passed over by a PUT of the status subresource without status.
 //
+// The columns Reason and Message show Ready, or Suspended where there is no
+// Ready. The space in their paths is needed: with it the API server reads a
+// union of two filters, and without it one filter that it cannot parse.
+//
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:path=mcpservers,singular=mcpserver,shortName=mcp,categories=freehold,scope=Namespaced
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[ ?(@.type=="Ready"),?(@.type=="Suspended")].reason`
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Tools",type=integer,JSONPath=`.status.runtime.tools`
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Workload",type=integer,priority=1,JSONPath=`.status.workload.generation`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[ ?(@.type=="Ready"),?(@.type=="Suspended")].message`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 44",message="the name must have at most 44 characters, so that the names of its StatefulSet and Services fit: choose a shorter one"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a lower-case letter and hold only lower-case letters, digits and -: write for example team-echo"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.workload) || (has(self.status) && has(self.status.workload) && self.status.workload.generation >= oldSelf.status.workload.generation)",message="status.workload may not disappear and its generation may not fall: leave it as it is, and write other content into spec, which raises it; to start over, delete the server and make it again"

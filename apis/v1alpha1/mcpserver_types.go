@@ -185,6 +185,16 @@ type MCPServerSpec struct {
 	// nobody has to write anything back.
 	// +optional
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
+
+	// progressDeadlineSeconds is how long the server may go without progress
+	// towards Ready before the condition Stalled says why, in seconds. Where only
+	// a retry of the same can follow, as for an image that cannot be pulled, it is
+	// a fifth of that. Stalled goes by itself once there is progress.
+	// +optional
+	// +default=600
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // ProxySpec configures the proxy in front of a server.

@@ -1420,6 +1420,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 8080
+    - name: progressDeadlineSeconds
+      type:
+        scalar: numeric
+      default: 600
     - name: proxy
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ProxySpec

@@ -4,8 +4,9 @@
 // controller.go is the pass, controller_known.go what it need not do again,
 // controller_identity.go what the runner acts with, controller_settle.go how it
 // ends, observe.go all its reads, desired.go what is wanted, status.go what is
-// said about it, status_contest.go who takes what is ours, status_words.go how a
-// refusal is worded, deletion.go the pass of a server
+// said about it, status_progress.go when it is stalled, status_finalizer.go that
+// it lacks its finalizer, status_contest.go who takes what is ours,
+// status_words.go how a refusal is worded, deletion.go the pass of a server
 // that goes, watches.go what wakes it.
 package mcpserver
 
@@ -51,7 +52,8 @@ type Reconciler struct {
 	Now func() time.Time
 	// going is since when, by that clock, a server is seen to stop, words when those
 	// of a refusal were last changed, tenures are what this process claimed, answers
-	// what refuses pods, and due when the pass that runs wants the next, all by uid.
+	// what refuses pods, and due when the pass that runs wants the next, all by uid,
+	// words also by condition.
 	going, words, tenures, answers, due *lru.Cache
 	// specs are what came of specs, by uid of the server, and objects those that
 	// were found to carry them, by their own.
@@ -94,36 +96,38 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	// A contest's condition goes by itself, and neither what refuses pods nor the
 	// end of what admission changes is an event.
 	_, ends := r.contests(server)
-	return settle(ctx, err, ends, asking, w.draining, r.dueOf(server))
+	return settle(ctx, err, ends, asking, w.draining, w.deadline(server, r.Now()), r.dueOf(server))
 }
 
 // pass decides and writes.
 func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
-	held, err := r.put(ctx, server, ownership.MCPServerFinalizer, server, finalizer(server))
-	if err != nil || held.Result != apply.Unchanged {
-		return err // the write wakes the next pass
+	held, unheld := r.put(ctx, server, ownership.MCPServerFinalizer, server, finalizer(server))
+	if moved(unheld) || unheld == nil && held.Result != apply.Unchanged {
+		return unheld // the write wakes the next pass
 	}
+	// Without its finalizer a server is deleted out of order. It runs all the same.
+	w.unheld = unheld
 	want, done := r.desired(server, w)
 	if done == nil {
 		r.dueIn(server, largeRetry)
-		return nil
+		return unheld
 	}
 	defer done()
 	if latest, err := r.isLatest(ctx, server, want); err != nil || !latest {
-		return err
+		return errors.Join(unheld, err)
 	}
 	claimed, err := r.claim(ctx, server, w, want)
 	switch {
 	case err != nil && !moved(err) && !passing(err):
 		// Without its number the wanted content cannot go out, but the old may
 		// have to stop, and why nothing moves is said.
-		return errors.Join(err, r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
+		return errors.Join(unheld, err, r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
 	case err != nil || !claimed:
-		return err
+		return errors.Join(unheld, err)
 	}
 	applied := r.applyChildren(ctx, server, w, want)
 	reported := r.report(ctx, server, w, want, applied)
-	return errors.Join(applied, reported)
+	return errors.Join(unheld, applied, reported)
 }
 
 // claim makes sure that the wanted content has its number before anything

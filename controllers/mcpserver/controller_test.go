@@ -83,21 +83,24 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 func TestAnnounceTellsWhatIsNew(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before  edit
+		of      string
 		finding conditions.Finding
 		want    string
 	}{
-		"ready":                  {said("Updating"), conditions.True("Ready", ""), "Normal Ready calls reach the content of the spec"},
-		"moving":                 {said("Ready"), updating, "Normal Updating " + updating.Message},
-		"in trouble":             {said("Updating"), cannotPull, "Warning ImagePull " + cannotPull.Message},
-		"in other trouble":       {condition("Ready", "False", "ImagePull", "another image"), cannotPull, "Warning ImagePull " + cannotPull.Message},
-		"nothing new":            {said("Ready"), conditions.True("Ready", ""), ""},
-		"the first word":         {first, starting, "Normal Starting " + starting.Message},
-		"nothing new in trouble": {condition("Ready", "False", "CrashLoop", "x"), conditions.False("CrashLoop", "x"), ""},
+		"stopped":                {said("Suspended"), "Suspended", conditions.True("Suspended", "x"), "Normal Suspended x"},
+		"still stopped":          {condition("Suspended", "True", "Suspended", "x"), "Suspended", conditions.True("Suspended", "x"), ""},
+		"ready":                  {said("Updating"), "Ready", conditions.True("Ready", ""), "Normal Ready calls reach the content of the spec"},
+		"moving":                 {said("Ready"), "Ready", updating, "Normal Updating " + updating.Message},
+		"in trouble":             {said("Updating"), "Ready", cannotPull, "Warning ImagePull " + cannotPull.Message},
+		"in other trouble":       {condition("Ready", "False", "ImagePull", "another image"), "Ready", cannotPull, "Warning ImagePull " + cannotPull.Message},
+		"nothing new":            {said("Ready"), "Ready", conditions.True("Ready", ""), ""},
+		"the first word":         {first, "Ready", starting, "Normal Starting " + starting.Message},
+		"nothing new in trouble": {condition("Ready", "False", "CrashLoop", "x"), "Ready", conditions.False("CrashLoop", "x"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
 			tc.before(&scene{server: server})
-			if got := heard(func(r *Reconciler) { r.announce(server, tc.finding) }); got != tc.want {
+			if got := heard(func(r *Reconciler) { r.announce(server, map[string]conditions.Finding{tc.of: tc.finding}) }); got != tc.want {
 				t.Errorf("heard %q, want %q", got, tc.want)
 			}
 		})

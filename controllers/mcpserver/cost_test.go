@@ -32,12 +32,7 @@ func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, 
 	s := newStored(tb)
 	server := echo()
 	change(server)
-	server.ResourceVersion = "1000"
-	server.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: "user", Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1alpha1.SchemeGroupVersion.String(),
-		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:image":{}}}`),
-	}}
-	s.put(server)
+	s.create(server)
 	_, own := schemas()
 	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), ownership.Freehold())
 	r := New(s, s, applier, &events.FakeRecorder{}, options)
@@ -48,6 +43,16 @@ func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, 
 		tb.Fatalf("the server is not Ready: %+v", read(s).Status.Conditions)
 	}
 	return r, s
+}
+
+// create stores a server as its user has made it.
+func (s *stored) create(server *v1alpha1.MCPServer) {
+	server.ResourceVersion = "1000"
+	server.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "user", Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1alpha1.SchemeGroupVersion.String(),
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:image":{}}}`),
+	}}
+	s.put(server)
 }
 
 func read(s *stored) *v1alpha1.MCPServer {

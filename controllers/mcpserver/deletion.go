@@ -50,23 +50,12 @@ func next(w world, since, now time.Time) step {
 	switch {
 	case patient && w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
 		return stopProxies
-	case proxyPods(w) > 0 && patient:
+	case w.running(workload.ComponentProxy) > 0 && patient:
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
 		return stopBackend
 	}
 	return letGo
-}
-
-// proxyPods counts pods, not replicas: a pod that is ending still holds calls.
-func proxyPods(w world) int {
-	n := 0
-	for i := range w.pods {
-		if w.pods[i].Labels[workload.LabelComponent] == workload.ComponentProxy {
-			n++
-		}
-	}
-	return n
 }
 
 // delete is one pass over a server that is being deleted.
@@ -84,7 +73,7 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 	case awaitProxies:
 		return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd), left(since, now))
 	case stopBackend:
-		if n := proxyPods(w); n > 0 {
+		if n := w.running(workload.ComponentProxy); n > 0 {
 			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
 		}
@@ -188,7 +177,7 @@ func (r *Reconciler) reportDeleting(ctx context.Context, server *v1alpha1.MCPSer
 	}
 	said, err := r.applier.As(ownership.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {
-		r.announce(server, f)
+		r.announce(server, found)
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 		if diff := cmp.Diff(tc.want, want.unclaimed); diff != "" || want.mark != same {
 			t.Errorf("%s: the mark is %v, and said is (-want +got):\n%s", name, want.mark, diff)
 		}
-		found := findings(server, tc.world, want, nil)
+		found := findings(server, tc.world, want, ready(server, tc.world, want, nil), noon)
 		if stuck := found[v1alpha1.ConditionStalled].Reason == v1alpha1.ReasonUnclaimedGeneration; stuck != (tc.want != nil) {
 			t.Errorf("%s: found is %v", name, found)
 		}

@@ -39,6 +39,7 @@ type edit func(*scene)
 // up is a server whose content current has rolled out and is ready.
 func up(edits ...edit) scene {
 	server := echo()
+	server.Finalizers = []string{ownership.Finalizer}
 	server.Status = v1alpha1.MCPServerStatus{
 		Workload: &v1alpha1.WorkloadStatus{Generation: current.Generation, Hash: current.Hash},
 		Runtime:  &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
@@ -71,7 +72,7 @@ func echo() *v1alpha1.MCPServer {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: "uid", Generation: 5},
 		Spec: v1alpha1.MCPServerSpec{
 			Image: "registry.example.com/echo:1", Transport: v1alpha1.TransportStreamableHTTP, Port: 8080, Path: "/mcp", Replicas: new(int32(1)),
-			Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000},
+			Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000}, ProgressDeadlineSeconds: new(int32(600)),
 		},
 	}
 }
@@ -161,7 +162,11 @@ func config(mark workload.Mark) metav1.PartialObjectMetadata {
 func said(reason string) edit {
 	return func(s *scene) {
 		s.server.Status.Conditions = nil
-		condition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, "")(s)
+		status := metav1.ConditionFalse
+		if reason == v1alpha1.ReasonReady {
+			status = metav1.ConditionTrue
+		}
+		condition(v1alpha1.ConditionReady, status, reason, "")(s)
 	}
 }
 

@@ -45,6 +45,8 @@ type world struct {
 	draining time.Duration
 	// contests are those that the pass itself knows of when it reports.
 	contests []apply.Contest
+	// unheld is why the pass could not apply the finalizer.
+	unheld error
 }
 
 // observe reads the world, once.
@@ -215,5 +217,7 @@ func (w *world) backendRolledOut(mark workload.Mark, hash string, was bool) bool
 	case s.Status.ObservedGeneration < s.Generation:
 		return was
 	}
-	return s.Status.UpdatedReplicas == s.Status.Replicas && s.Status.CurrentRevision == s.Status.UpdateRevision
+	// A pod that is ending counts as one, and as one of no revision. What was ready
+	// has no pods of other content: Ready goes down before its number is claimed.
+	return s.Status.CurrentRevision == s.Status.UpdateRevision && (was || s.Status.UpdatedReplicas == s.Status.Replicas)
 }

@@ -24,15 +24,15 @@ const (
 	askAgain   = 30 * time.Second
 )
 
-// lacking returns since when a server has been on its way with a backend that
-// lacks pods, and whether it is.
+// lacking returns since when a server has not been ready with a backend that
+// lacks pods, and whether it does.
 func (w *world) lacking(server *v1alpha1.MCPServer) (since time.Time, lacks bool) {
-	moving := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReconciling)
-	if moving == nil || moving.Status != metav1.ConditionTrue || !w.ownBackend {
+	ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse || !w.ownBackend {
 		return time.Time{}, false
 	}
 	s := w.backend
-	return moving.LastTransitionTime.Time, s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
+	return ready.LastTransitionTime.Time, s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
 }
 
 // answer is what was learned when a server's backend was last asked about.

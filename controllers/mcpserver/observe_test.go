@@ -247,11 +247,7 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 		return corev1.Event{LastTimestamp: metav1.NewTime(noon.Add(after)), Message: message}
 	}
 	short := func(s *scene) { s.world.backend.Spec.Replicas, s.world.backend.Status.Replicas = new(int32(1)), 0 }
-	moving := func(s *scene) {
-		s.server.Status.Conditions = append(s.server.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon),
-		})
-	}
+	moving := said(v1alpha1.ReasonUpdating)
 	for name, tc := range map[string]struct {
 		edits []edit
 		after time.Duration

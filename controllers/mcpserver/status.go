@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,14 +30,17 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 		return nil // the next pass knows more
 	}
 	w.contests, _ = r.contests(server)
-	found := findings(server, w, want, applied)
-	r.steady(server, found)
+	answer := r.steady(server, v1alpha1.ConditionReady, ready(server, w, want, applied))
+	found := findings(server, w, want, answer, r.Now())
+	if f, missing := found[v1alpha1.ConditionFinalizerMissing]; missing {
+		found[v1alpha1.ConditionFinalizerMissing] = r.steady(server, v1alpha1.ConditionFinalizerMissing, f)
+	}
 	said, err := r.put(ctx, server, ownership.MCPServerConditions, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {
-		r.announce(server, found[v1alpha1.ConditionReady])
+		r.announce(server, found)
 		r.announceContest(server, found)
 	}
-	scalars := scalarStatus(server, w, want, found[v1alpha1.ConditionReady])
+	scalars := scalarStatus(server, w, want, answer)
 	if scalars == nil {
 		return err
 	}
@@ -44,12 +48,13 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	return errors.Join(err, scaled)
 }
 
-// findings are the answers to all questions, by condition type.
-func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) map[string]conditions.Finding {
-	answer := ready(server, w, want, applied)
+// findings are the answers to all questions, by condition type. answer is that
+// of ready. What the spec asks for is reached also by a server that has stopped:
+// then Ready is absent, as are Reconciling and Stalled.
+func findings(server *v1alpha1.MCPServer, w world, want wanted, answer conditions.Finding, now time.Time) map[string]conditions.Finding {
 	found := map[string]conditions.Finding{
 		v1alpha1.ConditionReady:    answer,
-		v1alpha1.ConditionAccepted: accepted(want),
+		v1alpha1.ConditionAccepted: accepted(server, want),
 	}
 	if names := foreignPodContent(w); len(names) > 0 {
 		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
@@ -58,26 +63,24 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, applied error) m
 	if f := contended(server, w); f != nil {
 		found[v1alpha1.ConditionFieldsContended] = *f
 	}
-	if answer.Status == metav1.ConditionTrue {
-		return found
+	if f := unprotected(server, w.unheld); f != nil {
+		found[v1alpha1.ConditionFinalizerMissing] = *f
 	}
-	movement := conditions.True(answer.Reason, answer.Message)
-	if stalled(answer.Reason) {
-		found[v1alpha1.ConditionStalled] = movement
-	} else {
-		found[v1alpha1.ConditionReconciling] = movement
+	switch {
+	case answer.Status == metav1.ConditionTrue:
+	case halts(answer.Reason) && want.claimed(server) && w.stopped(server):
+		delete(found, v1alpha1.ConditionReady)
+		found[v1alpha1.ConditionSuspended] = conditions.True(answer.Reason, answer.Message)
+	default:
+		condition, f := movement(server, w, answer, now)
+		found[condition] = f
 	}
 	return found
 }
 
-// stalled reports whether nothing will change until a person acts.
-func stalled(reason string) bool {
-	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration, v1alpha1.ReasonNotEnforced,
-		v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero:
-		return true
-	}
-	return false
+// halts reports whether calls are not served because the spec asks for it.
+func halts(reason string) bool {
+	return reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonScaledToZero
 }
 
 // ready answers whether calls reach the content of the spec, and nothing older.
@@ -88,10 +91,11 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	switch {
 	case applied != nil && (!was || halted != nil || !passing(applied)):
 		return refused(applied)
-	case halted != nil:
+	// A server that is to stop, and whose spec is wrong, has not got what it asks for.
+	case halted != nil && (want.renderable() || !halts(halted.Reason)):
 		return *halted
 	}
-	if f := accepted(want); f.Status != metav1.ConditionTrue {
+	if f := accepted(server, want); f.Status != metav1.ConditionTrue {
 		return f
 	}
 	if len(want.unclaimed) > 0 {
@@ -248,19 +252,23 @@ func started(pod *corev1.Pod) bool {
 }
 
 // stamp states every condition that was found, and those that cannot go, in a
-// fixed order.
+// fixed order. Reconciling begins anew with each wait.
 func (r *Reconciler) stamp(server *v1alpha1.MCPServer, found map[string]conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
 	status := v1alpha1ac.MCPServerStatus().WithObservedGeneration(server.Generation)
 	for _, t := range []string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
-		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldsContended,
+		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldsContended, v1alpha1.ConditionFinalizerMissing,
 	} {
+		live := server.Status.Conditions
 		f, ok := found[t]
+		if ok && t == v1alpha1.ConditionReconciling && standing(server, t, patience(server, f.Reason)) == nil {
+			live = nil
+		}
 		if !ok {
 			f, ok = held(server, t)
 		}
 		if ok {
-			status.WithConditions(conditions.Stamp(server.Status.Conditions, t, f, server.Generation, r.Now()))
+			status.WithConditions(conditions.Stamp(live, t, f, server.Generation, r.Now()))
 		}
 	}
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -162,7 +163,7 @@ func TestAFightForTheBackendIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
 			r := &Reconciler{events: recorder}
-			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, nil)
+			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, conditions.True(v1alpha1.ReasonReady, ""), noon)
 			r.announceContest(tc.scene.server, found)
 			f := found[v1alpha1.ConditionFieldsContended]
 			if (f.Status == metav1.ConditionTrue) != (tc.says != nil) || len(recorder.Events) != len(tc.says[:min(1, len(tc.says))]) {

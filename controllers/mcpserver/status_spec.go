@@ -14,7 +14,7 @@ import (
 // mostProblems are as many as a person reads.
 const mostProblems = 20
 
-func accepted(want wanted) conditions.Finding {
+func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 	if want.renderable() {
 		return conditions.True(v1alpha1.ReasonAccepted, "")
 	}
@@ -26,7 +26,7 @@ func accepted(want wanted) conditions.Finding {
 		texts = append(texts[:mostProblems], "and more: correct these first")
 	}
 	runs := "Nothing runs before that"
-	if want.mark.Valid() {
+	if want.mark.Valid() && notServed(server, want) == nil {
 		runs = "The last accepted content keeps running"
 	}
 	return conditions.False(v1alpha1.ReasonSpecInvalid, strings.Join(texts, "; ")+". "+runs)

@@ -100,7 +100,7 @@ func TestReadyWhileContentMoves(t *testing.T) {
 		}), updating},
 		"a backend's spec not seen":      {up(said("Updating"), func(s *scene) { s.world.backend.Generation++ }), updating},
 		"a backend between revisions":    {up(func(s *scene) { s.world.backend.Status.UpdateRevision = "s" }), updating},
-		"a backend pod of older content": {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
+		"a backend pod of older content": {up(said("Updating"), func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
 		"a runner of older content":      {up(func(s *scene) { s.server.Status.Runtime.Generation = 2 }), updating},
 		"a runner that has not reported": {up(func(s *scene) { s.server.Status.Runtime = nil }), updating},
 	}.check(t)
@@ -109,8 +109,11 @@ func TestReadyWhileContentMoves(t *testing.T) {
 // What is scaled keeps its content, and Ready.
 func TestReadyWhileSomethingIsScaled(t *testing.T) {
 	says{
-		"a proxy":   {up(func(s *scene) { s.world.proxy.Generation++ }), conditions.True("Ready", "")},
-		"a backend": {up(func(s *scene) { s.world.backend.Generation++ }), conditions.True("Ready", "")},
+		"a surplus backend that ends":         {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), conditions.True("Ready", "")},
+		"one of new content":                  {up(said("Updating"), func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
+		"one that ends, of another's content": {up(func(s *scene) { s.world.backend.Status.Replicas, s.world.backend.Status.UpdateRevision = 2, "s" }), updating},
+		"a proxy":                             {up(func(s *scene) { s.world.proxy.Generation++ }), conditions.True("Ready", "")},
+		"a backend":                           {up(func(s *scene) { s.world.backend.Generation++ }), conditions.True("Ready", "")},
 		"to other content": {up(func(s *scene) {
 			s.world.backend = backendOf(older)
 			s.world.backend.Generation++
@@ -271,18 +274,17 @@ func failing(mark workload.Mark, status corev1.ConditionStatus) *appsv1.Deployme
 	return d
 }
 
-// Ready and Accepted are always stated. What kstatus reads, Reconciling and
-// Stalled, is there only while true, and never both.
+// Accepted is always stated. What kstatus reads, Reconciling and Stalled, is there
+// only while true, and never both.
 func TestFindings(t *testing.T) {
-	for name, tc := range map[string]struct {
-		scene   scene
-		applied error
-		want    string
-	}{
-		"ready":     {up(), nil, "Accepted=True Ready=True"},
-		"moving":    {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
-		"failed":    {up(), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
-		"suspended": {up(func(s *scene) { s.server.Spec.Suspend = true }), nil, "Accepted=True Ready=False Stalled=True"},
+	states{
+		"ready":  {up(), nil, "Accepted=True Ready=True"},
+		"moving": {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
+		"failed": {up(), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
+		"a finalizer that is refused": {up(func(s *scene) {
+			s.server.Finalizers, s.world.unheld = nil, errors.New("no")
+		}), nil, "Accepted=True FinalizerMissing=True Ready=True"},
+		"a finalizer that is refused, and there": {up(func(s *scene) { s.world.unheld = errors.New("no") }), nil, "Accepted=True Ready=True"},
 		"refused": {
 			up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
 			"Accepted=False Ready=False Stalled=True",
@@ -294,11 +296,50 @@ func TestFindings(t *testing.T) {
 			}}
 			s.world.proxy.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}}
 		}), nil, "Accepted=True ForeignPodContent=True Ready=True"},
-	} {
+	}.check(t)
+}
+
+// A server that has stopped has got what it asks for, and then Ready is not stated:
+// kstatus would take a False for the way there.
+func TestFindingsOfWhatStops(t *testing.T) {
+	states{
+		"stopping": {up(suspended), nil, "Accepted=True Ready=False Reconciling=True"},
+		"stopped":  {up(suspended, gone), nil, "Accepted=True Suspended=True"},
+		"stopped, with an evicted pod": {up(suspended, gone, joined(func() corev1.Pod {
+			p := pod("proxy", workload.ComponentProxy, current)
+			p.Status.Phase = corev1.PodFailed
+			return p
+		}())), nil, "Accepted=True Suspended=True"},
+		"a pod that ends":            {up(suspended, gone, joined(pod("b", workload.ComponentBackend, current))), nil, "Accepted=True Ready=False Reconciling=True"},
+		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.want.mark.Generation++ }), nil, "Accepted=True Ready=False Reconciling=True"},
+		"stopped, and refused":       {up(suspended, gone), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
+		"stopped, and wrong": {
+			up(suspended, gone, func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			"Accepted=False Ready=False Stalled=True",
+		},
+		"no backends": {up(wants(0), gone), nil, "Accepted=True Suspended=True"},
+		"no proxies": {up(func(s *scene) {
+			s.server.Spec.Proxy.Replicas, s.world.proxy.Spec.Replicas = new(int32(0)), new(int32(0))
+			s.world.proxy.Status, s.world.pods = appsv1.DeploymentStatus{ObservedGeneration: 4}, s.world.pods[1:]
+		}), nil, "Accepted=True Suspended=True"},
+	}.check(t)
+}
+
+// states are the conditions that each scene is to state.
+type states map[string]struct {
+	scene   scene
+	applied error
+	want    string
+}
+
+func (table states) check(t *testing.T) {
+	t.Helper()
+	for name, tc := range table {
 		t.Run(name, func(t *testing.T) {
-			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
+			answer := ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
+			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, answer, noon)
 			var got []string
-			for _, kind := range []string{"Accepted", "ForeignPodContent", "Ready", "Reconciling", "Stalled"} {
+			for _, kind := range []string{"Accepted", "FinalizerMissing", "ForeignPodContent", "Ready", "Reconciling", "Stalled", "Suspended"} {
 				f, ok := found[kind]
 				if !ok {
 					continue
@@ -315,29 +356,29 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Each reason of Ready is either a wait or a halt, and which one is what Flux
-// and Argo CD act on.
-func TestStalledIsWhatOnlyAPersonEnds(t *testing.T) {
-	for reason, want := range map[string]bool{
-		"SpecInvalid": true, "NameTaken": true, "NotAdoptable": true, "NotEnforced": true, "TransportNotServed": true,
-		"MustRunAsRoot": true, "Suspended": true, "ScaledToZero": true,
-		"Starting": false, "Updating": false, "Unavailable": false, "ImagePull": false, "CrashLoop": false,
-		"MissingReference": false, "Unschedulable": false, "PodRefused": false, "ApplyFailed": false, "Deleting": false,
-	} {
-		if got := stalled(reason); got != want {
-			t.Errorf("stalled for %s is %t", reason, got)
-		}
-	}
+func suspended(s *scene) { s.server.Spec.Suspend = true }
+
+// gone scales proxy and backend to zero, and they are.
+func gone(s *scene) {
+	s.world.proxy.Spec.Replicas, s.world.proxy.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 4}
+	s.world.backend.Spec.Replicas, s.world.backend.Status = new(int32(0)), appsv1.StatefulSetStatus{ObservedGeneration: 2}
+	s.world.pods = nil
 }
 
 func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 	problems := []workload.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}
-	for runs, want := range map[string]wanted{
-		"The last accepted content keeps running": {problems: problems, mark: current},
-		"Nothing runs before that":                {problems: problems},
+	for name, tc := range map[string]struct {
+		scene scene
+		runs  string
+	}{
+		"later":     {up(), "The last accepted content keeps running"},
+		"at first":  {up(func(s *scene) { s.want.mark = workload.Mark{} }), "Nothing runs before that"},
+		"suspended": {up(suspended), "Nothing runs before that"},
 	} {
-		if diff := cmp.Diff(conditions.False("SpecInvalid", "spec.a: no; spec.b: neither. "+runs), accepted(want)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+		tc.scene.want.problems = problems
+		want := conditions.False("SpecInvalid", "spec.a: no; spec.b: neither. "+tc.runs)
+		if diff := cmp.Diff(want, accepted(tc.scene.server, tc.scene.want)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -34,7 +34,8 @@ type stored struct {
 	tb            testing.TB
 	objects       map[storedKey]client.Object
 	applies       int
-	// refuse is the answer to an apply, nil if it is taken.
+	// refuse is the answer to an apply, nil if it is taken. That of a finalizer is
+	// of kind "finalizer".
 	refuse func(kind string) error
 	// admit changes what an apply makes before it is stored, nil if nothing does.
 	admit func(client.Object)
@@ -110,6 +111,11 @@ func (s *stored) Apply(_ context.Context, ac runtime.ApplyConfiguration, opts ..
 	return s.apply(ac, options.FieldManager, "")
 }
 
+func (s *stored) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
+	delete(s.objects, storedKey{s.kind(obj).Kind, obj.GetName()})
+	return nil
+}
+
 func (s *stored) SubResource(string) client.SubResourceClient { return storedStatus{s: s} }
 
 type storedStatus struct {
@@ -134,7 +140,11 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 		return err
 	}
 	if s.refuse != nil && manager != "intruder" {
-		if err := s.refuse(intent.GetKind()); err != nil {
+		kind := intent.GetKind()
+		if len(intent.GetFinalizers()) > 0 {
+			kind = "finalizer"
+		}
+		if err := s.refuse(kind); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -98,10 +99,16 @@ func foreignPodContent(w world) []string {
 	return names
 }
 
-// announce tells who watches events what Ready has become.
-func (r *Reconciler) announce(server *v1alpha1.MCPServer, f conditions.Finding) {
-	i := slices.IndexFunc(server.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionReady })
-	if i >= 0 && server.Status.Conditions[i].Reason == f.Reason && server.Status.Conditions[i].Message == f.Message {
+// announce tells who watches events what Ready has become, or that the server
+// has stopped.
+func (r *Reconciler) announce(server *v1alpha1.MCPServer, found map[string]conditions.Finding) {
+	condition := v1alpha1.ConditionReady
+	f, runs := found[condition]
+	if !runs {
+		condition = v1alpha1.ConditionSuspended
+		f = found[condition]
+	}
+	if c := meta.FindStatusCondition(server.Status.Conditions, condition); c != nil && c.Reason == f.Reason && c.Message == f.Message {
 		return
 	}
 	kind := corev1.EventTypeNormal

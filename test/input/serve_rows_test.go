@@ -70,6 +70,13 @@ var serveRows = []subject{
 			applied: ".spec.replicas: expected numeric (int or float), got map[string]interface {}",
 		},
 	}},
+	{"spec.progressDeadlineSeconds", []row{
+		{mistake: "none", spec: "progressDeadlineSeconds: 0", field: "spec.progressDeadlineSeconds", says: "Invalid value: 0: spec.progressDeadlineSeconds in body should be greater than or equal to 1"},
+		{
+			mistake: "a duration", spec: "progressDeadlineSeconds: 10m", field: "spec.progressDeadlineSeconds", says: "Invalid value: \"string\": spec.progressDeadlineSeconds in body must be of type integer: \"string\"",
+			applied: ".spec.progressDeadlineSeconds: expected numeric (int or float), got string",
+		},
+	}},
 	{"spec.resources, spec.proxy.resources", []row{
 		{mistake: "no quantity", spec: "resources: {limits: {memory: 1GB}}", field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
 		{mistake: "a space in a quantity", spec: "resources: {limits: {memory: 1 Gi}}", field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},

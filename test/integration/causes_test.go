@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,9 +104,75 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	Entry("a choice of tools", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
 	Entry("credentials for the backend", `externalAuthConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.externalAuthConfigRef"),
 	Entry("a transport", "transport: stdio\ncommand: [/server]", v1alpha1.ReasonTransportNotServed, "stdio"),
-	Entry("no replicas", `replicas: 0`, v1alpha1.ReasonScaledToZero, "raise it"),
-	Entry("no proxies", `proxy: {replicas: 0}`, v1alpha1.ReasonScaledToZero, "raise it"),
 )
+
+var _ = DescribeTable("What the spec asks for is reached:", func(more string) {
+	s := onStage()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", more))
+	stopped(s, "echo", v1alpha1.ReasonScaledToZero)
+	s.Apply(git, server("echo", ""))
+	ready(s, "echo")
+},
+	Entry("no replicas", `replicas: 0`),
+	Entry("no proxies", `proxy: {replicas: 0}`),
+)
+
+// A server that lacks its finalizer says so, and runs, rolls out and stops.
+var _ = It("A finalizer that is refused keeps nothing else from happening", func() {
+	s := onStage()
+	allow := prohibition{
+		message: "no finalizer today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group, version: "v1alpha1", resource: "mcpservers",
+		allowed: `!has(object.metadata.finalizers)`,
+		try: func(s *kit.Stage) error {
+			if s.Client.Get(s.Ctx, client.ObjectKeyFromObject(serverOf(s, "echo")), serverOf(s, "echo")) != nil {
+				s.Apply(git, server("echo", ""))
+			}
+			add := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/try"]}}`))
+			return s.Client.Patch(s.Ctx, serverOf(s, "echo"), add, client.DryRunAll)
+		},
+	}.forbid(s)
+	operate(s)
+	s.RunProxies()
+	live := ready(s, "echo")
+	c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionFinalizerMissing)
+	Expect(c).To(HaveField("Message", ContainSubstring("no finalizer today")))
+	s.Apply(git, kit.Server("echo", imageTwo, ""))
+	rolledOut(s, "echo", 2)
+	ready(s, "echo")
+	s.Apply(git, kit.Server("echo", imageTwo, "suspend: true"))
+	stopped(s, "echo", v1alpha1.ReasonSuspended)
+	allow()
+	s.Await(live, "it has the finalizer", func() error {
+		if len(live.Finalizers) != 1 || meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionFinalizerMissing) != nil {
+			return fmt.Errorf("the finalizers are %q", live.Finalizers)
+		}
+		return nil
+	})
+})
+
+// What needs a person is stalled after a while, and not for longer than that.
+var _ = It("A cause is stalled after the deadline, over a restart of the operator, and goes by itself", func() {
+	s := onStage()
+	image := "registry.example.com/" + s.Namespace + ":1"
+	plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
+	op := operate(s)
+	s.RunProxies()
+	s.Apply(git, kit.Server("echo", image, "progressDeadlineSeconds: 15"))
+	live := notReady(s, "echo", v1alpha1.ReasonImagePull)
+	Expect(meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionReconciling)).To(BeTrue())
+	op.restart()
+	s.Await(live, "it is stalled", func() error {
+		if !meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionStalled) {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
+	stalled(live, v1alpha1.ReasonImagePull)
+	plane.Kubelet.Image(image, kit.Runs())
+	ready(s, "echo")
+})
 
 // A proxy that does not know of a protection must not go on without it.
 var _ = DescribeTable("A protection that is asked for stops the proxy, also where refused is", func(what prohibition) {

@@ -26,7 +26,7 @@ var _ = Describe("A server", func() {
 		s.Apply(git, server("echo", "replicas: 2"))
 		ready(s, "echo")
 		s.Apply(git, server("echo", "replicas: 2\nsuspend: true"))
-		notReady(s, "echo", v1alpha1.ReasonSuspended)
+		stopped(s, "echo", v1alpha1.ReasonSuspended)
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "no pod is left", func() error { return none(len(pods.Items)) })
 		for _, child := range []client.Object{proxyOf(s, "echo"), backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}, runConfigOf(s, "echo")} {
@@ -45,7 +45,7 @@ var _ = Describe("A server", func() {
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Apply(git, kit.Server("echo", imageTwo, "suspend: true"))
-		notReady(s, "echo", v1alpha1.ReasonSuspended)
+		stopped(s, "echo", v1alpha1.ReasonSuspended)
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")

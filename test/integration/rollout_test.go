@@ -73,7 +73,7 @@ var _ = Describe("A change that is not content", func() {
 		film.Check(func(f kit.Frame) error { return among(replicasOf(f), 3, 5) })
 	})
 
-	It("shows an autoscaler its scale, and stays Ready meanwhile", func() {
+	It("shows an autoscaler its scale, and stays Ready meanwhile, also while surplus pods end", func() {
 		film := s.Film(serverOf(s, "echo"))
 		s.Scale(serverOf(s, "echo"), autoscaler, 2)
 		backendsReady(s, 2)
@@ -87,6 +87,13 @@ var _ = Describe("A change that is not content", func() {
 		Expect(live.Status.Selector).To(Equal(metav1.FormatLabelSelector(&metav1.LabelSelector{
 			MatchLabels: workload.Selector("echo", workload.ComponentBackend),
 		})))
+		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace })
+		s.Scale(serverOf(s, "echo"), autoscaler, 1)
+		set := backendOf(s, "echo")
+		s.Await(set, "a surplus pod ends", func() error { return equal(set.Status.Replicas-set.Status.UpdatedReplicas, 1) })
+		settled(s)
+		release()
+		backendsReady(s, 1)
 		film.Check(func(f kit.Frame) error {
 			seen := &v1alpha1.MCPServer{}
 			err := decode(f.Object, seen)

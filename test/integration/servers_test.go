@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,24 @@ func ready(s *kit.Stage, name string) *v1alpha1.MCPServer {
 func notReady(s *kit.Stage, name, reason string) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	return saying(s, name, metav1.ConditionFalse, reason)
+}
+
+// stopped waits until the server has stopped as its spec says, which kstatus takes
+// for done and who waits for Ready does not.
+func stopped(s *kit.Stage, name, reason string) {
+	GinkgoHelper()
+	live := serverOf(s, name)
+	s.Await(live, name+" has stopped with "+reason, func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionSuspended)
+		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason || c.ObservedGeneration != live.Generation {
+			return fmt.Errorf("Suspended is %+v, Ready says %s", c, readyMessage(live))
+		}
+		return nil
+	})
+	Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)).To(BeNil())
+	object := s.Intent(kit.Server(name, imageOne, ""))
+	s.Read(object)
+	Expect(current(object)()).To(Succeed())
 }
 
 func saying(s *kit.Stage, name string, status metav1.ConditionStatus, reason string) *v1alpha1.MCPServer {

@@ -18,6 +18,10 @@ import (
 //
 // The rules on its status stand here, on the root, because a rule placed on
 // status is passed over by a PUT of the status subresource without status.
+//
+// The columns Reason and Message show Ready, or Suspended where there is no
+// Ready. The space in their paths is needed: with it the API server reads a
+// union of two filters, and without it one filter that it cannot parse.
 type MCPServerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata.

@@ -80,6 +80,11 @@ type MCPServerSpecApplyConfiguration struct {
 	// restartedAt restarts proxy and backend when it changes. It is content:
 	// nobody has to write anything back.
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
+	// progressDeadlineSeconds is how long the server may go without progress
+	// towards Ready before the condition Stalled says why, in seconds. Where only
+	// a retry of the same can follow, as for an image that cannot be pulled, it is
+	// a fifth of that. Stalled goes by itself once there is progress.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // MCPServerSpecApplyConfiguration constructs a declarative configuration of the MCPServerSpec type for use with
@@ -314,5 +319,13 @@ func (b *MCPServerSpecApplyConfiguration) WithSuspend(value bool) *MCPServerSpec
 // If called multiple times, the RestartedAt field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithRestartedAt(value metav1.Time) *MCPServerSpecApplyConfiguration {
 	b.RestartedAt = &value
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *MCPServerSpecApplyConfiguration {
+	b.ProgressDeadlineSeconds = &value
 	return b
 }

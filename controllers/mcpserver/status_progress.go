@@ -1,0 +1,140 @@
+package mcpserver
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Which of Reconciling and Stalled a server shows that is not ready. The time
+// without progress counts from the lastTransitionTime of Reconciling, so that it
+// survives a restart of the operator and costs no write.
+
+// progressDeadline is the default of spec.progressDeadlineSeconds, a Deployment's.
+const progressDeadline = 600 * time.Second
+
+// retried is by how much the deadline is shorter where only a retry of the same
+// can follow.
+const retried = 5
+
+// patience is how long a server may go without progress for a reason: not at all
+// where a person has to write something else.
+func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
+	whole := progressDeadline
+	if s := server.Spec.ProgressDeadlineSeconds; s != nil {
+		whole = time.Duration(*s) * time.Second
+	}
+	switch reason {
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
+		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot:
+		return 0
+	case v1alpha1.ReasonImagePull, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonMissingReference, v1alpha1.ReasonNotMCP,
+		v1alpha1.ReasonBackendBlocked:
+		return whole / retried
+	}
+	return whole
+}
+
+// movement is the condition that a server shows which is not ready: Reconciling,
+// or Stalled once it went without progress for too long.
+func movement(server *v1alpha1.MCPServer, w world, answer conditions.Finding, now time.Time) (string, conditions.Finding) {
+	limit, f := patience(server, answer.Reason), conditions.True(answer.Reason, answer.Message)
+	if limit == 0 {
+		return v1alpha1.ConditionStalled, f
+	}
+	stalled, moving := standing(server, v1alpha1.ConditionStalled, limit), standing(server, v1alpha1.ConditionReconciling, limit)
+	if (stalled != nil && !w.progressed().After(stalled.LastTransitionTime.Time)) || (moving != nil && w.left(moving, limit, now) <= 0) {
+		f.Message = fmt.Sprintf("no progress for %s: %s", limit, answer.Message)
+		return v1alpha1.ConditionStalled, f
+	}
+	return v1alpha1.ConditionReconciling, f
+}
+
+// standing is the condition of this type, if it is True, speaks of the present
+// spec, and its reason has this patience. One that does not is of another wait,
+// and its lastTransitionTime counts for nothing.
+func standing(server *v1alpha1.MCPServer, conditionType string, limit time.Duration) *metav1.Condition {
+	c := meta.FindStatusCondition(server.Status.Conditions, conditionType)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != server.Generation || patience(server, c.Reason) != limit {
+		return nil
+	}
+	return c
+}
+
+// left is how long a server that shows Reconciling may still go on without
+// progress.
+func (w *world) left(moving *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
+	since := moving.LastTransitionTime.Time
+	if p := w.progressed(); p.After(since) {
+		since = p
+	}
+	return since.Add(limit).Sub(now)
+}
+
+// progressed is when a pod became ready last. One that is ending has until the
+// end of its grace period, which is its deletionTimestamp.
+func (w *world) progressed() (last time.Time) {
+	for i := range w.pods {
+		at := metav1.Time{}
+		if t := w.pods[i].DeletionTimestamp; t != nil {
+			at = *t
+		} else {
+			at = readySince(&w.pods[i])
+		}
+		if at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
+}
+
+func readySince(pod *corev1.Pod) metav1.Time {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	if i < 0 {
+		return metav1.Time{}
+	}
+	return pod.Status.Conditions[i].LastTransitionTime
+}
+
+// deadline is when a server that shows Reconciling has to be looked at again, 0
+// for never. A timer, because the end of patience is no event.
+func (w *world) deadline(server *v1alpha1.MCPServer, now time.Time) time.Duration {
+	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReconciling)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return 0
+	}
+	return max(0, w.left(c, patience(server, c.Reason), now))
+}
+
+// stopped reports whether a server that is suspended or scaled to zero has no
+// pod left of what it is to have none of.
+func (w *world) stopped(server *v1alpha1.MCPServer) bool {
+	p, b := w.proxy, w.backend
+	proxy := p == nil || p.Spec.Replicas != nil && *p.Spec.Replicas == 0 && p.Status.ObservedGeneration >= p.Generation && p.Status.Replicas == 0
+	backend := b == nil || b.Spec.Replicas != nil && *b.Spec.Replicas == 0 && b.Status.ObservedGeneration >= b.Generation && b.Status.Replicas == 0
+	return (workload.ProxyReplicas(server) > 0 || proxy && w.running(workload.ComponentProxy) == 0) &&
+		(backendReplicas(server) > 0 || backend && w.running(workload.ComponentBackend) == 0)
+}
+
+// running counts the pods of a component, also those that are ending: they still
+// hold calls. One that has failed, as an evicted one has, stays for long and
+// holds none.
+func (w *world) running(component string) (n int) {
+	for i := range w.pods {
+		ended := w.pods[i].Status.Phase == corev1.PodFailed || w.pods[i].Status.Phase == corev1.PodSucceeded
+		if w.pods[i].Labels[workload.LabelComponent] == component && !ended {
+			n++
+		}
+	}
+	return n
+}
