@@ -78,11 +78,6 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 	return found
 }
 
-// halts reports whether calls are not served because the spec asks for it.
-func halts(reason string) bool {
-	return reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonScaledToZero
-}
-
 // ready answers whether calls reach the content of the spec, and nothing older.
 func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
 	applied = unfought(applied)

@@ -116,6 +116,11 @@ func (w *world) deadline(server *v1alpha1.MCPServer, now time.Time) time.Duratio
 	return max(0, w.left(c, patience(server, c.Reason), now))
 }
 
+// halts reports whether calls are not served because the spec asks for it.
+func halts(reason string) bool {
+	return reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonScaledToZero
+}
+
 // stopped reports whether a server that is suspended or scaled to zero has no
 // pod left of what it is to have none of.
 func (w *world) stopped(server *v1alpha1.MCPServer) bool {
