@@ -213,6 +213,8 @@ func elsewhere(identity string, r right) bool {
 		return true
 	case r.resource == "events" && r.verb == "patch": // one that comes again and again
 		return true
+	case r.resource == "rolebindings" && r.verb == "delete": // of an account that another hand took
+		return true
 	case identity == ownership.IdentityRBAC && r.group != "rbac.authorization.k8s.io": // to grant it
 		return true
 	case r.verb == "list": // where the API server cannot stream what is there

@@ -139,13 +139,13 @@ var _ = Describe("The runner's rights", func() {
 	)
 })
 
-// forged are run configs of echo as somebody may write them who may create
+// forged are run configs of echo as somebody may write them who may write
 // ConfigMaps, with all that can be copied from a right one: label, owner, the
 // entry of our manager, content.
 func forged(s *kit.Stage, right *corev1.ConfigMap, number string) []*corev1.ConfigMap {
 	right = right.DeepCopy()
 	right.ObjectMeta = metav1.ObjectMeta{
-		Namespace: s.Namespace, Labels: right.Labels, OwnerReferences: right.OwnerReferences, ManagedFields: right.ManagedFields,
+		Namespace: s.Namespace, Labels: right.Labels, OwnerReferences: right.OwnerReferences,
 		Annotations: map[string]string{workload.AnnotationGeneration: number, workload.AnnotationHash: right.Annotations[workload.AnnotationHash]},
 	}
 	right.OwnerReferences[0].BlockOwnerDeletion = nil // some clusters ask for a right to state it
@@ -156,7 +156,7 @@ func forged(s *kit.Stage, right *corev1.ConfigMap, number string) []*corev1.Conf
 	return []*corev1.ConfigMap{named, other, copied}
 }
 
-var _ = Describe("Who may only create ConfigMaps", func() {
+var _ = Describe("Who may only write ConfigMaps", func() {
 	It("changes nothing of a server", func() {
 		s := onStage()
 		op := operate(s)
@@ -165,12 +165,16 @@ var _ = Describe("Who may only create ConfigMaps", func() {
 		live := atRest(s, "echo")
 		quiet(op)
 		mark, right := op.requests.Mark(), runConfigOf(s, "echo")
-		user := userOf(s, "writer", "", "configmaps", "create")
+		user := userOf(s, "writer", "", "configmaps", "create", "update")
 		for _, number := range []string{"1", "2", "999999999999999998", "999999999999999999"} {
 			for _, config := range forged(s, right, number) {
-				if err := user.Client.Create(s.Ctx, config, client.FieldOwner("w")); !apierrors.IsAlreadyExists(err) {
-					s.Must(err, "forging")
+				err := user.Client.Create(s.Ctx, config, client.FieldOwner("w"))
+				if apierrors.IsAlreadyExists(err) {
+					continue
 				}
+				s.Must(err, "forging")
+				config.ManagedFields = right.ManagedFields // which a create does not take
+				s.Must(user.Client.Update(s.Ctx, config, client.FieldOwner("w")), "forging an entry")
 			}
 		}
 		quiet(op)
