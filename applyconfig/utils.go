@@ -18,6 +18,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=freehold.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("AuthzConfig"):
 		return &apisv1alpha1.AuthzConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AuthzPolicy"):
+		return &apisv1alpha1.AuthzPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigHash"):
 		return &apisv1alpha1.ConfigHashApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):

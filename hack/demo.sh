@@ -86,7 +86,6 @@ mcp get mcp everything -o json --show-managed-fields | bin/tools/picture survive
 echo "kept  spec.replicas: 2"
 
 title "An authorization controller owns spec.authzConfig of a second server"
-# One of an earlier demo carries authzConfig already, and would never be ready.
 mcp delete mcp guarded --ignore-not-found
 sample | sed 's/name: everything/name: guarded/' |
 	mcp apply --server-side --field-manager=git -f -
@@ -95,12 +94,16 @@ mcp apply --server-side --field-manager=authz-controller -f - <<'YAML'
 apiVersion: freehold.dev/v1alpha1
 kind: MCPServer
 metadata: {name: guarded}
-spec: {authzConfig: {policies: ["permit(principal, action, resource);"]}}
+spec:
+  authzConfig:
+    policies:
+    - {name: simple, policy: 'permit(principal, action == Action::"call_tool", resource == Tool::"test_simple_text");'}
 YAML
-mcp wait --for='jsonpath={.status.conditions[?(@.type=="Ready")].reason}=NotEnforced' mcp/guarded --timeout=60s
-mcp rollout status deployment/guarded-proxy --timeout=120s
-echo "It cannot be enforced yet, so nothing is served:"
-post_call "$(mcp get mcp guarded -o jsonpath='{.status.url}')" test_simple_text
+await_ready guarded
+guarded=$(mcp get mcp guarded -o jsonpath='{.status.url}')
+echo "The tool that the policy permits is called, another one is refused by name:"
+post_call "$guarded" test_simple_text
+post_call "$guarded" test_image_content
 mcp get mcp guarded -o json --show-managed-fields | bin/tools/picture survived 'spec.authzConfig=authz-controller'
 
 title "No field of Freehold's is held by anybody else"

@@ -128,4 +128,20 @@ type Proxy struct {
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// TrustForwardedHeaders passes on X-Forwarded-* of a request.
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
+	// Authorization says which calls are allowed; nil allows all.
+	Authorization *Authorization `json:"authorization,omitempty"`
+}
+
+// Authorization are the Cedar policies that every call is held against.
+type Authorization struct {
+	// Policies, sorted by name.
+	Policies []Policy `json:"policies"`
+	// Entities is Cedar's JSON of the entities that the policies refer to.
+	Entities string `json:"entities,omitempty"`
+}
+
+// Policy is the Cedar text of one or more policies under one name.
+type Policy struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
 }

@@ -1304,8 +1304,21 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            scalar: string
-          elementRelationship: atomic
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.AuthzPolicy
+          elementRelationship: associative
+          keys:
+          - name
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.AuthzPolicy
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: policy
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigHash
   map:
     fields:

@@ -78,7 +78,11 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 func through(t *testing.T, s settings) settings {
 	t.Helper()
 	s.backend = &url.URL{Scheme: "http", Host: s.self}
-	front := at(t, proxy.New(proxyConfig(s, slog.New(slog.DiscardHandler))))
+	config, err := proxyConfig(s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := at(t, proxy.New(config))
 	s.self = front.self
 	return s
 }

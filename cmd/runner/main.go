@@ -74,7 +74,11 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	logger.Info("starting", "version", version, "server", s.run.Server.Namespace+"/"+s.run.Server.Name,
 		"workloadGeneration", s.run.Workload.Generation)
 	state := &probes.State{}
-	front := proxy.New(proxyConfig(s, logger))
+	config, err := proxyConfig(s, logger)
+	if err != nil {
+		return err
+	}
+	front := proxy.New(config)
 	listen := net.ListenConfig{}
 	calls, err := listen.Listen(ctx, "tcp", s.calls)
 	if err != nil {

@@ -15,11 +15,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
 // binary is the runner, built once.
@@ -160,7 +162,12 @@ func (p *process) get(path string) int {
 
 func (p *process) call() (int, string) {
 	p.t.Helper()
-	response, err := http.Post("http://"+p.calls+"/mcp", "application/json", strings.NewReader("{}"))
+	return p.send("{}")
+}
+
+func (p *process) send(message string) (int, string) {
+	p.t.Helper()
+	response, err := http.Post("http://"+p.calls+"/mcp", "application/json", strings.NewReader(message))
 	if err != nil {
 		p.t.Fatalf("%v; it said:\n%s", err, p.said())
 	}
@@ -319,13 +326,45 @@ func TestItIsNotReadyWhereSomethingElseAnswers(t *testing.T) {
 func TestWhatIsNotEnforcedIsNotServed(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the backend was reached") }))
 	t.Cleanup(backend.Close)
-	p := start(t, sample(t, func(r *runconfig.RunConfig) { r.NotEnforced = []string{"spec.authzConfig"} }), backend.URL)
+	p := start(t, sample(t, func(r *runconfig.RunConfig) { r.NotEnforced = []string{"spec.oidcConfigRef"} }), backend.URL)
 	if got := p.get("/readyz"); got != http.StatusOK {
 		t.Errorf("/readyz is %d: callers would not reach the answer", got)
 	}
-	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.authzConfig is set, and this version does not enforce it"}}` + "\n"
+	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32010,"message":"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it"}}` + "\n"
 	if status, body := p.call(); status != http.StatusServiceUnavailable || body != want {
 		t.Errorf("a call got %d %q", status, body)
+	}
+}
+
+func TestPoliciesDecide(t *testing.T) {
+	var reached atomic.Int32
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) //nolint:errcheck // an empty body is not counted
+		if bytes.Contains(body, []byte(`"id":7`)) {
+			reached.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`)
+	}))
+	t.Cleanup(backend.Close)
+	p := start(t, sample(t, func(r *runconfig.RunConfig) {
+		r.Proxy.Authorization = &runconfig.Authorization{Policies: []runconfig.Policy{{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`}}}
+	}), backend.URL)
+	for body, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add"}}`: "200 ",
+		`{"jsonrpc":"2.0","id":7,"method":"tools/list"}`:                         `200 {"id":7,"jsonrpc":"2.0","result":{"tools":[{"name":"add"}]}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`: `403 {"jsonrpc":"2.0","id":7,"error":{"code":-32018,"message":"NotPermitted: ` +
+			`Client::\"anonymous\" may not call tool \"drop\": no policy permits it"}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","name":"drop"}}`: `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32019,"message":"NotJudged: `,
+		"[" + strings.Repeat(" ", proxy.MaxBody) + "]":                                         `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32016,"message":"BodyRefused: `,
+	} {
+		status, answer := p.send(body)
+		if got := fmt.Sprintf("%d %s", status, answer); !strings.HasPrefix(got, want) {
+			t.Errorf("%.80s: got %s, want %s", body, got, want)
+		}
+	}
+	if got := reached.Load(); got != 2 {
+		t.Errorf("%d calls reached the backend, want 2", got)
 	}
 }
 
@@ -373,10 +412,10 @@ func TestSIGTERMDrains(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	for want, fields := range map[string][]string{
 		"": nil,
-		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it":                      {"spec.oidcConfigRef"},
-		"NotEnforced: spec.authzConfig, spec.toolConfigRef are set, and this version does not enforce them": {"spec.authzConfig", "spec.toolConfigRef"},
-		"NotEnforced: spec.transport is stdio, and this version does not serve it":                          {"spec.transport"},
-		"NotEnforced: spec.authzConfig is set, and this version does not enforce it":                        {"spec.authzConfig", "spec.transport"},
+		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it":                        {"spec.oidcConfigRef"},
+		"NotEnforced: spec.oidcConfigRef, spec.toolConfigRef are set, and this version does not enforce them": {"spec.oidcConfigRef", "spec.toolConfigRef"},
+		"NotEnforced: spec.transport is stdio, and this version does not serve it":                            {"spec.transport"},
+		"NotEnforced: spec.authzConfigRef is set, and this version does not enforce it":                       {"spec.authzConfigRef", "spec.transport"},
 	} {
 		run := runconfig.RunConfig{Backend: runconfig.Backend{Transport: "stdio"}, NotEnforced: fields}
 		if got := refusal(run); got != want {

@@ -12,8 +12,11 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-func proxyConfig(s settings, logger *slog.Logger) proxy.Config {
+// proxyConfig fails for policies that cannot be read.
+func proxyConfig(s settings, logger *slog.Logger) (proxy.Config, error) {
+	guard, err := guard(s.run, logger)
 	return proxy.Config{
+		Guard:                 guard,
 		Path:                  s.run.Proxy.Path,
 		Backend:               s.backend,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
@@ -21,7 +24,7 @@ func proxyConfig(s settings, logger *slog.Logger) proxy.Config {
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
 		Refusal:               refusal(s.run),
 		Log:                   logger,
-	}
+	}, err
 }
 
 // refusal is what callers read while the spec asks for something that this

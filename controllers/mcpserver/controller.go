@@ -199,7 +199,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 // stopOutdated stops a proxy that the spec no longer lets serve, where what is
 // to take its place was refused.
 func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
-	halted := server.Spec.Suspend || len(want.content.NotEnforced) > 0
+	halted := server.Spec.Suspend || want.unguarded(w)
 	if !halted || w.proxy == nil || markOf(w.proxy) == want.mark {
 		return nil
 	}

@@ -40,6 +40,9 @@ type wanted struct {
 	proxy    *appsv1ac.DeploymentApplyConfiguration
 	// kept says that proxy restates what stands, whatever its mark.
 	kept bool
+	// stopped says that it restates that without pods, because what stands does
+	// not enforce what the spec asks for.
+	stopped bool
 }
 
 // desired builds everything from the spec. It cannot fail: what cannot be
@@ -109,7 +112,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	}
 	want.identity = identity(server, w)
 	replicas := workload.ProxyReplicas(server)
-	if len(want.content.NotEnforced) > 0 {
+	if want.stopped = want.unguarded(w); want.stopped {
 		replicas = 0 // what stands may serve what the spec no longer lets it
 	}
 	proxy, err := workload.ScaledProxy(live, string(ownership.MCPServerChildren), replicas)
@@ -122,6 +125,12 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 
 func (want *wanted) refuse(field string, err error) {
 	want.problems = append(want.problems, workload.Problem{Field: field, Message: err.Error()})
+}
+
+// unguarded reports whether the proxy that stands may serve what the spec no
+// longer lets it serve.
+func (want *wanted) unguarded(w world) bool {
+	return len(want.content.NotEnforced) > 0 || !workload.Guarded(w.proxy, want.content)
 }
 
 func (want *wanted) renderable() bool { return len(want.problems) == 0 }

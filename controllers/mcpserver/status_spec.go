@@ -26,7 +26,11 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 		texts = append(texts[:mostProblems], "and more: correct these first")
 	}
 	runs := "Nothing runs before that"
-	if want.mark.Valid() && notServed(server, want) == nil {
+	switch {
+	case !want.mark.Valid() || notServed(server, want) != nil:
+	case want.stopped:
+		runs = "The proxy is stopped until then, because it does not enforce what the spec asks for"
+	default:
 		runs = "The last accepted content keeps running"
 	}
 	return conditions.False(v1alpha1.ReasonSpecInvalid, strings.Join(texts, "; ")+". "+runs)

@@ -374,6 +374,9 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 		"later":     {up(), "The last accepted content keeps running"},
 		"at first":  {up(func(s *scene) { s.want.mark = workload.Mark{} }), "Nothing runs before that"},
 		"suspended": {up(suspended), "Nothing runs before that"},
+		"unguarded": {
+			up(func(s *scene) { s.want.stopped = true }), "The proxy is stopped until then, because it does not enforce what the spec asks for",
+		},
 	} {
 		tc.scene.want.problems = problems
 		want := conditions.False("SpecInvalid", "spec.a: no; spec.b: neither. "+tc.runs)

@@ -4,6 +4,7 @@ package runspec
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // The defaults of the schema, for a server that did not pass through it.
@@ -71,7 +73,7 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 // Proxy is how the runner serves.
 func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 	spec := &server.Spec
-	p := runconfig.Proxy{Port: defaultProxyPort, Path: path(spec)}
+	p := runconfig.Proxy{Port: defaultProxyPort, Path: path(spec), Authorization: authorization(spec.AuthzConfig)}
 	if spec.Proxy == nil {
 		return p
 	}
@@ -91,7 +93,6 @@ func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	var fields []string
 	for field, asked := range map[string]bool{
-		"spec.authzConfig":           spec.AuthzConfig != nil,
 		"spec.authzConfigRef":        spec.AuthzConfigRef != nil,
 		"spec.externalAuthConfigRef": spec.ExternalAuthConfigRef != nil,
 		"spec.oidcConfigRef":         spec.OIDCConfigRef != nil,
@@ -104,6 +105,29 @@ func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	}
 	slices.Sort(fields)
 	return fields
+}
+
+// authorization has policies sorted by name: another order says nothing new.
+func authorization(config *v1alpha1.AuthzConfig) *runconfig.Authorization {
+	if config == nil {
+		return nil
+	}
+	a := &runconfig.Authorization{Entities: config.Entities}
+	for _, p := range config.Policies {
+		a.Policies = append(a.Policies, runconfig.Policy{Name: p.Name, Text: p.Policy})
+	}
+	slices.SortFunc(a.Policies, func(a, b runconfig.Policy) int { return cmp.Compare(a.Name, b.Name) })
+	return a
+}
+
+// Policies reads the policies of a run config. An error names policy, line and
+// column.
+func Policies(a runconfig.Authorization) (*authz.Policies, error) {
+	sources := make([]authz.Source, 0, len(a.Policies))
+	for _, p := range a.Policies {
+		sources = append(sources, authz.Source{Name: p.Name, Text: p.Text})
+	}
+	return authz.Parse(sources, a.Entities)
 }
 
 func transport(spec v1alpha1.MCPServerSpec) v1alpha1.Transport {

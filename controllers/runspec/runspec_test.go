@@ -97,7 +97,7 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		"served":        {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStreamableHTTP}, nil},
 		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, []string{"spec.transport"}},
 		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, []string{"spec.transport"}},
-		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, []string{"spec.authzConfig"}},
+		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, nil},
 		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, []string{"spec.authzConfigRef"}},
 		"issuer":        {v1alpha1.MCPServerSpec{OIDCConfigRef: reference}, []string{"spec.oidcConfigRef"}},
 		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},

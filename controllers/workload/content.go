@@ -51,6 +51,7 @@ func Render(server *v1alpha1.MCPServer, opts Options) Rendered {
 	if run.Rendering.Proxy, err = hashOf(proxy); err != nil {
 		problems = append(problems, Problem{"spec.proxy", err.Error()})
 	}
+	problems = append(problems, unreadable(run)...)
 	hash, wrong := contentHash(run)
 	return Rendered{
 		Content: run, Hash: hash, Problems: sorted(append(problems, wrong...)),
@@ -63,6 +64,17 @@ func (r Rendered) Claimed(generation int64) runconfig.RunConfig {
 	run := r.Content
 	run.Workload = runconfig.Workload{Generation: generation, Hash: r.Hash}
 	return run
+}
+
+// unreadable finds policies that no runner could read.
+func unreadable(run runconfig.RunConfig) []Problem {
+	if run.Proxy.Authorization == nil {
+		return nil
+	}
+	if _, err := runspec.Policies(*run.Proxy.Authorization); err != nil {
+		return []Problem{{"spec.authzConfig", err.Error()}}
+	}
+	return nil
 }
 
 // configLimit leaves room for the mark in the 1 MiB that a ConfigMap may hold.

@@ -27,6 +27,9 @@ const (
 	// They carry no mark: that changes also with content of the proxy alone, and
 	// each change of a pod template replaces the pods.
 	AnnotationBackendHash = "freehold.dev/backend-hash"
+	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
+	// which lacks a protection is known by its template.
+	AnnotationGuards = "freehold.dev/guards"
 	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods.
 	AnnotationRestartedAt = "freehold.dev/restarted-at"
 )

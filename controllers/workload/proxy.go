@@ -105,6 +105,22 @@ func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*apps
 	return proxy, nil
 }
 
+// guards are what calls are held against, as an annotation; none for nothing.
+func guards(proxy runconfig.Proxy) map[string]string {
+	if proxy.Authorization == nil {
+		return nil
+	}
+	return map[string]string{AnnotationGuards: "authorization"}
+}
+
+// Guarded reports whether a proxy that stands holds calls against all that the
+// content asks for, whatever its policies are. One that is absent lets no call
+// through.
+func Guarded(live *appsv1.Deployment, content runconfig.RunConfig) bool {
+	want := guards(content.Proxy)[AnnotationGuards]
+	return live == nil || want == "" || live.Spec.Template.Annotations[AnnotationGuards] == want
+}
+
 // proxyPod is the proxy's pod template without its mark, merged with the
 // overlay. Where there are problems the overlay is not in it.
 func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
@@ -115,6 +131,7 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 	}
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(Labels(id.Name, ComponentProxy)).
+		WithAnnotations(guards(run.Proxy)).
 		WithSpec(corev1ac.PodSpec().
 			WithServiceAccountName(RunnerName(id.Name)).
 			// Into every container; the runner's mounts it itself.

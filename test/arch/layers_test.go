@@ -11,7 +11,7 @@ import (
 
 // below is what every controller may import.
 var below = []string{
-	"apis/...", "applyconfig/...", "controllers/apply", "controllers/conditions",
+	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
 	"controllers/refs", "controllers/runspec", "controllers/workload",
 }
 
@@ -29,7 +29,8 @@ var layers = map[string][]string{
 	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
 
 	"controllers/conditions": {"apis/...", "applyconfig/..."},
-	"controllers/runspec":    {"apis/...", "applyconfig/..."},
+	"controllers/authz":      {},
+	"controllers/runspec":    {"apis/...", "applyconfig/...", "controllers/authz"},
 	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
@@ -57,7 +58,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/conditions", "controllers/runspec", "controllers/workload",
+	"apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

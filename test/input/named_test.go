@@ -44,7 +44,7 @@ func TestTheOperatorNames(t *testing.T) {
 		})
 	}
 	// The same content again is no new content.
-	must(t, k.apply(running.name, kit.Server(running.name, goodImage, "")), "correcting it")
+	must(t, k.apply(running.name, kit.Server(running.name, goodImage, guarded)), "correcting it")
 	running.rest()
 	running.onlyServersMoved(t, before)
 }

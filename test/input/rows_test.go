@@ -35,6 +35,9 @@ type subject struct {
 
 const goodImage = "registry.example.com/echo:1"
 
+// guarded are policies of the server that runs: wrong ones stop what runs without.
+const guarded = `authzConfig: {policies: [{name: all, policy: "permit(principal, action, resource);"}]}`
+
 // text is the whole server under a name.
 func (r row) text(name string) string {
 	if r.whole != "" {

@@ -39,7 +39,7 @@ func runningServer(t *testing.T) *runningStage {
 	s := onStage(t)
 	operate(s)
 	r := &runningStage{Stage: s, name: "good"}
-	s.Apply(git, kit.Server(r.name, goodImage, ""))
+	s.Apply(git, kit.Server(r.name, goodImage, guarded))
 	r.run()
 	r.rest()
 	return r

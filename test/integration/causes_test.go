@@ -98,7 +98,6 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	s.Apply(git, server("echo", ""))
 	ready(s, "echo")
 },
-	Entry("an inline policy", `authzConfig: {policies: ["permit(principal, action, resource);"]}`, v1alpha1.ReasonNotEnforced, "spec.authzConfig"),
 	Entry("a policy by name", `authzConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.authzConfigRef"),
 	Entry("an OIDC configuration", `oidcConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.oidcConfigRef"),
 	Entry("a choice of tools", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
@@ -187,9 +186,8 @@ var _ = DescribeTable("A protection that is asked for stops the proxy, also wher
 	s.Await(live, "no proxy is wanted", func() error { return equal(int(*live.Spec.Replicas), 0) })
 	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonApplyFailed))).To(ContainSubstring(what.message))
 	allow()
-	notReady(s, "echo", v1alpha1.ReasonNotEnforced)
 	rolledOut(s, "echo", 2)
-	s.Await(live, "the proxy that refuses calls is wanted", func() error { return equal(int(*live.Spec.Replicas), 1) })
+	s.Await(live, "the proxy with the policies is wanted", func() error { return equal(int(*live.Spec.Replicas), 1) })
 },
 	Entry("its successor", prohibition{
 		message: "no ConfigMap today", operation: admissionregistrationv1.Create, version: "v1", resource: "configmaps", allowed: "false",
@@ -206,6 +204,37 @@ var _ = DescribeTable("A protection that is asked for stops the proxy, also wher
 		},
 	}),
 )
+
+var _ = Describe("Policies that cannot be read", func() {
+	const wrong = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [{name: all, policy: \"permit(all);\"}]}}\n"
+	invalid := func(s *kit.Stage) string {
+		return readyMessage(notReady(s, "echo", v1alpha1.ReasonSpecInvalid))
+	}
+
+	It("stop what runs without any, and leave the last good ones where there are some", func() {
+		s := onStage()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
+		ready(s, "echo")
+		proxy := proxyOf(s, "echo")
+		wanted := func() error { return equal(int(*proxy.Spec.Replicas), 1) }
+
+		s.Apply(authorizer, wrong)
+		s.Await(proxy, "no proxy is wanted", func() error { return equal(int(*proxy.Spec.Replicas), 0) })
+		Expect(invalid(s)).To(And(ContainSubstring(`spec.authzConfig: policy "all": `), ContainSubstring("The proxy is stopped until then")))
+
+		s.Apply(authorizer, withPolicy)
+		s.Await(proxy, "the proxy is wanted again", wanted)
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+
+		s.Apply(authorizer, wrong)
+		Expect(invalid(s)).To(ContainSubstring("The last accepted content keeps running"))
+		Expect(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(proxy), proxy)).To(Succeed())
+		Expect(wanted()).To(Succeed())
+	})
+})
 
 var _ = Describe("A podTemplate that cannot be rendered", func() {
 	It("keeps the last good content running, and says what is wrong", func() {

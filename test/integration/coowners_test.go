@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +17,7 @@ import (
 
 const (
 	policy       = "permit(principal, action, resource);"
-	withPolicy   = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [\"" + policy + "\"]}}\n"
+	withPolicy   = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [{name: all, policy: \"" + policy + "\"}]}}\n"
 	withInvoice  = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [billing.example.com/invoice]}\n"
 	withScan     = `status: {conditions: [{type: Scanned, status: "True", reason: Clean, message: "no findings", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`
 	nothingStays = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, uid: %q}\n"
@@ -32,24 +33,23 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s.Apply(git, server("echo", ""))
 		s.Apply(authorizer, withPolicy)
 		operate(s)
-		notReady(s, "echo", v1alpha1.ReasonNotEnforced)
 		rolledOut(s, "echo", 1)
 
 		s.Apply(git, server("echo", `restartedAt: "2026-01-01T00:00:00Z"`))
 		rolledOut(s, "echo", 2)
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		rolledOut(s, "echo", 3)
-		notReady(s, "echo", v1alpha1.ReasonNotEnforced)
 		s.Owns(serverOf(s, "echo"), authorizer, "spec.authzConfig")
 
 		s.Delete(serverOf(s, "echo"))
 		s.AwaitGone(serverOf(s, "echo"))
 		applied := false
 		film.Check(func(f kit.Frame) error {
-			policies, _, err := unstructured.NestedStringSlice(f.Object.Object, "spec", "authzConfig", "policies")
+			policies, _, err := unstructured.NestedSlice(f.Object.Object, "spec", "authzConfig", "policies")
 			applied = applied || len(policies) > 0
-			if err == nil && applied && !slices.Equal(policies, []string{policy}) {
-				err = fmt.Errorf("the policies are %q", policies)
+			want := []any{map[string]any{"name": "all", "policy": policy}}
+			if diff := cmp.Diff(want, policies); err == nil && applied && diff != "" {
+				err = fmt.Errorf("the policies changed: %s", diff)
 			}
 			return err
 		})

@@ -33,7 +33,7 @@ const (
 
 const (
 	fromGit   = `spec: {image: "registry.example.com/echo:1", env: [{name: A, value: a}]}`
-	policy    = `spec: {authzConfig: {policies: ["permit(principal, action, resource);"]}}`
+	policy    = `spec: {authzConfig: {policies: [{name: all, policy: "permit(principal, action, resource);"}]}}`
 	anchor    = `metadata: {finalizers: [billing.example.com/invoice]}`
 	ourAnchor = `metadata.finalizers[="freehold.dev/mcpserver"]`
 )
@@ -181,8 +181,13 @@ func TestThePolicyOfAnotherControllerStaysThroughEverything(t *testing.T) {
 	live.Apply(git, `spec: {image: "registry.example.com/echo:2", restartedAt: "2026-01-01T00:00:00Z"}`)
 	live.ApplyStatus(conditioner, judged(2, conditions.True(v1alpha1.ReasonReady, "")))
 	live.Owns(authorizer, "spec.authzConfig")
-	live.Has([]any{"permit(principal, action, resource);"}, "spec", "authzConfig", "policies")
-	live.Contended(git, `spec: {image: "registry.example.com/echo:2", authzConfig: {policies: ["forbid(principal, action, resource);"]}}`, ".spec.authzConfig.policies")
+	live.Has([]any{map[string]any{"name": "all", "policy": "permit(principal, action, resource);"}}, "spec", "authzConfig", "policies")
+	live.Contended(git, `spec: {image: "registry.example.com/echo:2", authzConfig: {policies: [{name: all, policy: "forbid(principal, action, resource);"}]}}`, `.spec.authzConfig.policies[name="all"].policy`)
+
+	// A second team adds its own policy to the same server.
+	live.Apply("team", `spec: {authzConfig: {policies: [{name: team, policy: "forbid(principal, action, resource);"}]}}`)
+	live.Owns("team", `spec.authzConfig.policies[name=team]`)
+	live.Owns(authorizer, `spec.authzConfig.policies[name=all]`)
 
 	live.Delete()
 	live.Apply(finalizer, released(live))

@@ -5,14 +5,15 @@ package v1alpha1
 // AuthzConfigApplyConfiguration represents a declarative configuration of the AuthzConfig type for use
 // with apply.
 //
-// AuthzConfig says inline which calls are allowed. It is usually owned by an
-// authorization controller, which applies it under its own field manager; no
-// manager of Freehold ever states it.
+// AuthzConfig says which calls are allowed. Inline in an MCPServer it is usually
+// owned by an authorization controller, which applies it under its own field
+// manager; no manager of Freehold ever states it.
 type AuthzConfigApplyConfiguration struct {
-	// policies are Cedar policies; a call is allowed if at least one permits
-	// it and none forbids it.
-	Policies []string `json:"policies,omitempty"`
-	// entities are the Cedar entities the policies refer to, as the JSON text
+	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a name,
+	// so that several teams can own theirs by server-side apply. A call is allowed
+	// if at least one policy permits it and none forbids it.
+	Policies []AuthzPolicyApplyConfiguration `json:"policies,omitempty"`
+	// entities are the Cedar entities that the policies refer to, as the JSON text
 	// of a Cedar entity list.
 	Entities *string `json:"entities,omitempty"`
 }
@@ -26,9 +27,12 @@ func AuthzConfig() *AuthzConfigApplyConfiguration {
 // WithPolicies adds the given value to the Policies field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Policies field.
-func (b *AuthzConfigApplyConfiguration) WithPolicies(values ...string) *AuthzConfigApplyConfiguration {
+func (b *AuthzConfigApplyConfiguration) WithPolicies(values ...*AuthzPolicyApplyConfiguration) *AuthzConfigApplyConfiguration {
 	for i := range values {
-		b.Policies = append(b.Policies, values[i])
+		if values[i] == nil {
+			panic("nil value passed to WithPolicies")
+		}
+		b.Policies = append(b.Policies, *values[i])
 	}
 	return b
 }

@@ -36,6 +36,15 @@ const (
 	// CodeNotServed: no MCP endpoint at this path (HTTP 404), or not with this
 	// method (HTTP 405).
 	CodeNotServed = -32017
+	// CodeNotPermitted: the policies of spec.authzConfig do not permit the call.
+	// HTTP 403.
+	CodeNotPermitted = -32018
+	// CodeNotJudged: the call, or the answer to it, cannot be held against the
+	// policies. HTTP 400, or 502 for the answer.
+	CodeNotJudged = -32019
+	// CodeHeaderMismatch: headers and body name different calls (MCP specification
+	// 2026-07-28, HeaderMismatch). HTTP 400.
+	CodeHeaderMismatch = -32020
 )
 
 // retryAfter is how long a caller is asked to wait for a backend that starts.
@@ -75,8 +84,19 @@ func (f fault) rpc(id json.RawMessage) []byte {
 
 // answer writes the fault as the whole response. Its id is null: what is wrong
 // here is wrong with the HTTP request, whose JSON-RPC message was not read.
-func (f fault) answer(w http.ResponseWriter) {
-	body := append(f.rpc(null), '\n')
+func (f fault) answer(w http.ResponseWriter) { f.answerTo(w, null) }
+
+// Answer writes an error as the whole response to the request called id, null
+// where that is nil.
+func Answer(w http.ResponseWriter, status, code int, message string, id []byte) {
+	if id == nil {
+		id = null
+	}
+	fault{status, code, message}.answerTo(w, id)
+}
+
+func (f fault) answerTo(w http.ResponseWriter, id json.RawMessage) {
+	body := append(f.rpc(id), '\n')
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))

@@ -32,6 +32,9 @@ type Config struct {
 	// Refusal, if not empty, is the message with which every call is answered
 	// (HTTP 503, CodeNotEnforced); nothing reaches the backend.
 	Refusal string
+	// Guard, if not nil, stands in front of the backend: it answers itself what it
+	// does not pass on, and calls failed for a body that cannot be read.
+	Guard func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 }
@@ -43,6 +46,7 @@ type Proxy struct {
 	origins *origins
 	backend *transport
 	reverse *httputil.ReverseProxy
+	guarded http.Handler // reverse, behind the guard
 	traffic *traffic
 
 	unreachable atomic.Bool // the last request found no backend
@@ -67,6 +71,10 @@ func New(config Config) *Proxy {
 		// What ReverseProxy would log is a client that left or a stream that
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(discard{}, "", 0),
+	}
+	p.guarded = p.reverse
+	if config.Guard != nil {
+		p.guarded = config.Guard(p.reverse, p.failed)
 	}
 	return p
 }
@@ -96,7 +104,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	flight, ctx := p.traffic.begin(r, limited(w, r))
 	defer p.traffic.end(flight)
-	p.reverse.ServeHTTP(w, r.WithContext(ctx))
+	p.guarded.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // judge returns what is wrong with a request, or nil.

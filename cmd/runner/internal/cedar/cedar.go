@@ -1,0 +1,236 @@
+// Package cedar lets a call of MCP through if Cedar policies permit it, and
+// takes out of lists what the caller may not use. Whatever it cannot read, it
+// refuses.
+//
+// cedar.go is the middleware, calls.go what methods ask for, lists.go the
+// filter.
+package cedar
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/controllers/authz"
+)
+
+// Config is how calls are judged.
+type Config struct {
+	Policies *authz.Policies
+	// Caller is who sent a request; it has been authenticated before.
+	Caller func(*http.Request) authz.Caller
+	// Refuse answers a request that is not passed on.
+	Refuse func(w http.ResponseWriter, refusal Refusal)
+	// Failed answers a request whose body cannot be read.
+	Failed func(w http.ResponseWriter, r *http.Request, err error)
+	// Audit receives a line for each decision; nil for none.
+	Audit *slog.Logger
+}
+
+// Reason is why a request is not passed on.
+type Reason int
+
+// The reasons.
+const (
+	// NotPermitted: the policies do not permit the call.
+	NotPermitted Reason = iota
+	// NotReadable: the body is no message of MCP that can be judged.
+	NotReadable
+	// HeaderMismatch: headers and body name different calls (MCP specification
+	// 2026-07-28, error -32020).
+	HeaderMismatch
+	// NotFilterable: the backend's answer to a list cannot be read.
+	NotFilterable
+)
+
+// Refusal is a request that is not passed on.
+type Refusal struct {
+	Reason Reason
+	// ID of the message; nil if it is not known or was one of several.
+	ID jsontext.Value
+	// Message says what is refused.
+	Message string
+}
+
+// Middleware judges what goes to the next handler.
+func Middleware(config Config) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return &judge{config: config, next: next, large: semaphore.NewWeighted(largeBodies)}
+	}
+}
+
+type judge struct {
+	config Config
+	next   http.Handler
+	large  *semaphore.Weighted
+}
+
+const (
+	// smallBody is the longest body in bytes that waits for nobody.
+	smallBody = 64 << 10
+	// largeBodies is how many bytes of longer bodies are held at once: a body is
+	// judged as a whole, and callers decide how many they send.
+	largeBodies = 32 << 20
+)
+
+// room waits until there is memory for a body.
+func (j *judge) room(r *http.Request) (release func(), err error) {
+	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
+		return func() {}, nil
+	}
+	size := r.ContentLength
+	if size < 0 || size > largeBodies {
+		size = largeBodies / 8
+	}
+	return func() { j.large.Release(size) }, j.large.Acquire(r.Context(), size)
+}
+
+// ServeHTTP implements http.Handler.
+func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		j.post(w, r)
+	case http.MethodGet:
+		// A stream that is resumed replays answers to lists.
+		j.filtered(w, r)
+	default:
+		j.next.ServeHTTP(w, r)
+	}
+}
+
+func (j *judge) post(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Content-Encoding") != "" {
+		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: "the body is encoded: send it without Content-Encoding"})
+		return
+	}
+	release, err := j.room(r)
+	if err != nil {
+		j.config.Failed(w, r, err)
+		return
+	}
+	defer release()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		j.config.Failed(w, r, err)
+		return
+	}
+	messages, batch, err := jsonrpc.Parse(body)
+	if err != nil {
+		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
+		return
+	}
+	lists := false
+	for _, m := range messages {
+		refusal, list := j.judge(r, m, batch)
+		if refusal != nil {
+			j.config.Refuse(w, *refusal)
+			return
+		}
+		lists = lists || list
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	if lists {
+		j.filtered(w, r)
+		return
+	}
+	j.next.ServeHTTP(w, r)
+}
+
+// judge returns why a message is refused, nil if it is not, and whether its
+// answer is a list.
+func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal, bool) {
+	began := time.Now()
+	if m.Response() {
+		return nil, false
+	}
+	refuse := func(reason Reason, message string) (*Refusal, bool) {
+		refusal := &Refusal{Reason: reason, ID: m.ID, Message: message}
+		if batch {
+			refusal.ID = nil
+		}
+		return refusal, false
+	}
+	rule, known := rules[m.Method]
+	if !known {
+		j.audit(r, m.Method, "", authz.Decision{}, began)
+		return refuse(NotPermitted, "no policy can permit the method "+m.Method+", which this proxy does not know")
+	}
+	var calls []authz.Call
+	if rule.calls != nil {
+		var err error
+		if calls, err = rule.calls(orEmpty(m.Params)); err != nil {
+			return refuse(NotReadable, m.Method+": "+err.Error())
+		}
+	}
+	if err := agree(r.Header, m, calls); err != nil {
+		return refuse(HeaderMismatch, err.Error())
+	}
+	caller := j.config.Caller(r)
+	for _, call := range calls {
+		decision := j.config.Policies.Decide(caller, call)
+		// A list that nothing permits is a list of what its caller may use.
+		if rule.lists {
+			decision.Allowed = len(decision.Policies) == 0 || decision.Allowed
+		}
+		j.audit(r, m.Method, call.ID, decision, began)
+		if !decision.Allowed {
+			return refuse(NotPermitted, because(caller, call, decision))
+		}
+	}
+	return nil, rule.lists
+}
+
+func orEmpty(params jsontext.Value) jsontext.Value {
+	if params == nil {
+		return jsontext.Value("{}")
+	}
+	return params
+}
+
+func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
+	what := `Client::"` + caller.Subject + `" may not ` + strings.ReplaceAll(call.Action, "_", " ") + ` "` + call.ID + `": `
+	if len(d.Policies) == 0 {
+		return what + "no policy permits it"
+	}
+	return what + "forbidden by policy " + strings.Join(d.Policies, ", ")
+}
+
+// filtered passes a request on whose answers may hold lists. The backend must
+// not compress them.
+func (j *judge) filtered(w http.ResponseWriter, r *http.Request) {
+	r.Header.Del("Accept-Encoding")
+	caller := j.config.Caller(r)
+	a := &answer{
+		ResponseWriter: w,
+		visible:        func(call authz.Call) bool { return j.config.Policies.Visible(caller, call) },
+		refuse: func(w http.ResponseWriter) {
+			j.config.Refuse(w, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
+		},
+	}
+	j.next.ServeHTTP(a, r)
+	a.end()
+}
+
+// audit tells who asked for what, and what was decided; no arguments, and no
+// token.
+func (j *judge) audit(r *http.Request, method, what string, d authz.Decision, began time.Time) {
+	if j.config.Audit == nil {
+		return
+	}
+	decision := "deny"
+	if d.Allowed {
+		decision = "allow"
+	}
+	j.config.Audit.LogAttrs(r.Context(), slog.LevelInfo, "authorization",
+		slog.String("subject", j.config.Caller(r).Subject), slog.String("method", method), slog.String("name", what),
+		slog.String("decision", decision), slog.Any("policies", slices.Clone(d.Policies)), slog.Any("failed", slices.Clone(d.Failed)),
+		slog.Duration("duration", time.Since(began)))
+}

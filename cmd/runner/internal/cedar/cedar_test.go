@@ -1,0 +1,236 @@
+package cedar
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/controllers/authz"
+)
+
+const policies = `
+permit(principal, action == Action::"call_tool", resource == Tool::"add");
+permit(principal == Client::"ann", action == Action::"call_tool", resource == Tool::"größe");
+permit(principal, action == Action::"call_tool", resource == Tool::"write") when { resource.arg_path like "/tmp/*" };
+permit(principal, action == Action::"get_prompt", resource == Prompt::"hello");
+permit(principal, action == Action::"read_resource", resource == Resource::"file:///a");
+forbid(principal, action == Action::"list_prompts", resource);
+`
+
+// backend answers as the test says, and remembers what reached it.
+type backend struct {
+	kind, body, encoding string
+	got                  string
+	reached              bool
+}
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, _ := io.ReadAll(r.Body) //nolint:errcheck // a body in memory
+	b.reached, b.got = true, string(data)
+	if r.Header.Get("Accept-Encoding") != "" && b.encoding != "" {
+		w.Header().Set("Content-Encoding", b.encoding)
+	}
+	w.Header().Set("Content-Type", b.kind)
+	for chunk := range strings.SplitAfterSeq(b.body, "\n") {
+		fmt.Fprint(w, chunk)
+		w.(http.Flusher).Flush()
+	}
+}
+
+func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
+	t.Helper()
+	p, err := authz.Parse([]authz.Source{{Name: "p", Text: policies}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{
+		Policies: p,
+		Caller:   func(r *http.Request) authz.Caller { return authz.Caller{Subject: r.Header.Get("As")} },
+		Refuse: func(w http.ResponseWriter, r Refusal) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(map[Reason]int{NotPermitted: 403, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502}[r.Reason])
+			fmt.Fprintf(w, "%s: %s", r.ID, r.Message)
+		},
+		Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		},
+	}
+	if audit != nil {
+		config.Audit = slog.New(slog.NewJSONHandler(audit, nil))
+	}
+	return Middleware(config)(b)
+}
+
+func post(h http.Handler, body string, header http.Header) *httptest.ResponseRecorder {
+	r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body)), httptest.NewRecorder()
+	r.Header.Set("As", "ann")
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestCalls(t *testing.T) {
+	call := func(method, params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params)
+	}
+	for name, tc := range map[string]struct {
+		body   string
+		header http.Header
+		status int
+		want   string
+	}{
+		"a tool":                     {call("tools/call", `{"name":"add","arguments":{"a":1}}`), nil, 200, ""},
+		"headers that agree":         {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"}}, 200, ""},
+		"a header in base64":         {call("tools/call", `{"name":"größe"}`), http.Header{"Mcp-Name": {"=?base64?Z3LDtsOfZQ==?="}}, 200, ""},
+		"an argument":                {call("tools/call", `{"name":"write","arguments":{"path":"/tmp/a"}}`), nil, 200, ""},
+		"a prompt":                   {call("prompts/get", `{"name":"hello"}`), nil, 200, ""},
+		"a resource":                 {call("resources/read", `{"uri":"file:///a"}`), nil, 200, ""},
+		"a completion":               {call("completion/complete", `{"ref":{"type":"ref/prompt","name":"hello"}}`), nil, 200, ""},
+		"initialize":                 {call("initialize", `{}`), nil, 200, ""},
+		"discover":                   {call("server/discover", `{}`), nil, 200, ""},
+		"a notification":             {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil, 200, ""},
+		"an answer to the server":    {`{"jsonrpc":"2.0","id":3,"result":{}}`, nil, 200, ""},
+		"a subscription":             {call("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}}`), nil, 200, ""},
+		"a batch":                    {"[" + call("tools/call", `{"name":"add"}`) + "," + call("ping", `{}`) + "]", nil, 200, ""},
+		"another tool":               {call("tools/call", `{"name":"drop"}`), nil, 403, `7: Client::"ann" may not call tool "drop": no policy permits it`},
+		"another's tool":             {call("tools/call", `{"name":"größe"}`), http.Header{"As": {"bob"}}, 403, "no policy permits it"},
+		"another argument":           {call("tools/call", `{"name":"write","arguments":{"path":"/etc/a"}}`), nil, 403, "no policy"},
+		"another prompt":             {call("prompts/get", `{"name":"x"}`), nil, 403, "may not get prompt"},
+		"another resource":           {call("resources/read", `{"uri":"file:///b"}`), nil, 403, "may not read resource"},
+		"subscribing to another":     {call("resources/subscribe", `{"uri":"file:///b"}`), nil, 403, "may not read resource"},
+		"listening to another":       {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}`), nil, 403, "file:///b"},
+		"completing another":         {call("completion/complete", `{"ref":{"type":"ref/resource","uri":"file:///b"}}`), nil, 403, "file:///b"},
+		"a list that is forbidden":   {call("prompts/list", `{}`), nil, 403, "forbidden by policy p"},
+		"one of a batch":             {"[" + call("ping", `{}`) + "," + call("tools/call", `{"name":"drop"}`) + "]", nil, 403, ": Client"},
+		"an unknown method":          {call("tasks/get", `{}`), nil, 403, "does not know"},
+		"another case":               {`{"id":1,"method":"ping","Method":"tools/call"}`, nil, 400, `write "method"`},
+		"another case of params":     {call("tools/call", `{"name":"add","Name":"drop"}`), nil, 400, `write "name"`},
+		"no name":                    {call("tools/call", `{}`), nil, 400, "params.name is missing"},
+		"no params":                  {`{"id":7,"method":"tools/call"}`, nil, 400, "params.name is missing"},
+		"no JSON":                    {"hello", nil, 400, "reading the message"},
+		"another method in a header": {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Method": {"tools/list"}}, 400, "Mcp-Method"},
+		"another name in a header":   {call("tools/call", `{"name":"drop"}`), http.Header{"Mcp-Name": {"add"}}, 400, "Mcp-Name"},
+		"a header twice":             {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Name": {"add", "drop"}}, 400, "2 times"},
+		"a compressed body":          {"x", http.Header{"Content-Encoding": {"gzip"}}, 400, "encoded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &backend{kind: "application/json", body: `{"jsonrpc":"2.0","id":7,"result":{}}`}
+			got := post(guarded(t, b, nil), tc.body, tc.header)
+			if got.Code != tc.status || !strings.Contains(got.Body.String(), tc.want) {
+				t.Errorf("got %d %s, want %d with %q", got.Code, got.Body, tc.status, tc.want)
+			}
+			if b.reached != (tc.status == 200) {
+				t.Errorf("the backend was reached: %t", b.reached)
+			}
+			if b.reached && b.got != tc.body {
+				t.Errorf("the backend got %s", b.got)
+			}
+		})
+	}
+}
+
+func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
+	const (
+		unfiltered = "null: the backend's answer to a list is not JSON that can be filtered"
+
+		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+		tools    = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":1},{"name":"drop"},{"name":"write"},{"name":"größe"}],"nextCursor":"c"}}`
+		filtered = `{"id":1,"jsonrpc":"2.0","result":{"nextCursor":"c","tools":[{"name":"add","x":1},{"name":"write"},{"name":"größe"}]}}`
+		note     = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"drop"}}`
+	)
+	for name, tc := range map[string]struct {
+		request          string
+		kind, body, want string
+		status           int
+	}{
+		"JSON":         {list, "application/json; charset=utf-8", tools, filtered, 200},
+		"a stream":     {list, "text/event-stream", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + tools + "\n\n", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + filtered + "\n\n", 200},
+		"a resumption": {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
+		"a batch":      {"[" + list + "]", "application/json", "[" + tools + "]", "[" + filtered + "]", 200},
+		"an error":     {list, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, 200},
+		"templates": {
+			`{"id":1,"method":"resources/templates/list"}`, "application/json",
+			`{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///{p}"},{"uriTemplate":"file:///a"}]}}`, `{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///a"}]}}`, 200,
+		},
+		"no JSON":          {list, "application/json", "tools: drop", unfiltered, 502},
+		"a name twice":     {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","name":"drop"}]}}`, unfiltered, 502},
+		"another type":     {list, "text/plain", tools, unfiltered, 502},
+		"too long":         {list, "application/json", tools + strings.Repeat(" ", maxAnswer), unfiltered, 502},
+		"half in a stream": {list, "text/event-stream", "data: {\"result\":{\"tools\":[\n\n", "", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := guarded(t, &backend{kind: tc.kind, body: tc.body, encoding: "gzip"}, nil)
+			r, w := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), httptest.NewRecorder()
+			if tc.request != "" {
+				r = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(tc.request))
+			}
+			r.Header = http.Header{"As": {"ann"}, "Accept-Encoding": {"gzip"}}
+			h.ServeHTTP(w, r)
+			if diff := cmp.Diff(tc.want, w.Body.String()); diff != "" || w.Code != tc.status {
+				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
+			}
+		})
+	}
+}
+
+func TestAuditTellsEachDecisionWithoutArguments(t *testing.T) {
+	var audit bytes.Buffer
+	h := guarded(t, &backend{kind: "application/json", body: "{}"}, &audit)
+	post(h, `{"id":1,"method":"tools/call","params":{"name":"add","arguments":{"secret":"s3cr3t"}}}`, nil)
+	post(h, `{"id":1,"method":"tools/call","params":{"name":"drop"}}`, nil)
+	post(h, `{"id":1,"method":"initialize","params":{}}`, nil)
+	var got []map[string]any
+	for line := range strings.Lines(audit.String()) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatal(err)
+		}
+		delete(one, "time")
+		delete(one, "duration")
+		got = append(got, one)
+	}
+	line := func(name, decision string, policies any) map[string]any {
+		return map[string]any{
+			"level": "INFO", "msg": "authorization", "subject": "ann", "method": "tools/call", "name": name,
+			"decision": decision, "policies": policies, "failed": nil,
+		}
+	}
+	want := []map[string]any{line("add", "allow", []any{"p"}), line("drop", "deny", nil)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzBody holds any body to: no panic, and the tool that nobody may call is not
+// called.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":1,"method":"tools/call","params":{"name":"drop"}}`, `[{"id":1,"method":"tools/list"}]`, `{"method":"tools/call","params":{"name":"add","Name":"drop"}}`,
+	} {
+		f.Add(seed, "tools/call", "drop")
+	}
+	f.Fuzz(func(t *testing.T, body, method, name string) {
+		b := &backend{kind: "application/json", body: body}
+		post(guarded(t, b, nil), body, http.Header{"Mcp-Method": {method}, "Mcp-Name": {name}})
+		var m struct {
+			Method string `json:"method"`
+			Params struct {
+				Name string `json:"name"`
+			} `json:"params"`
+		}
+		// The most lenient reader there is: case does not count, the last wins.
+		if b.reached && json.Unmarshal([]byte(b.got), &m) == nil && m.Method == "tools/call" && m.Params.Name == "drop" {
+			t.Errorf("%q reached the backend", b.got)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package cedar
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
+	"github.com/freehold-dev/freehold/controllers/authz"
+)
+
+// maxAnswer is the longest answer to a list, or event of a stream, that is
+// filtered, in bytes. A longer one is not passed on.
+const maxAnswer = 4 << 20
+
+// items are the members of a result that hold a list, and what is asked of
+// policies about each item. A template is judged by its text.
+var items = []struct {
+	member, action, kind, id string
+}{
+	{"tools", authz.CallTool, authz.Tool, "name"},
+	{"prompts", authz.GetPrompt, authz.Prompt, "name"},
+	{"resources", authz.ReadResource, authz.Resource, "uri"},
+	{"resourceTemplates", authz.ReadResource, authz.Resource, "uriTemplate"},
+}
+
+// filter takes out of a message's result what visible denies. Messages without a
+// list are returned as they are.
+func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
+	if trimmed := bytes.TrimSpace(message); len(trimmed) > 0 && trimmed[0] == '[' {
+		var batch []jsontext.Value
+		if err := json.Unmarshal(trimmed, &batch); err != nil {
+			return nil, err
+		}
+		for i := range batch {
+			one, err := filter(batch[i], visible)
+			if err != nil {
+				return nil, err
+			}
+			batch[i] = one
+		}
+		return json.Marshal(batch)
+	}
+	var envelope map[string]jsontext.Value
+	if err := json.Unmarshal(message, &envelope); err != nil {
+		return nil, err
+	}
+	if envelope["result"].Kind() != '{' {
+		return message, nil
+	}
+	var result map[string]jsontext.Value
+	if err := json.Unmarshal(envelope["result"], &result); err != nil {
+		return nil, err
+	}
+	changed := false
+	for _, list := range items {
+		if result[list.member].Kind() != '[' {
+			continue
+		}
+		kept, err := keep(result[list.member], list.id, func(id string) bool {
+			return visible(authz.Call{Action: list.action, Type: list.kind, ID: id})
+		})
+		if err != nil {
+			return nil, err
+		}
+		result[list.member], changed = kept, true
+	}
+	if !changed {
+		return message, nil
+	}
+	var err error
+	if envelope["result"], err = json.Marshal(result, json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	return json.Marshal(envelope, json.Deterministic(true))
+}
+
+func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.Value, error) {
+	var all []jsontext.Value
+	if err := json.Unmarshal(list, &all); err != nil {
+		return nil, err
+	}
+	kept := []jsontext.Value{}
+	for _, item := range all {
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(item, &members); err != nil {
+			return nil, err
+		}
+		var name string
+		if err := json.Unmarshal(members[id], &name); err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+		if visible(name) {
+			kept = append(kept, item)
+		}
+	}
+	return json.Marshal(kept)
+}
+
+var errAnswer = errors.New("the backend's answer cannot be filtered")
+
+// answer is a ResponseWriter that filters lists: a JSON body as a whole, a
+// stream event by event. Other bodies of a call that succeeded are not passed
+// on.
+type answer struct {
+	http.ResponseWriter
+	visible func(authz.Call) bool
+	// refuse answers in place of the backend.
+	refuse func(http.ResponseWriter)
+
+	begun  bool
+	mode   mode
+	whole  bytes.Buffer
+	stream sse.Splitter
+	failed bool
+}
+
+type mode int
+
+const (
+	plain mode = iota
+	wholeJSON
+	events
+)
+
+func (a *answer) WriteHeader(status int) {
+	if status < http.StatusOK {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.begun = true
+	kind, _, _ := mime.ParseMediaType(a.Header().Get("Content-Type"))
+	encoded := a.Header().Get("Content-Encoding") != ""
+	switch {
+	case status != http.StatusOK: // an error holds no list
+	case kind == "application/json" && !encoded:
+		a.mode = wholeJSON
+		return
+	case kind == "text/event-stream" && !encoded:
+		a.mode, a.stream = events, sse.Splitter{Limit: maxAnswer, Event: a.event}
+	default:
+		a.failed = true
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
+	switch {
+	case a.failed:
+		return 0, errAnswer
+	case a.mode == wholeJSON:
+		if a.failed = a.whole.Len()+len(p) > maxAnswer; a.failed {
+			return 0, errAnswer
+		}
+		return a.whole.Write(p)
+	case a.mode == events:
+		return a.stream.Write(p)
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// event passes an event on, filtered. One that cannot be read ends the stream.
+func (a *answer) event(event []byte) error {
+	data := sse.Data(event)
+	if len(data) > 0 {
+		filtered, err := filter(data, a.visible)
+		if err != nil {
+			return errors.Join(errAnswer, err)
+		}
+		if !bytes.Equal(filtered, data) {
+			event = sse.WithData(event, filtered)
+		}
+	}
+	_, err := a.ResponseWriter.Write(event)
+	return err
+}
+
+// Flush implements http.Flusher for streams; a body that is collected is sent at
+// its end.
+func (a *answer) Flush() {
+	if a.begun && !a.failed && a.mode != wholeJSON {
+		_ = http.NewResponseController(a.ResponseWriter).Flush() //nolint:errcheck // a client that left is seen by the next write
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// end sends what was collected. It must be called when the handler has returned.
+func (a *answer) end() {
+	if a.mode == wholeJSON && !a.failed {
+		body, err := filter(a.whole.Bytes(), a.visible)
+		if err == nil {
+			a.Header().Set("Content-Length", strconv.Itoa(len(body)))
+			a.ResponseWriter.WriteHeader(http.StatusOK)
+			_, _ = a.ResponseWriter.Write(body) //nolint:errcheck // a client that left needs no answer
+			return
+		}
+		a.failed = true
+	}
+	if a.failed && a.mode != events {
+		for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} {
+			a.Header().Del(name)
+		}
+		a.refuse(a.ResponseWriter)
+	}
+}

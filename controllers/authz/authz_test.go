@@ -1,0 +1,146 @@
+package authz
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+)
+
+var user = Caller{Subject: "ann", Claims: jsontext.Value(`{"sub":"ann","roles":["dev"],"level":3,"org":{"unit":"a"},"gone":null}`)}
+
+func tool(name, arguments string) Call {
+	return Call{Action: CallTool, Type: Tool, ID: name, Arguments: jsontext.Value(arguments)}
+}
+
+func TestDecide(t *testing.T) {
+	owned := `[{"uid":{"type":"Tool","id":"report"},"attrs":{"owner":"ann"},"parents":[{"type":"Tool","id":"internal"}]}]`
+	for name, tc := range map[string]struct {
+		policies string
+		entities string
+		call     Call
+		allowed  bool
+		visible  bool
+	}{
+		"nothing permits":         {`permit(principal, action, resource == Tool::"b");`, "", tool("a", ""), false, false},
+		"the tool is permitted":   {`permit(principal, action == Action::"call_tool", resource == Tool::"a");`, "", tool("a", ""), true, true},
+		"forbid wins":             {`permit(principal, action, resource); forbid(principal, action, resource == Tool::"a");`, "", tool("a", ""), false, false},
+		"the subject":             {`permit(principal == Client::"ann", action, resource);`, "", tool("a", ""), true, true},
+		"another subject":         {`permit(principal == Client::"bob", action, resource);`, "", tool("a", ""), false, false},
+		"a claim that is a list":  {`permit(principal, action, resource) when { principal.claim_roles.contains("dev") };`, "", tool("a", ""), true, true},
+		"a claim in the context":  {`permit(principal, action, resource) when { context.claim_level >= 3 };`, "", tool("a", ""), true, true},
+		"a claim in a claim":      {`permit(principal, action, resource) when { principal.claim_org.unit == "a" };`, "", tool("a", ""), true, true},
+		"null is absent":          {`permit(principal, action, resource) when { principal has claim_gone };`, "", tool("a", ""), false, false},
+		"an argument":             {`permit(principal, action, resource) when { resource.arg_n < 5 };`, "", tool("a", `{"n":4}`), true, true},
+		"a whole float":           {`permit(principal, action, resource) when { context.arg_n == 4 };`, "", tool("a", `{"n":4.0}`), true, true},
+		"an argument of the list": {`permit(principal, action, resource) when { resource.arg_n < 5 };`, "", tool("a", ""), false, true},
+		"a forbidden argument":    {`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`, "", tool("a", `{"p":"/etc/x"}`), false, false},
+		"another argument":        {`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`, "", tool("a", `{"p":"/tmp/x"}`), true, true},
+		"an argument that makes a forbid fail": {
+			`permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_p like "/etc/*" };`,
+			"", tool("a", `{"p":["/etc/x"]}`), false, true,
+		},
+		"an argument without a value in Cedar": {`permit(principal, action, resource);`, "", tool("a", `{"p":1e300}`), false, false},
+		"an attribute of an entity":            {`permit(principal, action, resource) when { resource.owner == principal.claim_sub };`, owned, tool("report", ""), true, true},
+		"an argument is no attribute":          {`permit(principal, action, resource) when { resource.owner == "ann" };`, "", tool("a", `{"owner":"ann"}`), false, true},
+		"a group of tools":                     {`permit(principal, action, resource in Tool::"internal");`, owned, tool("report", ""), true, true},
+		"a URI":                                {`permit(principal, action == Action::"read_resource", resource == Resource::"file:///a");`, "", Call{Action: ReadResource, Type: Resource, ID: "file:///a"}, true, true},
+		"a list":                               {`permit(principal, action == Action::"list_tools", resource == FeatureType::"tool");`, "", Call{Action: ListTools, Type: FeatureType, ID: "tool"}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policies, err := Parse([]Source{{"p", tc.policies}}, tc.entities)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := policies.Decide(user, tc.call); got.Allowed != tc.allowed {
+				t.Errorf("decided %+v, want allowed %t", got, tc.allowed)
+			}
+			if got := policies.Visible(user, tc.call); got != tc.visible {
+				t.Errorf("visible is %t, want %t", got, tc.visible)
+			}
+		})
+	}
+	if (&Policies{}).Decide(user, tool("a", "")).Allowed {
+		t.Error("no policies permit a call")
+	}
+}
+
+func TestADecisionNamesThePoliciesThatDecided(t *testing.T) {
+	policies, err := Parse([]Source{
+		{"z", `permit(principal, action, resource);`}, {"a", `permit(principal, action, resource);`},
+		{"broken", `permit(principal, action, resource) when { context.none };`}, {"no", `forbid(principal, action, resource == Tool::"x");`},
+	}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]Decision{
+		"a": {Allowed: true, Policies: []string{"a", "z"}, Failed: []string{"broken"}},
+		"x": {Policies: []string{"no"}, Failed: []string{"broken"}},
+	} {
+		if diff := cmp.Diff(want, policies.Decide(user, tool(call, ""))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", call, diff)
+		}
+	}
+}
+
+func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text, entities string
+		want           []string
+	}{
+		"syntax":          {"permit(principal,\n  action resource);", "", []string{`policy "team", line 2, column 18: ")"`}},
+		"nothing":         {" // later", "", []string{`policy "team" has no statement`}},
+		"entities":        {"permit(principal, action, resource);", "{", []string{"entities: "}},
+		"entity no array": {"permit(principal, action, resource);", "7", []string{"entities: "}},
+	} {
+		_, err := Parse([]Source{{"team", tc.text}}, tc.entities)
+		for _, want := range tc.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q in it", name, err, want)
+			}
+		}
+	}
+}
+
+func TestUnmatchable(t *testing.T) {
+	policies, err := Parse([]Source{
+		{"fine", `permit(principal == Client::"a", action in [Action::"call_tool", Action::"get_prompt"], resource == Tool::"x") when { context has arg_a };`},
+		{"action", `permit(principal, action == Action::"use_tool", resource);`},
+		{"type", `forbid(principal == User::"a", action, resource is Tool in Team::"b") when { resource.owner == Team::"b" };`},
+	}, `[{"uid":{"type":"Team","id":"b"},"attrs":{},"parents":[]}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`policy "action" names Action::"use_tool", which no call has: write one of call_tool, get_prompt, read_resource, list_tools, list_prompts, list_resources`,
+		`policy "type" names User::"a": no call and none of the entities has this type`,
+	}
+	if diff := cmp.Diff(want, policies.Unmatchable()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzDecide holds any arguments to: no panic, and nothing is allowed that is
+// forbidden without a condition.
+func FuzzDecide(f *testing.F) {
+	policies, err := Parse([]Source{
+		{"p", `permit(principal, action, resource) when { resource.arg_a == 1 || context.arg_a.b like "x*" };`},
+		{"f", `forbid(principal, action, resource == Tool::"no");`},
+	}, "")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{`{"a":1}`, `{"a":{"b":"xy"}}`, `{"a":[1,[2,{"c":null}]]}`, `{"a":1e999}`, `[]`, `{"a":1,"a":2}`, `{"uid":0.00001}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, arguments string) {
+		if policies.Decide(user, tool("no", arguments)).Allowed {
+			t.Errorf("%q is allowed", arguments)
+		}
+		first, second := policies.Decide(user, tool("a", arguments)), policies.Decide(user, tool("a", arguments))
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Errorf("%q is decided in two ways: %s", arguments, diff)
+		}
+	})
+}
