@@ -15,9 +15,8 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/conditions"
-
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // reply is what is remembered of an answer: enough to say what answered.
@@ -50,9 +49,9 @@ func replyOf(response *http.Response) *reply {
 	}{io.MultiReader(bytes.NewReader(begin), body), body}
 	var message struct {
 		Error struct {
-			Code    int
-			Message string
-		}
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
 	}
 	if json.Unmarshal(begin, &message) == nil {
 		r.code, r.said = message.Error.Code, message.Error.Message
