@@ -39,7 +39,7 @@ func hostile(w http.ResponseWriter, r *http.Request) {
 		}
 		defer conn.Close()
 		var head strings.Builder
-		head.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n")
+		head.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n")
 		for i := 0; head.Len() < 60<<10; i++ {
 			fmt.Fprintf(&head, "%s:\r\n", strconv.FormatInt(int64(i), 36))
 		}
