@@ -33,7 +33,7 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		both := func(round int) func() {
 			return func() {
 				s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, env: [{name: ROUND, value: "%d"}],
-					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {example.com/round: "%d"}}}}}`, image, round, round))
+					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, round, round))
 			}
 		}
 		proxy, backend := workload.ComponentProxy, workload.ComponentBackend

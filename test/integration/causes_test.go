@@ -79,7 +79,7 @@ var _ = It("The cause is named: a backend whose pods the API server refuses", fu
 	s := onStage()
 	operate(s)
 	s.RunProxies()
-	s.Apply(git, server("echo", "podTemplate: {spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}}}"))
+	s.Apply(git, server("echo", "podTemplate: {spec: {securityContext: {runAsNonRoot: false}}}"))
 	live := notReady(s, "echo", v1alpha1.ReasonPodRefused)
 	Expect(readyMessage(live)).To(HavePrefix(`the API server refuses the pod: it is forbidden: violates PodSecurity "restricted:latest"`))
 	s.Apply(git, server("echo", ""))
