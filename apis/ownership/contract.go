@@ -179,11 +179,14 @@ func (c Contract) Identity(manager Manager) string {
 	return c.Grants[i].Identity
 }
 
-// Identities returns all that write, sorted.
+// Identities returns all that have a grant or another right, sorted.
 func (c Contract) Identities() []string {
 	var identities []string
 	for _, g := range c.Grants {
 		identities = append(identities, g.Identity)
+	}
+	for _, r := range c.Rights {
+		identities = append(identities, r.Identity)
 	}
 	slices.Sort(identities)
 	return slices.Compact(identities)

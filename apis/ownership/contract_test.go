@@ -60,7 +60,7 @@ func TestAManagerIsOfOneIdentity(t *testing.T) {
 	c := Freehold()
 	c.Grants[0].Identity = "somebody"
 	c.Grants = append(c.Grants, Grant{
-		Manager: c.Grants[0].Manager, Identity: "else", Object: Lease, Mode: Exclusive, Why: "w", Fields: Paths("metadata.labels"),
+		Manager: c.Grants[0].Manager, Identity: "else", Object: ConfigMap, Mode: Exclusive, Why: "w", Fields: Paths("binaryData"),
 	})
 	errs := c.Check()
 	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "else and somebody both write as "+string(MCPServerFinalizer)) {

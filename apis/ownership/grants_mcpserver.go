@@ -20,7 +20,6 @@ var (
 	ServiceAccount = object("", "v1", "ServiceAccount", "")
 	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
 	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
-	Lease          = object("coordination.k8s.io", "v1", "Lease", "")
 )
 
 // identity is what every child of a server carries: our labels, so that the

@@ -2,16 +2,6 @@ package ownership
 
 import "slices"
 
-// lease is the grant of the operator's leader election. Its writes are
-// versioned as every lock's are: taking a lease is a decision about the lease
-// that was read.
-func lease() Grant {
-	return Grant{
-		Manager: OperatorLease, Identity: IdentityOperator, Object: Lease, Names: []string{LeaseName}, Mode: Exclusive,
-		Create: true, Versioned: true, Why: "elects one operator", Fields: Paths("spec"),
-	}
-}
-
 // rights are what the identities may do beside their writes.
 func rights() []Right {
 	all := slices.Concat(processRights(), runnerRights())
@@ -56,15 +46,17 @@ func processRights() []Right {
 	for _, object := range []Object{MCPServer, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding} {
 		all = append(all, right(object, "is watched, and read where a cache cannot know", "get", "list", "watch"))
 	}
-	elects := right(Lease, "tells who leads", "get")
-	elects.Names = []string{LeaseName}
+	lease := object("coordination.k8s.io", "v1", "Lease", "")
+	leads := right(lease, "elects one operator", "get", "update")
+	leads.Names = []string{LeaseName}
 	acts := right(ServiceAccount, "writes as its controllers", "impersonate")
 	acts.Names = Controllers()
 	return append(all,
 		right(object("", "v1", "Pod", ""), "tells why a server is not ready", "list", "watch"),
 		right(object("", "v1", "Event", ""), "tells why a server is not ready", "list", "watch"),
 		right(object("events.k8s.io", "v1", "Event", ""), "reports what happened to a server", "create", "patch"),
-		elects, acts)
+		leads, right(lease, "makes that Lease; RBAC cannot bind a create to a name", "create"),
+		acts)
 }
 
 // runnerRights are what a runner reads: its backend, and its server.

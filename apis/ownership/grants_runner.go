@@ -30,6 +30,5 @@ func Freehold() Contract {
 	grants = append(grants, mcpServer()...)
 	grants = append(grants, children()...)
 	grants = append(grants, runner()...)
-	grants = append(grants, lease())
 	return Contract{Grants: grants, Removals: removals(), Rights: rights(), Takeover: &Takeover{Annotation: AdoptAnnotation}}
 }

@@ -34,14 +34,11 @@ const (
 	RunnerReport Manager = "runner.freehold.dev/report"
 )
 
-// OperatorLease holds the operator's leader election.
-const OperatorLease Manager = "operator.freehold.dev/lease"
-
-// The identities that write: ServiceAccount names, where SERVER stands for the
-// name of the MCPServer.
+// The identities of the contract: ServiceAccount names, where SERVER stands for
+// the name of the MCPServer.
 const (
-	// IdentityOperator is the operator's process. It reads, elects itself, and
-	// writes everything else as one of Controllers.
+	// IdentityOperator is the operator's process. It reads, reports events and
+	// holds the leader's Lease; it writes what is granted as one of Controllers.
 	IdentityOperator = "freehold-operator"
 	// IdentityMCPServer is the MCPServer controller.
 	IdentityMCPServer = "freehold-mcpserver"
@@ -55,7 +52,8 @@ const (
 // Controllers are the identities that the operator's process writes as.
 func Controllers() []string { return []string{IdentityMCPServer, IdentityRBAC} }
 
-// LeaseName is the name of the Lease of the operator's leader election.
+// LeaseName is the name of the Lease of the operator's leader election. The Lease
+// is a lock and not part of the contract: no manager has a grant on it.
 const LeaseName = "freehold-operator"
 
 // Finalizer is the finalizer that the MCPServer controller holds while a

@@ -8,13 +8,11 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -72,8 +70,7 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-// newManager makes a manager whose cache holds only what is ours and whose
-// leader election writes by apply.
+// newManager makes a manager whose cache holds only what is ours.
 func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 	scheme, err := controllers.NewScheme()
 	if err != nil {
@@ -93,16 +90,8 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 	}
 	if s.leaderElect {
-		forLease := rest.CopyConfig(config)
-		// Half of what a renewal may take: one request that hangs must not cost
-		// the lead. Nor must waiting for what servers need.
-		forLease.Timeout, forLease.RateLimiter = 5*time.Second, nil
-		direct, err := client.New(forLease, client.Options{Scheme: scheme})
-		if err != nil {
-			return nil, fmt.Errorf("connecting for leader election: %w", err)
-		}
-		if options.LeaderElectionResourceLockInterface, err = s.lock(direct); err != nil {
-			return nil, err
+		if options.LeaderElectionResourceLockInterface, err = s.lock(config); err != nil {
+			return nil, fmt.Errorf("preparing leader election: %w", err)
 		}
 	}
 	mgr, err := ctrl.NewManager(config, options)

@@ -7,18 +7,16 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
 // settings are the operator's flags.
@@ -101,15 +99,22 @@ func (s settings) limit(config *rest.Config) {
 	}
 }
 
-// lock is the leader's Lease, held under an id that no other process has.
-func (s settings) lock(c client.Client) (resourcelock.Interface, error) {
+// renewDeadline is controller-runtime's default: half of it is how long one
+// request of the leader election may take.
+const renewDeadline = 10 * time.Second
+
+// lock is client-go's lock on the leader's Lease. The one that the manager makes
+// records Events, for which the operator has no right: the Lease says who leads.
+// A renewal does not wait for the rate limiter of the controllers.
+func (s settings) lock(config *rest.Config) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming this process: %w", err)
 	}
-	writer := controllers.NewApplier(c, c).As(ownership.OperatorLease)
-	key := types.NamespacedName{Namespace: s.leaseNamespace, Name: ownership.LeaseName}
-	return apply.NewLeaseLock(writer, key, host+"_"+string(uuid.NewUUID())), nil
+	unlimited := rest.CopyConfig(config)
+	unlimited.RateLimiter = nil
+	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, s.leaseNamespace, ownership.LeaseName,
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, unlimited, renewDeadline)
 }
 
 // handler logs as JSON, for whatever collects the log of a pod.

@@ -34,8 +34,7 @@
 // finds that nothing has to be sent, values.go compares for it, memory.go
 // remembers what was sent, rewritten.go what the server made of it, and errors.go names what can go wrong. read.go asks
 // the server where a cache cannot know, takeover.go takes over, remove.go
-// deletes, impersonate.go says as whom, lease.go is leader election, convert.go
-// knows the schemas.
+// deletes, impersonate.go says as whom, convert.go knows the schemas.
 //
 // The rules are those of
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/; what the

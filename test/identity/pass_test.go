@@ -15,10 +15,13 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
@@ -92,8 +95,18 @@ func TestEveryPassWorks(t *testing.T) {
 	ready(s, server, 1, 1)
 	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", ""))
 	ready(s, server, 2, 1)
+	first := leader(s)
+	endSecond := operate(s)
 	s.Scale(server, "autoscaler", 3)
 	ready(s, server, 2, 3)
+	if now := leader(s); now != first {
+		t.Errorf("%s leads while %s runs", now, first)
+	}
+	end()
+	// What ends in good order gives the Lease up: nobody waits until it expires.
+	if now := leader(s); now == first {
+		t.Errorf("%s has ended and still holds the Lease", first)
+	}
 	// Outdated run configs are removed once no pod can mount them.
 	for i := range 4 {
 		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i), ""))
@@ -104,13 +117,21 @@ func TestEveryPassWorks(t *testing.T) {
 	gone := &appsv1.StatefulSet{}
 	gone.Name = "echo-backend"
 	s.AwaitGone(gone)
-	end()
+	endSecond()
 
 	log := audited(t, s.Namespace)
 	writtenByWhoOwns(t, s.Namespace, log)
 	for _, identity := range append(ownership.Controllers(), ownership.IdentityOperator, ownership.IdentityRunner) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
+}
+
+// leader is who holds the operator's Lease.
+func leader(s *kit.Stage) string {
+	s.Helper()
+	lease := &coordinationv1.Lease{}
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: kit.SystemNamespace, Name: ownership.LeaseName}, lease), "reading the Lease")
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 // audited is what was asked of the API server in the stage's namespace, and of
@@ -175,7 +196,7 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 		manager := request.Query().Get("fieldManager")
 		identity := contract.Identity(ownership.Manager(manager))
 		switch {
-		case e.ObjectRef.Resource == "events":
+		case slices.Contains([]string{"events", "leases"}, e.ObjectRef.Resource):
 			identity = ownership.IdentityOperator
 		case e.Verb == "delete":
 			identity = ownership.IdentityMCPServer
@@ -205,11 +226,13 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 // does not tell of; TestEveryRightIsNeeded has each of them.
 func elsewhere(identity string, r right) bool {
 	switch {
-	case r.verb == "update", r.verb == "impersonate": // asked for within other requests
+	case r.verb == "update" && r.resource != "leases", r.verb == "impersonate": // asked for within other requests
 		return true
 	case r.verb == "get" && r.resource != "leases": // where a cache cannot know
 		return true
 	case r.verb == "delete" && !contract.MayRemove(identity, kindOf(r.group, r.resource)): // to own what another hand made
+		return true
+	case r.verb == "delete" && identity == ownership.IdentityRBAC: // what binds another account or Role
 		return true
 	case r.resource == "events" && r.verb == "patch": // one that comes again and again
 		return true

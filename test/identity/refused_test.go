@@ -117,7 +117,7 @@ func TestTheProcessActsAsItsControllersOnly(t *testing.T) {
 	process := connect(t, plane.OperatorConfig())
 	for _, g := range contract.Grants {
 		resource := g.Object.Resource()
-		if g.Identity == ownership.IdentityRunner || g.Identity == ownership.IdentityOperator {
+		if g.Identity == ownership.IdentityRunner {
 			continue
 		}
 		forbidden(t, resource+" as "+string(g.Manager), server.apply(s.Ctx, process, g.Manager, g.Object.Subresource, server.intents[resource]), "cannot patch resource")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,6 +57,8 @@ func (x *trial) request(s *kit.Stage) (request, string) {
 		return x.apply("roles"), fmt.Sprintf("Verbs:[%q]", x.verb)
 	case x.resource == "events" && x.group != "":
 		return x.report(s), cannot
+	case x.resource == "leases" && x.verb != "get":
+		return x.lead(), cannot
 	}
 	switch x.verb {
 	case "get", "list", "watch":
@@ -63,8 +66,6 @@ func (x *trial) request(s *kit.Stage) (request, string) {
 	case "patch", "create":
 		if x.verb == "patch" {
 			x.stand(s)
-		} else {
-			s.Delete(x.intent(x.resource).DeepCopy()) // the lease, of which there is one
 		}
 		if x.resource == "rolebindings" {
 			x.server.stands(s, x.intent("roles"))
@@ -169,7 +170,18 @@ func kindOf(group, resource string) schema.GroupVersionKind {
 			return g.Object.GroupVersionKind
 		}
 	}
-	return schema.GroupVersionKind{Version: "v1", Kind: map[string]string{"pods": "Pod", "events": "Event"}[resource]}
+	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: map[string]string{"pods": "Pod", "events": "Event", "leases": "Lease"}[resource]}
+}
+
+// lead creates or updates the leader's Lease, as client-go's election does.
+func (x *trial) lead() request {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: ownership.LeaseName, Namespace: x.server.object.Namespace}}
+	return func(ctx context.Context, c client.WithWatch) error {
+		if x.verb == "create" {
+			return c.Create(ctx, lease)
+		}
+		return c.Update(ctx, lease)
+	}
 }
 
 // report makes an event, or says that it came again.

@@ -63,11 +63,6 @@ func scene(t *testing.T, s *kit.Stage, name string) *server {
 		intent.SetNamespace(s.Namespace)
 		made.intents[resource] = intent
 	}
-	lease := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"holderIdentity": name}}}
-	lease.SetGroupVersionKind(ownership.Lease.GroupVersionKind)
-	lease.SetName(ownership.LeaseName)
-	lease.SetNamespace(s.Namespace)
-	made.intents["leases"] = lease
 	return made
 }
 

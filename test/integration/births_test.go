@@ -22,7 +22,6 @@ var born = map[string]string{
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 	"StatefulSet": `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"b"%s},"spec":{"replicas":0,"serviceName":"b","selector":{"matchLabels":{"a":"b"}},
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
-	"Lease":     `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"b"%s},"spec":{"holderIdentity":"h"}}`,
 	"MCPServer": `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"b"%s},"spec":{"image":"i"}}`,
 }
 

@@ -17,7 +17,7 @@ import (
 // is counted a dozen times at the least, most of them by the hundred. Without
 // one of them the test would say less than it says it does.
 var certain = []string{
-	"by operator", "by old operator", "by runner", "by other runner", "by elector", "by old elector",
+	"by operator", "by old operator", "by runner", "by other runner",
 	"our apply", "our apply, refused", "our delete", "read",
 	"create", "apply", "apply, refused", "forced apply", "forced apply, refused", "update", "update, refused",
 	"patch", "patch, refused", "scale", "delete", "apply of status", "patch of status", "update of status",

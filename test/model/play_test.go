@@ -69,13 +69,10 @@ func perform(t *testing.T, seed uint64, plant plant) *play {
 	p.others = &others{play: p}
 	p.others.Client = p.connect(p.wired(nil, plane.Config))
 	p.reviewer = p.connect(p.runner())
-	p.noLease()
 	p.newProcess("operator", plane.OperatorConfig(), operator)
 	p.newProcess("old operator", plane.OperatorConfig(), operator)
 	p.newProcess("runner", p.runner(), runner)
 	p.newProcess("other runner", p.runner(), runner)
-	p.newProcess("elector", plane.OperatorConfig(), elector)
-	p.newProcess("old elector", plane.OperatorConfig(), elector)
 	p.disorder = true
 	p.want()
 	for p.now < steps && p.broken == nil {

@@ -45,18 +45,15 @@ func (j *judge) rest() {
 	}
 }
 
-// stillStated reports whether anybody states an object at rest: not the lease,
-// which is the operators'; nor run configs of content that has been replaced; nor
-// a proxy whose new content cannot go out, as where a name is taken; nor Services of
-// a backend whose own name is.
+// stillStated reports whether anybody states an object at rest: not run configs
+// of content that has been replaced; nor a proxy whose new content cannot go out,
+// as where a name is taken; nor Services of a backend whose own name is.
 func (p *play) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
 	hash, _ := claimed["hash"].(string)
 	mark := workload.Mark{Generation: number, Hash: hash}
 	switch k.kind {
-	case ownership.Lease.Kind:
-		return false
 	case ownership.ConfigMap.Kind:
 		return k.name == workload.RunConfigName(p.name, mark)
 	case ownership.Deployment.Kind:
@@ -99,9 +96,7 @@ func (j *judge) gone() {
 		j.found(leftBehind, "%s, with finalizers %s", server.GetName(), server.GetFinalizers())
 	}
 	for _, o := range j.play.world.standing() {
-		if o.GetKind() != ownership.Lease.Kind { // it is the operators', not the server's
-			j.nothingOfOurs(o)
-		}
+		j.nothingOfOurs(o)
 	}
 }
 

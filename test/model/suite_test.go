@@ -18,12 +18,12 @@
 // Whatever the API server takes is played on its own field manager in process
 // as well, which says who must own what afterwards.
 //
-// play_test.go is one run, process_test.go are our processes, elector_test.go
-// those that elect a leader, cache_test.go what they see, foreign_test.go the
-// others, edit_test.go how those change a field, wire_test.go is where all
-// requests pass, rights_test.go has who may do what, oracle_test.go what must
-// come of it, judge_test.go and rest_test.go have the invariants, world_test.go
-// knows what stands, and faults_test.go plants what the judge must find.
+// play_test.go is one run, process_test.go are our processes, cache_test.go what
+// they see, foreign_test.go the others, edit_test.go how those change a field,
+// wire_test.go is where all requests pass, rights_test.go has who may do what,
+// oracle_test.go what must come of it, judge_test.go and rest_test.go have the
+// invariants, world_test.go knows what stands, and faults_test.go plants what the
+// judge must find.
 //
 // FREEHOLD_SEED replays the run of a seed; FREEHOLD_MODEL_OPS sets how many
 // writes there are at least.

@@ -12,13 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 const namespace = "default"
 
-// kinds are those of a server, its children and the operators' lease, by
-// resource.
+// kinds are those of a server and its children, by resource.
 var kinds = map[string]schema.GroupVersionKind{
 	"mcpservers":      ownership.MCPServer.GroupVersionKind,
 	"deployments":     ownership.Deployment.GroupVersionKind,
@@ -28,18 +26,10 @@ var kinds = map[string]schema.GroupVersionKind{
 	"serviceaccounts": ownership.ServiceAccount.GroupVersionKind,
 	"roles":           ownership.Role.GroupVersionKind,
 	"rolebindings":    ownership.RoleBinding.GroupVersionKind,
-	"leases":          ownership.Lease.GroupVersionKind,
 }
 
 // key names an object.
 type key struct{ kind, name string }
-
-func (k key) namespace() string {
-	if k.kind == ownership.Lease.Kind {
-		return kit.SystemNamespace
-	}
-	return namespace
-}
 
 func (k key) String() string { return k.kind + " " + k.name }
 
@@ -83,7 +73,7 @@ func (w *world) standing() []*unstructured.Unstructured {
 func (p *play) look(k key) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(p.world.kinds[k.kind])
-	err := plane.Client.Get(p.t.Context(), client.ObjectKey{Namespace: k.namespace(), Name: k.name}, object)
+	err := plane.Client.Get(p.t.Context(), client.ObjectKey{Namespace: namespace, Name: k.name}, object)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

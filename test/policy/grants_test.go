@@ -69,7 +69,6 @@ var rights = []right{
 	},
 	{ownership.MCPServerScale, ownership.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
 	{ownership.RunnerReport, ownership.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
-	{ownership.OperatorLease, ownership.Lease, ownership.LeaseName, "spec: {holderIdentity: a}", note, ".metadata"},
 }
 
 // TestEveryGrantHasARow holds that no grant goes untried.

@@ -213,7 +213,7 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 		entries := live.GetManagedFields()
 		for i := range entries {
 			if entries[i].Manager == "someone" || entries[i].Manager == "kubectl" {
-				entries[i].Manager = string(ownership.OperatorLease)
+				entries[i].Manager = string(ownership.RBACChildren)
 			}
 		}
 		live.SetManagedFields(entries)

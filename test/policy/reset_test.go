@@ -18,7 +18,7 @@ import (
 // managedFields, as a reset does.
 func alone(t *testing.T) []right {
 	t.Helper()
-	only := []ownership.Object{ownership.ServiceAccount, ownership.Role, ownership.ConfigMap, ownership.Lease}
+	only := []ownership.Object{ownership.ServiceAccount, ownership.Role, ownership.ConfigMap}
 	rows := slices.DeleteFunc(slices.Clone(rights), func(r right) bool { return !slices.Contains(only, r.object) && r.name != "echo-backend-headless" })
 	if len(rows) != len(only)+1 {
 		t.Fatalf("there are %d rows", len(rows))
@@ -78,8 +78,7 @@ func TestNothingIsAddedBehindAReset(t *testing.T) {
 			"metadata: {finalizers: [example.com/hold]}", "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}]}",
 			"{data: null, metadata: {labels: {example.com/team: a}}}",
 		},
-		ownership.Lease: {"spec: {holderIdentity: b}", "spec: {leaseDurationSeconds: 3}", "spec: {holderIdentity: null, leaseTransitions: 1}"},
-		ownership.Role:  {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
+		ownership.Role: {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
 	}
 	for _, r := range alone(t) {
 		s, c := r.in(t, stage)

@@ -119,8 +119,7 @@ func (d *desk) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []s
 var atVersion = []apply.Option{apply.AtVersion}
 
 // statements are all intents about a server, in an order in which they can be
-// written first, and one about a Lease. Together they use every grant of the
-// contract.
+// written first. Together they use every grant of the contract.
 func (d *desk) statements(server *v1alpha1.MCPServer) []statement {
 	d.Helper()
 	run := d.content(server, 1)
@@ -151,7 +150,6 @@ func (d *desk) statements(server *v1alpha1.MCPServer) []statement {
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
 				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).
 			WithConditions(condition(v1alpha1.ConditionBackendApplied))), nil},
-		d.lease("a"),
 	)
 }
 

@@ -66,7 +66,7 @@ func TestFreeholdsPoliciesAreInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "managers-*.yaml"))
-	if err != nil || len(files) != len(compiled) || len(compiled) < 9 {
+	if err != nil || len(files) != len(compiled) || len(compiled) < 8 {
 		t.Errorf("%d policies are compiled, and %d installed (%v): run make generate", len(compiled), len(files), err)
 	}
 	for _, p := range compiled {

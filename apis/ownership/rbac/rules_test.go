@@ -37,6 +37,7 @@ func wiki() ownership.Contract {
 		Removals: []ownership.Removal{{Identity: "operator", Object: object("", "ConfigMap", "")}},
 		Rights: []ownership.Right{
 			{Identity: "operator", Group: "", Resource: "services", Names: []string{"wiki"}, Verbs: []string{"watch", "get", "approve"}},
+			{Identity: "operator", Group: "", Resource: "services", Verbs: []string{"create"}},
 			{Identity: "PAGE-agent", Group: "example.com", Resource: "pages", Names: []string{"PAGE"}, Verbs: []string{"get"}},
 		},
 	}
@@ -46,6 +47,7 @@ func TestRolesAreMadeOfRows(t *testing.T) {
 	for name, tc := range map[string]struct{ identity, whose, want string }{
 		"patch without create, subresources apart, and names where they are known": {"operator", "", `
 			configmaps patch create delete
+			services create
 			services [wiki] get watch patch create approve
 			pages.example.com patch
 			pages/status.example.com patch`},
@@ -120,6 +122,12 @@ metadata:
   name: operator
   namespace: wiki-system
 rules:
+- apiGroups:
+  - ""
+  resources:
+  - services
+  verbs:
+  - create
 - apiGroups:
   - ""
   resourceNames:

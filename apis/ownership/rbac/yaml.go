@@ -3,6 +3,7 @@ package rbac
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,14 +15,20 @@ import (
 
 // YAML is what an identity may do as a file of one or two documents, which
 // have its name: a ClusterRole, to be bound wherever the objects of others are,
-// and a Role in namespace with the rules that name their objects: those are the
-// operator's own, and are where it runs.
+// and a Role in namespace with the rules that name their objects, and those that
+// only create what another rule names, because a POST names nothing: those
+// objects are the operator's own, and are where it runs.
 func YAML(c ownership.Contract, identity, namespace string) ([]byte, error) {
 	anywhere := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}}
 	own := rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}}
 	anywhere.Name, own.Name, own.Namespace = identity, identity, namespace
-	for _, rule := range Rules(c, identity, "") {
-		if len(rule.ResourceNames) > 0 {
+	rules := Rules(c, identity, "")
+	named := func(r rbacv1.PolicyRule) bool { return len(r.ResourceNames) > 0 }
+	for _, rule := range rules {
+		creates := slices.Equal(rule.Verbs, []string{"create"}) && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return named(r) && slices.Equal(r.APIGroups, rule.APIGroups) && slices.Equal(r.Resources, rule.Resources)
+		})
+		if named(rule) || creates {
 			own.Rules = append(own.Rules, rule)
 		} else {
 			anywhere.Rules = append(anywhere.Rules, rule)

@@ -30,7 +30,6 @@ var verbs = []struct {
 	{source{"k8s.io/client-go/metadata", matches(`^(Patch|Delete)`)}, state},
 	{source{"k8s.io/client-go/scale", matches(`^(Update|Patch)`)}, state},
 	{source{"k8s.io/client-go/rest", matches(`^(Post|Put|Patch|Delete|Verb)$`)}, state},
-	{source{"k8s.io/client-go/tools/leaderelection/resourcelock", matches(`^(New|NewFromKubeconfig|Create|Update)$`)}, "apply.NewLeaseLock elects by apply"},
 	{source{"k8s.io/cli-runtime/pkg/resource", matches(`^(Create|Patch|Replace|Delete|DeleteWithOptions)$`)}, state},
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	. "sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -43,7 +42,6 @@ func throughClientGo(ctx context.Context, k kubernetes.Interface, d dynamic.Reso
 	_ = d.Delete(ctx, "", metav1.DeleteOptions{})                                                    // want `Delete of k8s.io/client-go/dynamic`
 	_, _ = d.Apply(ctx, "", nil, metav1.ApplyOptions{})                                              // want `Apply of k8s.io/client-go/dynamic`
 	_ = r.Put()                                                                                      // want `Put of k8s.io/client-go/rest`
-	_, _ = resourcelock.New("", "", "", nil, nil, resourcelock.ResourceLockConfig{})                 // want `apply.NewLeaseLock elects by apply`
 }
 
 func throughAValue(e embedded, p patcher) (any, any, any) {
