@@ -47,7 +47,8 @@ func (j *judge) rest() {
 
 // stillStated reports whether anybody states an object at rest: not run configs
 // of content that has been replaced; nor a proxy whose new content cannot go out,
-// as where a name is taken; nor Services of a backend whose own name is.
+// as where a name is taken; nor Services of a backend whose own name is; nor what
+// rests on an account of another hand.
 func (p *play) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
@@ -58,13 +59,20 @@ func (p *play) stillStated(k key) bool {
 		return k.name == workload.RunConfigName(p.name, mark)
 	case ownership.Deployment.Kind:
 		stands, err := workload.MarkOf(p.world.stands[k].GetAnnotations())
-		return err == nil && stands == mark
+		return err == nil && stands == mark && !p.taken(ownership.ServiceAccount.Kind, workload.RunnerName(p.name), ownership.MCPServerChildren)
+	case ownership.Role.Kind:
+		return !p.taken(ownership.ServiceAccount.Kind, workload.RunnerName(p.name), ownership.MCPServerChildren)
 	case ownership.Service.Kind:
-		set := p.world.stands[key{ownership.StatefulSet.Kind, workload.BackendName(p.name)}]
-		taken := set != nil && ownership.Entry(set.GetManagedFields(), ownership.RunnerBackend, "") == nil
+		taken := p.taken(ownership.StatefulSet.Kind, workload.BackendName(p.name), ownership.RunnerBackend)
 		return !taken || !slices.Contains([]string{workload.BackendName(p.name), workload.HeadlessName(p.name)}, k.name)
 	}
 	return true
+}
+
+// taken reports whether another hand has the name of a child.
+func (p *play) taken(kind, name string, manager ownership.Manager) bool {
+	child := p.world.stands[key{kind, name}]
+	return child != nil && ownership.Entry(child.GetManagedFields(), manager, "") == nil
 }
 
 // works reports whether anybody is there who writes as a manager, and may: while
