@@ -18,7 +18,7 @@ import (
 // that runs nothing moves, and its status says which content runs.
 func TestTheOperatorNames(t *testing.T) {
 	t.Parallel()
-	running := runningServer(t)
+	running := runningServer(t, guarded)
 	k := newKubectl(running.Stage)
 	workload := *running.server.Status.Workload
 	running.server.ManagedFields = nil

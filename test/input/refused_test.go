@@ -88,7 +88,7 @@ func nameOf(text string) string {
 // that runs is as it was.
 func TestTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
-	running := runningServer(t)
+	running := runningServer(t, "")
 	k := newKubectl(running.Stage)
 	before := running.Versions()
 	for _, subject := range refused() {

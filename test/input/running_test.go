@@ -33,13 +33,13 @@ type runningStage struct {
 }
 
 // runningServer starts an operator in a namespace of its own, and a server
-// called good.
-func runningServer(t *testing.T) *runningStage {
+// called good, whose spec has more.
+func runningServer(t *testing.T, more string) *runningStage {
 	t.Helper()
 	s := onStage(t)
 	operate(s)
 	r := &runningStage{Stage: s, name: "good"}
-	s.Apply(git, kit.Server(r.name, goodImage, guarded))
+	s.Apply(git, kit.Server(r.name, goodImage, more))
 	r.run()
 	r.rest()
 	return r
