@@ -98,6 +98,10 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 	}
 	content := want.content
 	content.Backend, content.Proxy = runconfig.Backend{}, runconfig.Proxy{}
+	if want.content.Proxy.Authorization != nil {
+		// Whether a proxy that stands may serve depends on that there is one.
+		content.Proxy.Authorization = &runconfig.Authorization{}
+	}
 	told := want.problems[:min(len(want.problems), mostProblems+1)]
 	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.mark})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -101,5 +102,19 @@ func TestAChangedSpecIsRenderedAnew(t *testing.T) {
 	rest(t, r, s)
 	if got := read(s).Status.Workload.Hash; got != changed {
 		t.Errorf("the hash is %s, want %s again", got, changed)
+	}
+}
+
+// That what stands lets every call through is known also of a spec that cannot
+// be rendered.
+func TestAProxyWithoutPoliciesStaysStopped(t *testing.T) {
+	r, s := settled(t)
+	stored := s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
+	stored.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "p", Policy: "permit"}}}
+	stored.Generation++
+	rest(t, r, s)
+	proxy := s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment)
+	if n := *proxy.Spec.Replicas; n != 0 {
+		t.Errorf("the proxy has %d replicas", n)
 	}
 }
