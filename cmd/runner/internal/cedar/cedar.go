@@ -7,12 +7,12 @@
 package cedar
 
 import (
-	"bytes"
 	"io"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -116,6 +116,7 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		j.config.Failed(w, r, err)
 		return
 	}
+	release = sync.OnceFunc(release)
 	defer release()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -136,12 +137,41 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		}
 		lists = lists || list
 	}
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	r.Body, r.ContentLength, r.TransferEncoding = &judged{rest: body, release: release}, int64(len(body)), nil
 	if lists {
 		j.filtered(w, r)
 		return
 	}
 	j.next.ServeHTTP(w, r)
+}
+
+// judged is a body on its way to the backend. It gives up its memory, and its
+// room, once it is sent: the answer to it may take for ever.
+type judged struct {
+	mu      sync.Mutex // the transport may close it while it reads
+	rest    []byte
+	release func()
+}
+
+// Read implements io.Reader.
+func (b *judged) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *judged) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest = nil
+	b.release()
+	return nil
 }
 
 // judge returns why a message is refused, nil if it is not, and whether its

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,7 +41,9 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", b.kind)
 	for chunk := range strings.SplitAfterSeq(b.body, "\n") {
-		fmt.Fprint(w, chunk)
+		if _, err := fmt.Fprint(w, chunk); err != nil {
+			panic(http.ErrAbortHandler) // as httputil.ReverseProxy does
+		}
 		w.(http.Flusher).Flush()
 	}
 }
@@ -175,11 +178,36 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 				r = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(tc.request))
 			}
 			r.Header = http.Header{"As": {"ann"}, "Accept-Encoding": {"gzip"}}
-			h.ServeHTTP(w, r)
+			func() {
+				defer func() { _ = recover() }() // as net/http does
+				h.ServeHTTP(w, r)
+			}()
 			if diff := cmp.Diff(tc.want, w.Body.String()); diff != "" || w.Code != tc.status {
 				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
 			}
 		})
+	}
+}
+
+// A body has room as long as it is held, not as long as its call is answered.
+func TestCallsThatHangLeaveRoom(t *testing.T) {
+	reached, over := make(chan struct{}), make(chan struct{})
+	h := guarded(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+		reached <- struct{}{}
+		<-over
+	}), nil)
+	defer close(over)
+	for range 2 * largeBodies / (largeBodies / 8) {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"ping"}`))
+		r.ContentLength = -1
+		go h.ServeHTTP(httptest.NewRecorder(), r)
+		select {
+		case <-reached:
+		case <-time.After(10 * time.Second):
+			t.Fatal("calls that wait for their answers keep others from the backend")
+		}
 	}
 }
 

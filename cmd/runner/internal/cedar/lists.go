@@ -157,10 +157,12 @@ func (a *answer) Write(p []byte) (int, error) {
 	}
 	switch {
 	case a.failed:
-		return 0, errAnswer
+		// An error would have ReverseProxy cut the connection before end refuses.
+		return len(p), nil
 	case a.mode == wholeJSON:
 		if a.failed = a.whole.Len()+len(p) > maxAnswer; a.failed {
-			return 0, errAnswer
+			a.whole = bytes.Buffer{}
+			return len(p), nil
 		}
 		return a.whole.Write(p)
 	case a.mode == events:

@@ -21,8 +21,8 @@ type Splitter struct {
 	Event func(event []byte) error
 
 	buffer []byte
-	// empty says that the line so far is empty, and cr that it followed a CR,
-	// whose LF belongs to it.
+	// filled says that the line so far is not empty, and cr that a CR ended the
+	// last one, whose LF belongs to it.
 	filled bool
 	cr     bool
 }
