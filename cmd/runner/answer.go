@@ -61,7 +61,7 @@ func replyOf(response *http.Response) *reply {
 
 // ours reports whether the proxy gave the answer itself.
 func (r *reply) ours() bool {
-	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotServed
+	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotJudged
 }
 
 // wantsCredentials reports whether the backend answered that it would, to who

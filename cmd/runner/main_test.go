@@ -201,26 +201,38 @@ func answering(t *testing.T, answer string) string {
 	return backend.URL
 }
 
-func TestWithoutARunConfigItSaysWhyInOneLine(t *testing.T) {
+func marked(generation, hash string) []string {
+	return []string{runconfig.EnvGeneration + "=" + generation, runconfig.EnvHash + "=" + hash}
+}
+
+func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	missing := filepath.Join(t.TempDir(), "no", runconfig.FileName)
+	run := sample(t)
+	changed := run
+	changed.Backend.Image = "other"
 	for name, tc := range map[string]struct {
 		args []string
 		want string
+		env  []string
 	}{
-		"no file":        {[]string{"--config", missing}, "freehold-runner: reading the run config: open " + missing + ": no such file or directory\n"},
-		"no JSON":        {[]string{"--config", text(t, "x")}, "invalid character 'x'"},
-		"nothing in it":  {[]string{"--config", text(t, `{"version":"v1"}`)}, "server.namespace: missing; server.name: missing"},
-		"newer version":  {[]string{"--config", text(t, `{"version":"v9"}`)}, `version: is "v9", this runner reads "v1"`},
-		"unknown flag":   {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag"},
-		"backend's path": {[]string{"--config", file(t, sample(t)), "--backend", "http://x/mcp"}, "write scheme and host"},
+		"other number":   {[]string{"--config", file(t, run)}, "the environment says workload generation 6", marked("6", run.Workload.Hash)},
+		"other hash":     {[]string{"--config", file(t, run)}, "with hash abc", marked("7", "abc")},
+		"other content":  {[]string{"--config", file(t, changed)}, "the content has hash", marked("7", run.Workload.Hash)},
+		"no file":        {[]string{"--config", missing}, "freehold-runner: reading the run config: open " + missing + ": no such file or directory\n", nil},
+		"no JSON":        {[]string{"--config", text(t, "x")}, "invalid character 'x'", nil},
+		"nothing in it":  {[]string{"--config", text(t, `{"version":"v1"}`)}, "server.namespace: missing; server.name: missing", nil},
+		"newer version":  {[]string{"--config", text(t, `{"version":"v9"}`)}, `version: is "v9", this runner reads "v1"`, nil},
+		"unknown flag":   {[]string{"--no-such-flag"}, "flag provided but not defined: -no-such-flag", nil},
+		"backend's path": {[]string{"--config", file(t, sample(t)), "--backend", "http://x/mcp"}, "write scheme and host", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			command := exec.Command(path, tc.args...)
+			command.Env = append(os.Environ(), tc.env...)
 			command.Stdout, command.Stderr = &stdout, &stderr
 			err := command.Run()
 			var exit *exec.ExitError
@@ -240,26 +252,18 @@ func TestWithoutAMarkItOnlyServes(t *testing.T) {
 	backend := answering(t, "hello")
 	generation, hash := runconfig.EnvGeneration+"=", runconfig.EnvHash+"="
 	for name, tc := range map[string]struct {
-		env  []string
-		edit func(*runconfig.RunConfig)
-		why  string
+		env []string
+		why string
 	}{
-		"absent":        {nil, nil, runconfig.EnvGeneration + " is not set"},
-		"hash absent":   {[]string{generation + "7"}, nil, runconfig.EnvHash + " is not set"},
-		"empty":         {[]string{generation, hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
-		"hash empty":    {[]string{generation + "7", hash}, nil, "hash: empty"},
-		"unparsable":    {[]string{generation + "7x", hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
-		"negative":      {[]string{generation + "-7", hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
-		"zero":          {[]string{generation + "0", hash + run.Workload.Hash}, nil, "not a number of 1 or more"},
-		"other number":  {[]string{generation + "6", hash + run.Workload.Hash}, nil, "the environment says workload generation 6"},
-		"other hash":    {[]string{generation + "7", hash + "abc"}, nil, "with hash abc"},
-		"other content": {[]string{generation + "7", hash + run.Workload.Hash}, func(r *runconfig.RunConfig) { r.Backend.Image = "other" }, "the content has hash"},
+		"absent":      {nil, runconfig.EnvGeneration + " is not set"},
+		"hash absent": {[]string{generation + "7"}, runconfig.EnvHash + " is not set"},
+		"empty":       {[]string{generation, hash + run.Workload.Hash}, "not a number of 1 or more"},
+		"hash empty":  {[]string{generation + "7", hash}, "hash: empty"},
+		"unparsable":  {[]string{generation + "7x", hash + run.Workload.Hash}, "not a number of 1 or more"},
+		"negative":    {[]string{generation + "-7", hash + run.Workload.Hash}, "not a number of 1 or more"},
+		"zero":        {[]string{generation + "0", hash + run.Workload.Hash}, "not a number of 1 or more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := run
-			if tc.edit != nil {
-				tc.edit(&run)
-			}
 			p := start(t, run, backend, tc.env...)
 			p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
 			if status, body := p.call(); status != http.StatusOK || body != "hello" {

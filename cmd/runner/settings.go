@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -33,16 +34,17 @@ type settings struct {
 }
 
 // read reads flags, file and environment. A run config that is missing or
-// invalid is an error of one line; an environment without a mark is not, since
-// calls can be served without one, but nothing will be applied. It returns
+// invalid, or another than the pod was made for, is an error of one line; an
+// environment without a mark is not, since calls can be served without one, but
+// nothing will be applied. It returns
 // flag.ErrHelp, after writing to usage, if help was asked for.
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
 	s := settings{}
-	var path, backend string
+	var path, address string
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
 	flags.StringVar(&path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
-	flags.StringVar(&backend, "backend", "", "scheme and host of the backend; the backend's Service if empty")
+	flags.StringVar(&address, "backend", "", "scheme and host of the backend; the backend's Service if empty")
 	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
@@ -64,10 +66,17 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	if s.calls == "" {
 		s.calls = net.JoinHostPort("", strconv.Itoa(int(s.run.Proxy.Port)))
 	}
-	if s.backend, err = backendURL(s.run, backend); err != nil {
+	if s.backend, err = backendURL(s.run, address); err != nil {
 		return settings{}, err
 	}
 	s.env, s.envErr = mark(getenv)
+	if s.envErr == nil {
+		// Whoever may write ConfigMaps may have put another in the place of this
+		// pod's: without its policies, or with other origins.
+		if err := (&backend.Runner{Run: s.run, Env: s.env}).Disagreement(); err != nil {
+			return settings{}, fmt.Errorf("reading %s: %w: delete the ConfigMap, and it is made again", path, err)
+		}
+	}
 	return s, nil
 }
 
