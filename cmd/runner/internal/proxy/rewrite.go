@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/textproto"
-	"slices"
 	"strings"
 )
 
@@ -12,7 +11,7 @@ import (
 // tells them. Everything else stays here, because backends believe names that no
 // list of ours could be complete about: of who the caller is, where the call comes
 // from, and what a gateway has found.
-var passed = []string{
+var passed = setOf(
 	// content, and what of it the client wants
 	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "User-Agent",
 	// event streams
@@ -23,7 +22,7 @@ var passed = []string{
 	"Traceparent", "Tracestate", "Baggage", "B3", "X-Correlation-Id", "X-Request-Id",
 	// the transport's own, which ReverseProxy has set
 	"Te",
-}
+)
 
 // passedPrefixes are the same for families of names: of MCP, and of traces.
 var passedPrefixes = []string{"Mcp-", "X-B3-"}
@@ -38,7 +37,7 @@ func (p *Proxy) passes(name string) bool {
 	case strings.HasPrefix(name, forwardedPrefix):
 		return p.config.TrustForwardedHeaders
 	}
-	return slices.Contains(passed, name) || hasAnyPrefix(name, passedPrefixes) || apiKey(name)
+	return passed[name] || hasAnyPrefix(name, passedPrefixes) || apiKey(name)
 }
 
 // apiKey reports whether a header is called an API key, as X-Api-Key. Clients are
@@ -114,6 +113,14 @@ func restore(header http.Header, name string, values []string) {
 	if len(values) > 0 {
 		header[name] = values
 	}
+}
+
+func setOf(names ...string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 func hasAnyPrefix(name string, prefixes []string) bool {
