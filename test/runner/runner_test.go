@@ -2,6 +2,12 @@ package runner
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -92,6 +98,55 @@ func TestARunnerBringsABackendAndKeepsIt(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestARunnerTellsWhetherMCPAnswers(t *testing.T) {
+	s := newServer(t)
+	good, err := url.Parse(s.backend)
+	s.Must(err, "reading the backend's address")
+	mcp := httputil.NewSingleHostReverseProxy(good)
+	var mended atomic.Bool
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !mended.Load() {
+			http.NotFound(w, r)
+			return
+		}
+		mcp.ServeHTTP(w, r)
+	}))
+	t.Cleanup(backend.Close)
+	s.backend = backend.URL
+	s.start(s.claim(1, "echo:1"))
+	live := s.answers(metav1.ConditionFalse, "NotMCP", "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path")
+	if live.Status.Runtime.Tools != nil {
+		t.Errorf("something was learned: %+v", live.Status.Runtime)
+	}
+
+	mended.Store(true)
+	live = s.answers(metav1.ConditionTrue, "Answers", "the backend answers MCP")
+	if r := live.Status.Runtime; r.Tools == nil || *r.Tools != 2 || r.Server == nil || len(r.ProtocolVersions) == 0 {
+		t.Errorf("it answers, and this was learned: %+v", r)
+	}
+
+	// A failure later is not told, a new content is asked anew.
+	mended.Store(false)
+	s.start(s.claim(1, "echo:1")).saw("the backend does not answer MCP")
+	s.answers(metav1.ConditionTrue, "Answers", "the backend answers MCP")
+	s.start(s.claim(2, "echo:2"))
+	s.answers(metav1.ConditionFalse, "NotMCP", "HTTP 404")
+}
+
+// answers waits until the runner says of MCP what it should.
+func (s *server) answers(status metav1.ConditionStatus, reason, says string) *v1alpha1.MCPServer {
+	s.Helper()
+	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
+	s.Await(live, "BackendAnswers is "+string(status), func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendAnswers)
+		if c == nil || c.Status != status || c.Reason != reason || !strings.Contains(c.Message, says) {
+			return fmt.Errorf("it is %+v", c)
+		}
+		return nil
+	})
+	return live
 }
 
 func TestANewerRunnerTakesOverAndAnOlderOneServesOn(t *testing.T) {
