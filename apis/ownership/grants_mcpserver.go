@@ -68,7 +68,7 @@ func mcpServer() []Grant {
 			"status.conditions[type=FieldsContended]",
 			"status.conditions[type=FinalizerMissing]"),
 		own(MCPServerStatus, MCPServerSub, "reports address and scale",
-			"status.url", "status.replicas", "status.readyReplicas", "status.selector", "status.configHashes"),
+			"status.url", "status.replicas", "status.readyReplicas", "status.selector"),
 	}
 }
 

@@ -42,13 +42,6 @@ type MCPServerStatus struct {
 	// selector selects the backend pods, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
-
-	// configHashes are the contents of the configurations that the spec
-	// refers to, as they were last rendered.
-	// +optional
-	// +listType=map
-	// +listMapKey=kind
-	ConfigHashes []ConfigHash `json:"configHashes,omitempty"`
 }
 
 // WorkloadStatus numbers the content of the workload: image, arguments,
@@ -115,27 +108,6 @@ type ServerInfo struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Version string `json:"version,omitempty"`
-}
-
-// ConfigHash is the content of one referenced configuration.
-type ConfigHash struct {
-	// kind of the configuration, for example MCPOIDCConfig.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Kind string `json:"kind"`
-
-	// name of the configuration.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-
-	// hash of its spec.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	Hash string `json:"hash"`
 }
 
 // MCPServer is an MCP server run from an image, behind a proxy.

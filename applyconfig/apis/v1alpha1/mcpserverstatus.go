@@ -30,9 +30,6 @@ type MCPServerStatusApplyConfiguration struct {
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// selector selects the backend pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`
-	// configHashes are the contents of the configurations that the spec
-	// refers to, as they were last rendered.
-	ConfigHashes []ConfigHashApplyConfiguration `json:"configHashes,omitempty"`
 }
 
 // MCPServerStatusApplyConfiguration constructs a declarative configuration of the MCPServerStatus type for use with
@@ -107,18 +104,5 @@ func (b *MCPServerStatusApplyConfiguration) WithReadyReplicas(value int32) *MCPS
 // If called multiple times, the Selector field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithSelector(value string) *MCPServerStatusApplyConfiguration {
 	b.Selector = &value
-	return b
-}
-
-// WithConfigHashes adds the given value to the ConfigHashes field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the ConfigHashes field.
-func (b *MCPServerStatusApplyConfiguration) WithConfigHashes(values ...*ConfigHashApplyConfiguration) *MCPServerStatusApplyConfiguration {
-	for i := range values {
-		if values[i] == nil {
-			panic("nil value passed to WithConfigHashes")
-		}
-		b.ConfigHashes = append(b.ConfigHashes, *values[i])
-	}
 	return b
 }
