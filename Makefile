@@ -162,7 +162,7 @@ demo: images $(TOOLS)/helm ## Play the product's story on a real Kubernetes of t
 demo-down: cluster-down ## End what the demo started
 
 .PHONY: cluster
-cluster: ## Bring an empty Kubernetes up on this machine; needs root
+cluster: ## Bring an empty Kubernetes up on this machine; needs root, or kind and a container engine
 	hack/cluster.sh up
 
 .PHONY: cluster-down

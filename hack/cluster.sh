@@ -8,7 +8,8 @@ go build -trimpath -buildvcs=false -o bin/tools/cluster ./hack/cluster
 if [ "${1:-}" = up ]; then
 	# Said before the minutes of building, not after.
 	if [ "$(uname -s)" = Linux ] && [ "$(id -u)" != 0 ] && ! command -v kind >/dev/null; then
-		echo "cluster.sh: needs root: run sudo make cluster or sudo make demo" >&2
+		echo "cluster.sh: needs root, for the namespaces, mounts and cgroups of the cluster: run sudo make cluster or" >&2
+		echo "sudo make demo. Without root, make cluster needs kind and a container engine." >&2
 		exit 1
 	fi
 	hack/controlplane/build.sh cluster

@@ -50,6 +50,15 @@ func TestKeysAreReadByTheirOwnerOnly(t *testing.T) {
 	}
 }
 
+func TestOnlyRootHasItsClusterInVar(t *testing.T) {
+	t.Setenv("HOME", "/home/ada")
+	for uid, want := range map[int]string{0: "/var/lib/freehold-cluster", 1000: "/home/ada/.local/state/freehold-cluster"} {
+		if got := defaultDir(uid); got != want {
+			t.Errorf("uid %d: %s, not %s", uid, got, want)
+		}
+	}
+}
+
 func TestTheAPIServerIsTrustedUnderEachOfItsNames(t *testing.T) {
 	s := settings{dir: t.TempDir()}
 	if err := s.certify(); err != nil {

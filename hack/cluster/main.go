@@ -43,7 +43,8 @@ const usage = `usage: cluster COMMAND
                        like server.default.svc.cluster.local:8080, at 127.0.0.1:PORT
 
 environment:
-  FREEHOLD_CLUSTER_DIR   folder that holds all of it, /var/lib/freehold-cluster by default
+  FREEHOLD_CLUSTER_DIR   folder that holds all of it; by default /var/lib/freehold-cluster for root,
+                         ~/.local/state/freehold-cluster for others
   K8S_VERSION, K8S_BIN   which binaries, bin/k8s/$K8S_VERSION by default, v1.36.3
   FREEHOLD_IMAGES        folder of pause.tar and coredns.tar, bin/images by default`
 

@@ -39,7 +39,7 @@ type settings struct {
 func fromEnvironment() (settings, error) {
 	version := fallback(os.Getenv("K8S_VERSION"), "v1.36.3")
 	s := settings{
-		dir:    fallback(os.Getenv("FREEHOLD_CLUSTER_DIR"), "/var/lib/freehold-cluster"),
+		dir:    fallback(os.Getenv("FREEHOLD_CLUSTER_DIR"), defaultDir(os.Geteuid())),
 		bin:    fallback(os.Getenv("K8S_BIN"), filepath.Join("bin", "k8s", version)),
 		images: fallback(os.Getenv("FREEHOLD_IMAGES"), filepath.Join("bin", "images")),
 	}
@@ -54,6 +54,16 @@ func fromEnvironment() (settings, error) {
 		return s, fmt.Errorf("FREEHOLD_CLUSTER_DIR is %d bytes long; sockets below it allow %d", len(s.dir), longestDir)
 	}
 	return s, nil
+}
+
+// defaultDir is below the home of who is not root, because nobody else may write
+// to /var/lib, and a kind cluster needs no root.
+func defaultDir(uid int) string {
+	home, err := os.UserHomeDir()
+	if uid == 0 || err != nil {
+		return "/var/lib/freehold-cluster"
+	}
+	return filepath.Join(home, ".local", "state", "freehold-cluster")
 }
 
 // environment hands the settings to a process that starts elsewhere. The cluster's network

@@ -76,4 +76,5 @@ func orRoot(err error) error {
 	return err
 }
 
-var errNeedsRoot = errors.New("needs root: run sudo make demo")
+var errNeedsRoot = errors.New("needs root, for the namespaces, mounts and cgroups of the cluster: " +
+	"run sudo make cluster, or sudo make demo; or run make cluster with kind installed and a container engine running")
