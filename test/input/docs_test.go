@@ -14,17 +14,26 @@ import (
 )
 
 // advice is what to write where the API server's own words do not say it.
+// The first whose words are in the answers, to apply and to create, counts.
 var advice = []struct{ words, instead string }{
 	{`must be of type date-time`, `write a time with its zone, in quotes: "2026-05-06T07:08:09Z"`},
-	{`of type string|expected string|unmarshal number .* of type string`, `write a text; a number or true in quotes: "8080"`},
-	{`of type (integer|number|int32)|expected numeric|expected integer`, `write a whole number, without quotes: 8080`},
+	{`of type string|expected string|unmarshal number .* of type string`, `write a text; put a number, true or false in quotes`},
+	{`of type (integer|number|int32)|expected numeric|expected integer`, `write a whole number, without quotes`},
 	{`of type boolean|expected boolean`, `write true or false, without quotes`},
-	{`of type array|expected list|\.(args|env|envFrom|volumes)\.`, `write a list: begin each item with -, or put [ ] around it`},
-	{`of type object|expected map|non-map elements|must be an object`, `write fields: name: …`},
-	{`unknown field|not declared in schema`, `correct the name, or see with kubectl explain mcpserver.spec where the field belongs`},
+	{`of type array|expected list`, `write a list: begin each item with -, or put [ ] around it`},
+	{`of type object|expected map|non-map elements|must be an object`, `write a map: each line a field and its value, name: value`},
+	{`unknown field "\w+"`, `move it below spec`},
+	{`unknown field "spec\.(containers|nodeSelector)"`, `write it into spec.podTemplate.spec, whose fields kubectl explain pod.spec names`},
+	{`unknown field "spec\.proxy\.service\.port"`, `write spec.proxy.port, which is the Service's port, too`},
+	{`unknown field "spec\.\w+Ref\.namespace"`, `remove it: the object has to be in the server's namespace`},
+	{`unknown field|not declared in schema`, `correct the name: kubectl explain mcpserver.spec --recursive shows where each field belongs`},
 	{`Required value|omits all key fields`, `write the field`},
 	{`Duplicate value|duplicate entries|already set in map|unmarshal errors`, `keep one of them`},
-	{`Too long|Too many|too large`, `write less; what is long belongs into a ConfigMap that a volume mounts`},
+	{`spec\.(args|command)\b.*Too|too large`, `write less: put long texts into a ConfigMap, and mount it with spec.volumes`},
+	{`spec\.env: Too many`, `write fewer: envFrom takes all keys of a ConfigMap or Secret`},
+	{`annotations: Too long`, `write fewer annotations, or shorter ones`},
+	{`Too many`, `write fewer`},
+	{`Too long`, `write a shorter one`},
 	{`should be (greater|less) than or equal to|at least 1|supported values`, `write a value that the message allows`},
 	{`a valid label must`, `write at most 63 letters, digits, - _ and .`},
 }
@@ -39,7 +48,7 @@ func (r row) instead() (string, bool) {
 		return "", true
 	}
 	for _, a := range advice {
-		if regexp.MustCompile(a.words).MatchString(r.says) {
+		if regexp.MustCompile(a.words).MatchString(r.field + ": " + r.says + "\n" + r.applied) {
 			return a.instead, true
 		}
 	}
