@@ -12,7 +12,7 @@ type MCPServerStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions say what is so, and why.
+	// conditions are what was last observed of the server, and why it is so.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -112,6 +112,8 @@ type ServerInfo struct {
 
 // MCPServer is an MCP server run from an image, behind a proxy.
 //
+// ---
+//
 // The rules on its status stand here, on the root, because a rule placed on
 // status is passed over by a PUT of the status subresource without status.
 //
@@ -144,13 +146,12 @@ type MCPServer struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants.
+	// spec is the desired state of the server.
 	// +required
 	Spec MCPServerSpec `json:"spec"`
 
-	// status is what was observed. Until anything was, observedGeneration is
-	// -1, so that kstatus does not take a server that nobody has seen for one
-	// that is current.
+	// status is what was last observed. Before that, observedGeneration is -1, so
+	// that kstatus does not call a server Current which the operator has not seen.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status MCPServerStatus `json:"status,omitempty"`

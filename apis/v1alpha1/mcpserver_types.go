@@ -61,8 +61,9 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// transport is how the image speaks MCP. Only streamable-http is served by
-	// this version; the others leave the server not ready, and say so.
+	// transport is how the image speaks MCP. This version serves only
+	// streamable-http; with another one the server is not ready, with reason
+	// TransportNotServed.
 	// +optional
 	// +default="streamable-http"
 	// +kubebuilder:default="streamable-http"
@@ -85,9 +86,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
 	Path string `json:"path,omitempty"`
 
-	// replicas is the number of backend pods. Leave it out of Git where
-	// something scales the server: whoever scales owns it. With 0 the proxy
-	// stops, too.
+	// replicas is the number of backend pods. Leave it out of Git where an
+	// autoscaler sets it. With 0 the proxy stops, too.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -114,7 +114,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 
-	// imagePullPolicy of the server's image; the cluster's default where unset.
+	// imagePullPolicy of the server's image. Where unset it is Always for the tag
+	// latest or no tag, and IfNotPresent for others.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
@@ -127,25 +128,25 @@ type MCPServerSpec struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// serviceAccountName is the identity of the backend pods. Where unset the
-	// pods get no API token at all. Names that end in -runner are those of
-	// Freehold's runners.
+	// pods get no API token. A name that ends in -runner is refused, because the
+	// accounts of Freehold's runners have such names.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('-runner')",message="accounts that end in -runner are those of Freehold's runners: choose another"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// podTemplate is an overlay for what the other fields do not say: a
-	// PodTemplateSpec that is merged into the backend's pod template. What
-	// Freehold states wins; what it states may not be repeated here, but for
-	// runAsNonRoot, the seccomp profile, and what the server's container may do.
-	// It stays within the baseline Pod Security Standard.
+	// podTemplate is a PodTemplateSpec that is merged into the backend's pod
+	// template, for what the other fields cannot say. The container of the image
+	// is called server. What Freehold states is refused here, except
+	// runAsNonRoot, the seccomp profile, and the securityContext of the container
+	// server. So is what breaks the baseline Pod Security Standard.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// proxy configures what stands in front of the server.
+	// proxy configures the proxy in front of the server.
 	// +optional
 	// +default={}
 	// +kubebuilder:default={}
@@ -156,33 +157,39 @@ type MCPServerSpec struct {
 	// +optional
 	GroupRef *LocalReference `json:"groupRef,omitempty"`
 
-	// oidcConfigRef names the MCPOIDCConfig that says who may call.
+	// oidcConfigRef names the MCPOIDCConfig that says who may call. This version
+	// does not enforce it: while it is set, every call is refused.
 	// +optional
 	OIDCConfigRef *LocalReference `json:"oidcConfigRef,omitempty"`
 
-	// toolConfigRef names the MCPToolConfig that says which tools are shown.
+	// toolConfigRef names the MCPToolConfig that says which tools are shown. This
+	// version does not enforce it: while it is set, every call is refused.
 	// +optional
 	ToolConfigRef *LocalReference `json:"toolConfigRef,omitempty"`
 
 	// externalAuthConfigRef names the MCPExternalAuthConfig that says what the
-	// proxy presents to the backend.
+	// proxy presents to the backend. This version does not enforce it: while it
+	// is set, every call is refused.
 	// +optional
 	ExternalAuthConfigRef *LocalReference `json:"externalAuthConfigRef,omitempty"`
 
-	// authzConfigRef names the MCPAuthzConfig that says what may be called.
+	// authzConfigRef names the MCPAuthzConfig that says what may be called. This
+	// version does not enforce it: while it is set, every call is refused.
 	// +optional
 	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
 
-	// authzConfig says inline what may be called.
+	// authzConfig says inline what may be called. This version does not enforce
+	// it: while it is set, every call is refused.
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 
-	// suspend stops proxy and backend and keeps everything else.
+	// suspend stops the proxy, and the backend once calls have ended. The
+	// server's objects stay.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// restartedAt restarts proxy and backend when it changes. It is content:
-	// nobody has to write anything back.
+	// restartedAt is a time, for example 2026-05-06T07:08:09Z. The pods of proxy
+	// and backend are replaced when it changes; it may stand in Git.
 	// +optional
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 
@@ -217,15 +224,17 @@ type ProxySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != 9440",message="port 9440 is where the proxy answers probes: choose another port"
 	Port int32 `json:"port,omitempty"`
 
-	// publicURL is where clients outside the cluster reach the proxy. It is
-	// configuration, never derived from a request.
+	// publicURL is where clients outside the cluster reach the proxy. The proxy
+	// takes its host for one of the server's names where it checks Host and
+	// Origin. Freehold makes no Ingress or Gateway for it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
 	PublicURL string `json:"publicURL,omitempty"`
 
-	// allowedOrigins are the values of the Origin header that are let in
-	// beside requests without one, for example https://app.example.com.
+	// allowedOrigins are the origins whose pages may call from a browser: values
+	// of the Origin header, for example https://app.example.com. Requests without
+	// that header are let in, too.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -242,12 +251,12 @@ type ProxySpec struct {
 	// +optional
 	Service *ProxyService `json:"service,omitempty"`
 
-	// resources of the proxy's container.
+	// resources of the proxy's container. Where unset its memory limit is 256 MiB.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// podTemplate is an overlay for the proxy's pod template, as podTemplate
-	// of the spec is for the backend's.
+	// podTemplate is merged into the proxy's pod template, as podTemplate of the
+	// spec is into the backend's. The container of Freehold is called proxy.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -16,6 +16,8 @@ import (
 //
 // MCPServer is an MCP server run from an image, behind a proxy.
 //
+// ---
+//
 // The rules on its status stand here, on the root, because a rule placed on
 // status is passed over by a PUT of the status subresource without status.
 //
@@ -26,11 +28,10 @@ type MCPServerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is standard: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the user wants.
+	// spec is the desired state of the server.
 	Spec *MCPServerSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was observed. Until anything was, observedGeneration is
-	// -1, so that kstatus does not take a server that nobody has seen for one
-	// that is current.
+	// status is what was last observed. Before that, observedGeneration is -1, so
+	// that kstatus does not call a server Current which the operator has not seen.
 	Status *MCPServerStatusApplyConfiguration `json:"status,omitempty"`
 }
 

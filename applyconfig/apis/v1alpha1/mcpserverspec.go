@@ -28,16 +28,16 @@ type MCPServerSpecApplyConfiguration struct {
 	Env []v1.EnvVarApplyConfiguration `json:"env,omitempty"`
 	// envFrom takes all keys of ConfigMaps and Secrets as environment variables.
 	EnvFrom []v1.EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
-	// transport is how the image speaks MCP. Only streamable-http is served by
-	// this version; the others leave the server not ready, and say so.
+	// transport is how the image speaks MCP. This version serves only
+	// streamable-http; with another one the server is not ready, with reason
+	// TransportNotServed.
 	Transport *apisv1alpha1.Transport `json:"transport,omitempty"`
 	// port is the TCP port on which the image listens, 1 to 65535.
 	Port *int32 `json:"port,omitempty"`
 	// path is the HTTP path of the MCP endpoint, at the image and at the proxy.
 	Path *string `json:"path,omitempty"`
-	// replicas is the number of backend pods. Leave it out of Git where
-	// something scales the server: whoever scales owns it. With 0 the proxy
-	// stops, too.
+	// replicas is the number of backend pods. Leave it out of Git where an
+	// autoscaler sets it. With 0 the proxy stops, too.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resources of the server's container.
 	Resources *ResourcesApplyConfiguration `json:"resources,omitempty"`
@@ -45,40 +45,47 @@ type MCPServerSpecApplyConfiguration struct {
 	Volumes []v1.VolumeApplyConfiguration `json:"volumes,omitempty"`
 	// volumeMounts of the server's container.
 	VolumeMounts []v1.VolumeMountApplyConfiguration `json:"volumeMounts,omitempty"`
-	// imagePullPolicy of the server's image; the cluster's default where unset.
+	// imagePullPolicy of the server's image. Where unset it is Always for the tag
+	// latest or no tag, and IfNotPresent for others.
 	ImagePullPolicy *corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// imagePullSecrets name Secrets with credentials of the image's registry.
 	ImagePullSecrets []v1.LocalObjectReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// serviceAccountName is the identity of the backend pods. Where unset the
-	// pods get no API token at all. Names that end in -runner are those of
-	// Freehold's runners.
+	// pods get no API token. A name that ends in -runner is refused, because the
+	// accounts of Freehold's runners have such names.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
-	// podTemplate is an overlay for what the other fields do not say: a
-	// PodTemplateSpec that is merged into the backend's pod template. What
-	// Freehold states wins; what it states may not be repeated here, but for
-	// runAsNonRoot, the seccomp profile, and what the server's container may do.
-	// It stays within the baseline Pod Security Standard.
+	// podTemplate is a PodTemplateSpec that is merged into the backend's pod
+	// template, for what the other fields cannot say. The container of the image
+	// is called server. What Freehold states is refused here, except
+	// runAsNonRoot, the seccomp profile, and the securityContext of the container
+	// server. So is what breaks the baseline Pod Security Standard.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// proxy configures what stands in front of the server.
+	// proxy configures the proxy in front of the server.
 	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`
 	// groupRef names the MCPGroup that this server is a member of. It has no
 	// effect yet.
 	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
-	// oidcConfigRef names the MCPOIDCConfig that says who may call.
+	// oidcConfigRef names the MCPOIDCConfig that says who may call. This version
+	// does not enforce it: while it is set, every call is refused.
 	OIDCConfigRef *LocalReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
-	// toolConfigRef names the MCPToolConfig that says which tools are shown.
+	// toolConfigRef names the MCPToolConfig that says which tools are shown. This
+	// version does not enforce it: while it is set, every call is refused.
 	ToolConfigRef *LocalReferenceApplyConfiguration `json:"toolConfigRef,omitempty"`
 	// externalAuthConfigRef names the MCPExternalAuthConfig that says what the
-	// proxy presents to the backend.
+	// proxy presents to the backend. This version does not enforce it: while it
+	// is set, every call is refused.
 	ExternalAuthConfigRef *LocalReferenceApplyConfiguration `json:"externalAuthConfigRef,omitempty"`
-	// authzConfigRef names the MCPAuthzConfig that says what may be called.
+	// authzConfigRef names the MCPAuthzConfig that says what may be called. This
+	// version does not enforce it: while it is set, every call is refused.
 	AuthzConfigRef *LocalReferenceApplyConfiguration `json:"authzConfigRef,omitempty"`
-	// authzConfig says inline what may be called.
+	// authzConfig says inline what may be called. This version does not enforce
+	// it: while it is set, every call is refused.
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
-	// suspend stops proxy and backend and keeps everything else.
+	// suspend stops the proxy, and the backend once calls have ended. The
+	// server's objects stay.
 	Suspend *bool `json:"suspend,omitempty"`
-	// restartedAt restarts proxy and backend when it changes. It is content:
-	// nobody has to write anything back.
+	// restartedAt is a time, for example 2026-05-06T07:08:09Z. The pods of proxy
+	// and backend are replaced when it changes; it may stand in Git.
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 	// progressDeadlineSeconds is how long the server may go without progress
 	// towards Ready before the condition Stalled says why, in seconds. Where only

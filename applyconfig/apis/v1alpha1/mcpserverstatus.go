@@ -15,7 +15,7 @@ type MCPServerStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that conditions speak of.
 	// It is applied together with them.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions say what is so, and why.
+	// conditions are what was last observed of the server, and why it is so.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// workload is the content that proxy and backend are to run. Its
 	// generation never falls.

@@ -16,21 +16,23 @@ type ProxySpecApplyConfiguration struct {
 	// port is the TCP port of the proxy and of its Service, 1024 to 65535
 	// without 9440, where the proxy answers probes.
 	Port *int32 `json:"port,omitempty"`
-	// publicURL is where clients outside the cluster reach the proxy. It is
-	// configuration, never derived from a request.
+	// publicURL is where clients outside the cluster reach the proxy. The proxy
+	// takes its host for one of the server's names where it checks Host and
+	// Origin. Freehold makes no Ingress or Gateway for it.
 	PublicURL *string `json:"publicURL,omitempty"`
-	// allowedOrigins are the values of the Origin header that are let in
-	// beside requests without one, for example https://app.example.com.
+	// allowedOrigins are the origins whose pages may call from a browser: values
+	// of the Origin header, for example https://app.example.com. Requests without
+	// that header are let in, too.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// trustForwardedHeaders passes on the X-Forwarded-* headers of a request.
 	// Set it only behind a load balancer that removes those of its clients.
 	TrustForwardedHeaders *bool `json:"trustForwardedHeaders,omitempty"`
 	// service configures the Service in front of the proxy.
 	Service *ProxyServiceApplyConfiguration `json:"service,omitempty"`
-	// resources of the proxy's container.
+	// resources of the proxy's container. Where unset its memory limit is 256 MiB.
 	Resources *ResourcesApplyConfiguration `json:"resources,omitempty"`
-	// podTemplate is an overlay for the proxy's pod template, as podTemplate
-	// of the spec is for the backend's.
+	// podTemplate is merged into the proxy's pod template, as podTemplate of the
+	// spec is into the backend's. The container of Freehold is called proxy.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
 
