@@ -137,7 +137,7 @@ images-all: ## Make the images of operator and runner for every platform, as OCI
 	hack/images.sh all
 
 .PHONY: plugin
-plugin: ## Pack the plugin of kubectl for every platform, with its manifest for krew; VERSION=v1.2.3
+plugin: ## Pack the plugin of kubectl for every platform, with its manifest for krew; VERSION=v1.2.3 URL=https://…
 	hack/plugin.sh
 
 .PHONY: verify-images

@@ -3,10 +3,12 @@
 # bin/plugin, the same bytes wherever it is built with the same Go.
 #
 #   VERSION     the tag of the release, such as v1.2.3; v0.0.0 by default
+#   URL         where krew is to find the archives; by default an address that nobody has, for krew install --archive
 #   PLATFORMS   those of config/krew/freehold.yaml by default, as linux/amd64
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export VERSION=${VERSION:-v0.0.0}
+url=${URL:-https://freehold.invalid/$VERSION}
 out=bin/plugin manifest=config/krew/freehold.yaml
 
 [[ $VERSION =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]] || { echo "plugin.sh: VERSION is $VERSION; krew takes tags as v1.2.3" >&2; exit 1; }
@@ -14,7 +16,7 @@ rm -rf "$out"
 mkdir -p "$out"
 go -C hack/images run ./licenses -texts bin/licenses/THIRD_PARTY
 
-filled=$(sed "/^#/d; s/VERSION/$VERSION/" "$manifest")
+filled=$(sed "/^#/d; s/VERSION/$VERSION/; s|URL/|$url/|" "$manifest")
 for platform in ${PLATFORMS:-$(sed -n 's/.*{os: \(.*\), arch: \(.*\)}}.*/\1\/\2/p' "$manifest")}; do
 	os=${platform%/*} arch=${platform#*/} folder=$out/${platform/\//_}
 	archive=$out/kubectl-freehold_${os}_$arch.tar.gz

@@ -36,22 +36,23 @@ removed, or gets its default again. Both are shown before, and nothing is done
 without a yes.
 
 With --to another field manager gets all of it, by an apply of the values that
-stand, and nothing is removed: so an object, or a part of it, leaves Freehold's
-hand as it is.
+stand, and nothing is removed.
 
 Only what is held by apply can be handed back so; an Update entry goes when
-somebody takes its fields over. A manager of Freehold that is at work states its
-fields again, so release those where it no longer is.`,
+another manager takes its fields over. A running operator or runner applies its
+fields again, also those that --to gave to another manager. So release what a
+manager of Freehold holds only where neither is at work any more: docs/take-over.md
+says how to get there.`,
 		Example: `  # What a deployment tool took from Freehold's proxy
   kubectl freehold release deployment everything-proxy --manager argocd-controller
 
-  # A proxy that Git is to render from now on
-  kubectl freehold release deployment everything-proxy --manager mcpserver.freehold.dev/children --to argocd-controller
+  # A proxy that is to live on after its server, which was deleted with --cascade=orphan
+  kubectl freehold release deployment everything-proxy --manager mcpserver.freehold.dev/children --to me
 
   # The finalizer of a server whose operator is gone for good
   kubectl freehold release mcp everything --manager mcpserver.freehold.dev/finalizer
 
-  # A condition that somebody applied by hand
+  # A condition that a user applied as field manager "me"
   kubectl freehold release mcp everything --manager me --subresource status --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
