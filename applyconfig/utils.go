@@ -20,8 +20,6 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.AuthzConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuthzPolicy"):
 		return &apisv1alpha1.AuthzPolicyApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ConfigHash"):
-		return &apisv1alpha1.ConfigHashApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &apisv1alpha1.LocalReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServer"):

@@ -178,8 +178,8 @@ type MCPServerSpec struct {
 	// +optional
 	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
 
-	// authzConfig says inline what may be called. This version does not enforce
-	// it: while it is set, every call is refused.
+	// authzConfig says inline what may be called, as Cedar policies that the proxy
+	// enforces.
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 

@@ -1319,21 +1319,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
-- name: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigHash
-  map:
-    fields:
-    - name: hash
-      type:
-        scalar: string
-      default: ""
-    - name: kind
-      type:
-        scalar: string
-      default: ""
-    - name: name
-      type:
-        scalar: string
-      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.LocalReference
   map:
     fields:
@@ -1491,14 +1476,6 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
-    - name: configHashes
-      type:
-        list:
-          elementType:
-            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigHash
-          elementRelationship: associative
-          keys:
-          - kind
     - name: observedGeneration
       type:
         scalar: numeric

@@ -33,9 +33,10 @@ const preface = `# Who writes what
 
 Generated from the table in ` + "`apis/ownership`" + ` by ` + "`make generate`" + `.
 
-Every write of Freehold is a server-side apply under one of the field managers
+Freehold writes fields by server-side apply under one of the field managers
 below, and states only fields of that manager's grant. What is in no grant is
-not ours and survives every pass. The leader's Lease is a lock, which client-go
+not ours and survives every pass. Deletions, take-overs and Events are no applies:
+they stand below the tables. The leader's Lease is a lock, which client-go
 updates, and not in the table ([why](adr/0024-the-lease-is-a-lock.md)).
 
 `

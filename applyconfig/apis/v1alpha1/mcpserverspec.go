@@ -78,8 +78,8 @@ type MCPServerSpecApplyConfiguration struct {
 	// authzConfigRef names the MCPAuthzConfig that says what may be called. This
 	// version does not enforce it: while it is set, every call is refused.
 	AuthzConfigRef *LocalReferenceApplyConfiguration `json:"authzConfigRef,omitempty"`
-	// authzConfig says inline what may be called. This version does not enforce
-	// it: while it is set, every call is refused.
+	// authzConfig says inline what may be called, as Cedar policies that the proxy
+	// enforces.
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
 	// suspend stops the proxy, and the backend once calls have ended. The
 	// server's objects stay.
