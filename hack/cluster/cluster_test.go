@@ -51,8 +51,8 @@ func TestKeysAreReadByTheirOwnerOnly(t *testing.T) {
 }
 
 func TestOnlyRootHasItsClusterInVar(t *testing.T) {
-	t.Setenv("HOME", "/home/ada")
-	for uid, want := range map[int]string{0: "/var/lib/freehold-cluster", 1000: "/home/ada/.local/state/freehold-cluster"} {
+	t.Setenv("HOME", "/people/ada")
+	for uid, want := range map[int]string{0: "/var/lib/freehold-cluster", 1000: "/people/ada/.local/state/freehold-cluster"} {
 		if got := defaultDir(uid); got != want {
 			t.Errorf("uid %d: %s, not %s", uid, got, want)
 		}
