@@ -27,7 +27,7 @@ func large(kind client.Object) client.Object {
 	obj.SetAnnotations(map[string]string{"note": megabyte})
 	obj.SetFinalizers([]string{"example.com/" + megabyte})
 	obj.SetOwnerReferences([]metav1.OwnerReference{{Kind: "MCPServer", Name: megabyte, Controller: new(true)}})
-	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:`+megabyte+`":{}}`)}})
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:` + megabyte + `":{}}`)}})
 	switch o := obj.(type) {
 	case *rbacv1.Role:
 		o.Rules = []rbacv1.PolicyRule{{Verbs: []string{megabyte}}}

@@ -68,8 +68,10 @@ func TestDecide(t *testing.T) {
 
 func TestADecisionNamesThePoliciesThatDecided(t *testing.T) {
 	policies, err := Parse([]Source{
-		{"z", `permit(principal, action, resource);`}, {"a", `permit(principal, action, resource);`},
-		{"broken", `permit(principal, action, resource) when { context.none };`}, {"no", `forbid(principal, action, resource == Tool::"x");`},
+		{"z", `permit(principal, action, resource);`},
+		{"a", `permit(principal, action, resource);`},
+		{"broken", `permit(principal, action, resource) when { context.none };`},
+		{"no", `forbid(principal, action, resource == Tool::"x");`},
 	}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -112,17 +112,17 @@ func (r *Reconciler) found(server *v1alpha1.MCPServer, live client.Object, done 
 	if done.Result != apply.Unchanged || done.ResourceVersion != live.GetResourceVersion() {
 		return
 	}
-	r.objects.Add(live.GetUID(), carrier{server.UID, server.Generation, print(live)})
+	r.objects.Add(live.GetUID(), carrier{server.UID, server.Generation, fingerprint(live)})
 }
 
 func (r *Reconciler) carries(server *v1alpha1.MCPServer, live client.Object) bool {
 	found, ok := r.objects.Get(live.GetUID())
-	return ok && found == carrier{server.UID, server.Generation, print(live)}
+	return ok && found == carrier{server.UID, server.Generation, fingerprint(live)}
 }
 
 // print names what an object was when a pass looked at it, but for its status.
 // The API server counts each change of a spec in metadata.generation.
-func print(live client.Object) [sha256.Size]byte {
+func fingerprint(live client.Object) [sha256.Size]byte {
 	data, err := json.Marshal([]any{
 		live.GetUID(), live.GetGeneration(), live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences(),
 		ownership.Entry(live.GetManagedFields(), ownership.MCPServerChildren, "").GetRawString(),

@@ -83,11 +83,9 @@ func (w *world) left(moving *metav1.Condition, limit time.Duration, now time.Tim
 // end of its grace period, which is its deletionTimestamp.
 func (w *world) progressed() (last time.Time) {
 	for i := range w.pods {
-		at := metav1.Time{}
+		at := readySince(&w.pods[i])
 		if t := w.pods[i].DeletionTimestamp; t != nil {
 			at = *t
-		} else {
-			at = readySince(&w.pods[i])
 		}
 		if at.After(last) {
 			last = at.Time

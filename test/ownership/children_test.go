@@ -47,8 +47,9 @@ func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 	if len(rendered.Problems) > 0 {
 		t.Fatalf("the content has problems: %v", rendered.Problems)
 	}
-	run, err := rendered.Claimed(generation), error(nil)
+	run := rendered.Claimed(generation)
 	b := built{run: run, proxyService: workload.ProxyService(server)}
+	var err error
 	b.proxy, err = rendered.Proxy(generation)
 	must(t, err)
 	b.backend, err = workload.Backend(run)

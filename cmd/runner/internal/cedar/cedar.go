@@ -63,7 +63,7 @@ type Refusal struct {
 // Middleware judges what goes to the next handler.
 func Middleware(config Config) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
-		return &judge{config: config, next: next, large: semaphore.NewWeighted(largeBodies)}
+		return &judge{config: config, next: next, large: semaphore.NewWeighted(largeBodies), lists: semaphore.NewWeighted(largeAnswers)}
 	}
 }
 
@@ -71,6 +71,7 @@ type judge struct {
 	config Config
 	next   http.Handler
 	large  *semaphore.Weighted
+	lists  *semaphore.Weighted
 }
 
 const (
@@ -241,10 +242,14 @@ func (j *judge) filtered(w http.ResponseWriter, r *http.Request) {
 	a := &answer{
 		ResponseWriter: w,
 		visible:        func(call authz.Call) bool { return j.config.Policies.Visible(caller, call) },
+		acquire:        func() error { return j.lists.Acquire(r.Context(), 1) },
+		release:        func() { j.lists.Release(1) },
 		refuse: func(w http.ResponseWriter) {
 			j.config.Refuse(w, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
 		},
 	}
+	// ReverseProxy panics where the backend breaks off.
+	defer a.drop()
 	j.next.ServeHTTP(a, r)
 	a.end()
 }

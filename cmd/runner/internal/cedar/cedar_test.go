@@ -34,7 +34,7 @@ type backend struct {
 }
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	data, _ := io.ReadAll(r.Body) //nolint:errcheck // a body in memory
+	data, _ := io.ReadAll(r.Body)
 	b.reached, b.got = true, string(data)
 	if r.Header.Get("Accept-Encoding") != "" && b.encoding != "" {
 		w.Header().Set("Content-Encoding", b.encoding)
@@ -261,4 +261,21 @@ func FuzzBody(f *testing.F) {
 			t.Errorf("%q reached the backend", b.got)
 		}
 	})
+}
+
+// A hostile backend's answers to lists are held a few at a time, whatever comes
+// of them, and the places are given back.
+func TestLargeAnswersTakeTurns(t *testing.T) {
+	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
+	for _, b := range []*backend{
+		{kind: "application/json", body: long},
+		{kind: "application/json", body: long[1:]},
+		{kind: "text/event-stream", body: "data: " + long + "\n\n"},
+		{kind: "text/event-stream", body: "data: " + long},
+	} {
+		h := guarded(t, b, nil)
+		for range 2 * largeAnswers {
+			post(h, `{"id":1,"method":"tools/list"}`, nil)
+		}
+	}
 }

@@ -17,7 +17,11 @@ import (
 
 // maxAnswer is the longest answer to a list, or event of a stream, that is
 // filtered, in bytes. A longer one is not passed on.
-const maxAnswer = 4 << 20
+const maxAnswer = 2 << 20
+
+// largeAnswers is how many answers above smallBody are held and filtered at once:
+// reading one takes many times its length.
+const largeAnswers = 3
 
 // items are the members of a result that hold a list, and what is asked of
 // policies about each item. A template is judged by its text.
@@ -113,6 +117,10 @@ type answer struct {
 	visible func(authz.Call) bool
 	// refuse answers in place of the backend.
 	refuse func(http.ResponseWriter)
+	// acquire waits for a place among the large answers, release gives it back.
+	acquire func() error
+	release func()
+	holds   bool
 
 	begun  bool
 	mode   mode
@@ -135,10 +143,10 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	a.begun = true
-	kind, _, _ := mime.ParseMediaType(a.Header().Get("Content-Type"))
-	encoded := a.Header().Get("Content-Encoding") != ""
+	kind, _, err := mime.ParseMediaType(a.Header().Get("Content-Type"))
+	encoded := err != nil || a.Header().Get("Content-Encoding") != ""
 	switch {
-	case status != http.StatusOK: // an error holds no list
+	case status >= http.StatusMultipleChoices, status == http.StatusAccepted, status == http.StatusNoContent: // these hold no list
 	case kind == "application/json" && !encoded:
 		a.mode = wholeJSON
 		return
@@ -164,11 +172,39 @@ func (a *answer) Write(p []byte) (int, error) {
 			a.whole = bytes.Buffer{}
 			return len(p), nil
 		}
+		if err := a.hold(a.whole.Len() + len(p)); err != nil {
+			return 0, err
+		}
 		return a.whole.Write(p)
 	case a.mode == events:
-		return a.stream.Write(p)
+		if err := a.hold(len(a.stream.Rest()) + len(p)); err != nil {
+			return 0, err
+		}
+		n, err := a.stream.Write(p)
+		return n, errors.Join(err, a.hold(len(a.stream.Rest())))
 	}
 	return a.ResponseWriter.Write(p)
+}
+
+// hold has a place among the large answers while size bytes are kept.
+func (a *answer) hold(size int) error {
+	switch large := size > smallBody; {
+	case large && !a.holds:
+		if err := a.acquire(); err != nil {
+			return err
+		}
+		a.holds = true
+	case !large:
+		a.drop()
+	}
+	return nil
+}
+
+func (a *answer) drop() {
+	if a.holds {
+		a.release()
+		a.holds = false
+	}
 }
 
 // event passes an event on, filtered. One that cannot be read ends the stream.
