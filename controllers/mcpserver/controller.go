@@ -3,8 +3,10 @@
 //
 // controller.go is the pass, controller_known.go what it need not do again,
 // controller_identity.go what the runner acts with, controller_settle.go how it
-// ends, observe.go all its reads, desired.go what is wanted, status.go what is
-// said about it, status_progress.go when it is stalled, status_finalizer.go that
+// ends, observe.go all its reads, observe_marks.go the numbers in them,
+// observe_refusal.go why pods are refused, desired.go what is wanted, status.go
+// what is said about it, status_answers.go whether MCP answers,
+// status_progress.go when it is stalled, status_finalizer.go that
 // it lacks its finalizer, status_contest.go who takes what is ours,
 // status_words.go how a refusal is worded, deletion.go the pass of a server
 // that goes, watches.go what wakes it.
@@ -121,7 +123,7 @@ func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w wor
 	case err != nil && !moved(err) && !passing(err):
 		// Without its number the wanted content cannot go out, but the old may
 		// have to stop, and why nothing moves is said.
-		return errors.Join(unheld, err, r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
+		return errors.Join(unheld, err, r.withdrawLost(ctx, server, w, want), r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
 	case err != nil || !claimed:
 		return errors.Join(unheld, err)
 	}
@@ -256,7 +258,7 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 	}
 	if err == nil && done.Result == apply.Written && len(left) > 0 {
 		r.event(server, corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
-			fmt.Sprintf("somebody set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))
+			fmt.Sprintf("another writer set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))
 	}
 	return err
 }

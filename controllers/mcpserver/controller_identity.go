@@ -40,6 +40,17 @@ func (r *Reconciler) applyIdentity(ctx context.Context, server *v1alpha1.MCPServ
 	return ours, errors.Join(errs...)
 }
 
+// withdrawLost applies the identity of a server whose new content cannot go out:
+// rights that were given before are withdrawn all the same where they rest on
+// what another writer has.
+func (r *Reconciler) withdrawLost(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
+	if w.binding == nil {
+		return nil
+	}
+	_, err := r.applyIdentity(ctx, server, w, want)
+	return err
+}
+
 // unbind deletes the RoleBinding that we made, if there is one.
 func (r *Reconciler) unbind(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
 	if w.binding == nil || !metav1.IsControlledBy(w.binding, server) {
@@ -49,6 +60,6 @@ func (r *Reconciler) unbind(ctx context.Context, server *v1alpha1.MCPServer, w w
 		return err
 	}
 	r.event(server, corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(
-		"the ServiceAccount or Role %s is not Freehold's any more; deleted the RoleBinding, so that it grants nothing to another hand", w.binding.Name))
+		"Freehold does not control the ServiceAccount or Role %s any more; deleted the RoleBinding, so that it grants nothing to its new owner", w.binding.Name))
 	return nil
 }

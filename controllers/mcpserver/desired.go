@@ -107,10 +107,12 @@ func lost[T any, O interface {
 func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	live := w.proxy
 	want.mark, want.proxy = markOf(live), nil
+	if live != nil || w.binding != nil {
+		want.identity = identity(server, w) // also to withdraw it
+	}
 	if live == nil {
 		return
 	}
-	want.identity = identity(server, w)
 	replicas := workload.ProxyReplicas(server)
 	if want.stopped = want.unguarded(w); want.stopped {
 		replicas = 0 // what stands may serve what the spec no longer lets it

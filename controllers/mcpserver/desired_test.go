@@ -208,6 +208,9 @@ func TestDesiredKeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 			t.Errorf("%s: wanted is %+v and %d children", name, got.proxy, len(got.children))
 		}
 	}
+	if got := desired(server, world{binding: &rbacv1.RoleBinding{}}, options); len(got.identity) != 3 {
+		t.Error("rights that were given are not looked after while the spec cannot be rendered")
+	}
 }
 
 func TestDesiredIsTheSameEachTime(t *testing.T) {

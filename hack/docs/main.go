@@ -37,7 +37,7 @@ Freehold writes fields by server-side apply under one of the field managers
 below, and states only fields of that manager's grant. What is in no grant is
 not ours and survives every pass. Deletions, take-overs and Events are no applies:
 they stand below the tables. The leader's Lease is a lock, which client-go
-updates, and not in the table ([why](adr/0024-the-lease-is-a-lock.md)).
+updates, and not in the table ([why](adr/0021-the-lease-is-a-lock.md)).
 
 `
 
