@@ -120,15 +120,29 @@ func (r *Reconciler) carries(server *v1alpha1.MCPServer, live client.Object) boo
 	return ok && found == carrier{server.UID, server.Generation, fingerprint(live)}
 }
 
-// print names what an object was when a pass looked at it, but for its status.
+// fingerprint names what an object was when a pass looked at it, but for its status.
 // The API server counts each change of a spec in metadata.generation.
 func fingerprint(live client.Object) [sha256.Size]byte {
 	data, err := json.Marshal([]any{
 		live.GetUID(), live.GetGeneration(), live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences(),
-		ownership.Entry(live.GetManagedFields(), ownership.MCPServerChildren, "").GetRawString(),
+		ownership.Entry(live.GetManagedFields(), ownership.MCPServerChildren, "").GetRawString(), writers(live),
 	})
 	if err != nil {
 		return [sha256.Size]byte{}
 	}
 	return sha256.Sum256(data)
+}
+
+// writers are who owns something of an object beside its status: fields that a
+// reset of managedFields left to nobody have a writer of their own
+// (before-first-apply), and are taken over.
+func writers(live client.Object) []string {
+	var all []string
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource == "" {
+			all = append(all, string(entry.Operation)+" "+entry.Manager)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
