@@ -56,7 +56,7 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 			return nil, wrongText(source.Name, err)
 		}
 		if len(list) == 0 {
-			return nil, fmt.Errorf("policy %q has no statement: write for example permit(principal, action, resource);", source.Name)
+			return nil, fmt.Errorf("policy %q has no statement: write for example \"permit(principal, action, resource);\"", source.Name)
 		}
 		for _, policy := range list {
 			p.all = append(p.all, named{source.Name, policy})
@@ -76,7 +76,7 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 var position = regexp.MustCompile(`^.*<input>:(\d+):(\d+) (.*)$`)
 
 func wrongText(name string, err error) error {
-	const instead = "write Cedar there, for example permit(principal, action, resource);"
+	const instead = `write Cedar there, for example "permit(principal, action, resource);"`
 	if at := position.FindStringSubmatch(err.Error()); at != nil {
 		return fmt.Errorf("policy %q, line %s, column %s: %s: %s", name, at[1], at[2], at[3], instead)
 	}

@@ -42,8 +42,8 @@ var namedRows = []subject{
 		{mistake: "requests of the proxy above limits", spec: "proxy: {resources: {limits: {memory: 64M}, requests: {memory: 64Mi}}}", field: "spec.proxy.resources.requests.memory", says: "above its limit: lower the request or raise the limit"},
 	}},
 	{"spec.authzConfig", []row{
-		{mistake: "a policy that is not Cedar", spec: `authzConfig: {policies: [{name: team, policy: "permit(principal, action resource);"}]}`, field: "spec.authzConfig", says: "policy \"team\", line 1, column 34: \")\": exact got resource want ,: write Cedar there, for example permit(principal, action, resource);"},
-		{mistake: "a policy without a statement", spec: `authzConfig: {policies: [{name: team, policy: "// later"}]}`, field: "spec.authzConfig", says: "policy \"team\" has no statement: write for example permit(principal, action, resource);"},
+		{mistake: "a policy that is not Cedar", spec: `authzConfig: {policies: [{name: team, policy: "permit(principal, action resource);"}]}`, field: "spec.authzConfig", says: "policy \"team\", line 1, column 34: \")\": exact got resource want ,: write Cedar there, for example \"permit(principal, action, resource);\""},
+		{mistake: "a policy without a statement", spec: `authzConfig: {policies: [{name: team, policy: "// later"}]}`, field: "spec.authzConfig", says: "policy \"team\" has no statement: write for example \"permit(principal, action, resource);\""},
 		{mistake: "entities that are not JSON", spec: `authzConfig: {policies: [{name: team, policy: "permit(principal, action, resource);"}], entities: "{"}`, field: "spec.authzConfig", says: "entities: unexpected end of JSON input: write a list of Cedar entities, or leave the field out"},
 	}},
 	{"spec.args and all that runs", []row{

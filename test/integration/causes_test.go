@@ -222,7 +222,7 @@ var _ = Describe("Policies that cannot be read", func() {
 
 		s.Apply(authorizer, wrong)
 		s.Await(proxy, "no proxy is wanted", func() error { return equal(int(*proxy.Spec.Replicas), 0) })
-		Expect(invalid(s)).To(And(ContainSubstring(`spec.authzConfig: policy "all": `), ContainSubstring("The proxy is stopped until then")))
+		Expect(invalid(s)).To(And(ContainSubstring(`spec.authzConfig: policy "all", line 1, column 11: `), ContainSubstring("The proxy is stopped until then")))
 
 		s.Apply(authorizer, withPolicy)
 		s.Await(proxy, "the proxy is wanted again", wanted)

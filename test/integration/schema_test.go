@@ -18,7 +18,8 @@ var _ = Describe("An MCPServer is accepted", func() {
 		Expect(live.Object["spec"]).To(Equal(map[string]any{
 			"image": "registry.example.com/echo:1", "args": []any{"a"},
 			"transport": "streamable-http", "port": int64(8080), "path": "/mcp", "replicas": int64(1),
-			"proxy": map[string]any{"replicas": int64(1), "port": int64(8000)},
+			"progressDeadlineSeconds": int64(600),
+			"proxy":                   map[string]any{"replicas": int64(1), "port": int64(8000)},
 		}))
 	})
 
