@@ -105,24 +105,6 @@ func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
 	}
 }
 
-func TestUnmatchable(t *testing.T) {
-	policies, err := Parse([]Source{
-		{"fine", `permit(principal == Client::"a", action in [Action::"call_tool", Action::"get_prompt"], resource == Tool::"x") when { context has arg_a };`},
-		{"action", `permit(principal, action == Action::"use_tool", resource);`},
-		{"type", `forbid(principal == User::"a", action, resource is Tool in Team::"b") when { resource.owner == Team::"b" };`},
-	}, `[{"uid":{"type":"Team","id":"b"},"attrs":{},"parents":[]}]`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		`policy "action" names Action::"use_tool", which no call has: write one of call_tool, get_prompt, read_resource, list_tools, list_prompts, list_resources`,
-		`policy "type" names User::"a": no call and none of the entities has this type`,
-	}
-	if diff := cmp.Diff(want, policies.Unmatchable()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // FuzzDecide holds any arguments to: no panic, and nothing is allowed that is
 // forbidden without a condition.
 func FuzzDecide(f *testing.F) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
@@ -81,60 +80,4 @@ func wrongText(name string, err error) error {
 		return fmt.Errorf("policy %q, line %s, column %s: %s: %s", name, at[1], at[2], at[3], instead)
 	}
 	return fmt.Errorf("policy %q: %w: %s", name, err, instead)
-}
-
-// Unmatchable says of each policy that names an action or a type of entity which
-// no call ever has, so that the policy, or a part of it, never applies. It is
-// sorted, and empty if there is none.
-func (p *Policies) Unmatchable() []string {
-	own := map[string]bool{}
-	for uid := range p.entities {
-		own[string(uid.Type)] = true
-	}
-	var found []string
-	for _, n := range p.all {
-		text, err := n.policy.MarshalJSON()
-		if err != nil {
-			continue // a policy that was parsed can be written
-		}
-		var tree any
-		if json.Unmarshal(text, &tree) != nil {
-			continue
-		}
-		mentioned(tree, func(kind, id string) {
-			switch {
-			case kind == "Action" && !slices.Contains(actions, id):
-				found = append(found, fmt.Sprintf("policy %q names Action::%q, which no call has: write one of %s", n.name, id, strings.Join(actions, ", ")))
-			case kind != "Action" && !slices.Contains(kinds, kind) && !own[kind]:
-				found = append(found, fmt.Sprintf("policy %q names %s::%q: no call and none of the entities has this type", n.name, kind, id))
-			}
-		})
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
-}
-
-var (
-	actions = []string{CallTool, GetPrompt, ReadResource, ListTools, ListPrompts, ListResources}
-	kinds   = []string{"Client", Tool, Prompt, Resource, FeatureType}
-)
-
-// mentioned calls say for each entity that Cedar's JSON form of a policy names
-// (https://docs.cedarpolicy.com/policies/json-format.html).
-func mentioned(tree any, say func(kind, id string)) {
-	switch node := tree.(type) {
-	case []any:
-		for _, each := range node {
-			mentioned(each, say)
-		}
-	case map[string]any:
-		kind, typed := node["type"].(string)
-		id, named := node["id"].(string)
-		if typed && named && len(node) == 2 {
-			say(kind, id)
-		}
-		for _, each := range node {
-			mentioned(each, say)
-		}
-	}
 }
