@@ -29,7 +29,7 @@ func rollouts() int {
 
 var _ = Describe("While pods are replaced or stopped", func() {
 	It("no call fails in rolling updates with two replicas of each", func(ctx SpecContext) {
-		s := onScene("rolled")
+		s := newStory("rolled")
 		both := func(round int) func() {
 			return func() {
 				s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, env: [{name: ROUND, value: "%d"}],
@@ -64,13 +64,13 @@ var _ = Describe("While pods are replaced or stopped", func() {
 	// A call takes longer than a backend pod takes to end.
 	It("a call in flight gets its answer from a server that is suspended, scaled to zero or deleted in the foreground", func(ctx SpecContext) {
 		const slow = 15 * time.Second
-		stops := map[string]func(scene){
-			"suspended": func(s scene) { s.apply(ctx, spec(1)[:len(spec(1))-1]+", suspend: true}") },
-			"scaled": func(s scene) {
+		stops := map[string]func(story){
+			"suspended": func(s story) { s.apply(ctx, spec(1)[:len(spec(1))-1]+", suspend: true}") },
+			"scaled": func(s story) {
 				zero := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 				Expect(cluster.SubResource("scale").Patch(ctx, s.server(ctx), zero)).To(Succeed())
 			},
-			"deleted": func(s scene) {
+			"deleted": func(s story) {
 				Expect(cluster.Delete(ctx, s.server(ctx), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 			},
 		}
@@ -78,12 +78,12 @@ var _ = Describe("While pods are replaced or stopped", func() {
 			name, end string
 			err       error
 		}
-		scenes, ends := map[string]scene{}, make(chan end)
+		stories, ends := map[string]story{}, make(chan end)
 		for name := range stops {
-			scenes[name] = onScene(name)
-			scenes[name].apply(ctx, spec(1))
+			stories[name] = newStory(name)
+			stories[name].apply(ctx, spec(1))
 		}
-		for name, s := range scenes {
+		for name, s := range stories {
 			url := s.ready(ctx).Status.URL
 			Eventually(ctx, func() (string, error) { return call(ctx, url) }).Should(Equal("answer"))
 			go func() {
@@ -98,18 +98,18 @@ var _ = Describe("While pods are replaced or stopped", func() {
 			Expect(got.err).NotTo(HaveOccurred(), got.name)
 			Expect(got.end).To(Equal("answer"), got.name)
 		}
-		for _, s := range scenes {
+		for _, s := range stories {
 			Eventually(ctx, func() int { return len(s.pods(ctx, workload.ComponentBackend)) }).Should(BeZero())
 		}
 		Eventually(ctx, func() error {
-			s := scenes["deleted"]
+			s := stories["deleted"]
 			return cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.name}, &v1alpha1.MCPServer{})
 		}).Should(MatchError(apierrors.IsNotFound, "is gone"))
 	})
 })
 
 // restart replaces the pods of an object as kubectl rollout restart does.
-func (s scene) restart(ctx context.Context, object client.Object) func() {
+func (s story) restart(ctx context.Context, object client.Object) func() {
 	return func() {
 		object.SetNamespace(s.namespace)
 		annotation := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
@@ -119,7 +119,7 @@ func (s scene) restart(ctx context.Context, object client.Object) func() {
 
 // replaced does something, and waits until each of the components has two pods,
 // all new and ready, and no others.
-func (s scene) replaced(ctx context.Context, do func(), components ...string) {
+func (s story) replaced(ctx context.Context, do func(), components ...string) {
 	GinkgoHelper()
 	old := map[types.UID]bool{}
 	for _, component := range components {

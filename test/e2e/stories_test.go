@@ -25,7 +25,7 @@ import (
 
 var _ = Describe("A server on a real cluster", func() {
 	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", func(ctx SpecContext) {
-		s := onScene("plain")
+		s := newStory("plain")
 		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		Expect(statusWrites(s)).To(BeNumerically("<=", 8))
@@ -53,7 +53,7 @@ var _ = Describe("A server on a real cluster", func() {
 	})
 
 	It("ends every call in an answer or a defined error while its image changes", func(ctx SpecContext) {
-		s := onScene("called")
+		s := newStory("called")
 		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		calls := callAgain(ctx, server.Status.URL, 4)
@@ -67,7 +67,7 @@ var _ = Describe("A server on a real cluster", func() {
 	})
 
 	It("keeps the new backend when an old proxy pod starts again, and that pod serves", func(ctx SpecContext) {
-		s := onScene("aged")
+		s := newStory("aged")
 		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		// Both of the first content; the second starts when that has aged. The
@@ -94,7 +94,7 @@ var _ = Describe("A server on a real cluster", func() {
 	})
 
 	It("keeps its sessions through whatever changes the proxy alone, and replaces its backend once for what does not", func(ctx SpecContext) {
-		s := onScene("lasting")
+		s := newStory("lasting")
 		text := fmt.Sprintf(`image: %q, args: ["-http", ":8080", "-stateless=false"]`, image)
 		s.apply(ctx, "{"+text+"}")
 		url := s.ready(ctx).Status.URL
@@ -137,7 +137,7 @@ var _ = Describe("A server on a real cluster", func() {
 	})
 
 	It("comes back when its backend is killed", func(ctx SpecContext) {
-		s := onScene("killed")
+		s := newStory("killed")
 		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
 		calls := callAgain(ctx, server.Status.URL, 2)
@@ -156,7 +156,7 @@ var _ = Describe("A server on a real cluster", func() {
 	})
 
 	It("finishes a rollout in whose middle the operator is killed", func(ctx SpecContext) {
-		s := onScene("orphaned")
+		s := newStory("orphaned")
 		s.apply(ctx, spec(1))
 		first := s.ready(ctx).Status.Workload.Generation
 		s.apply(ctx, spec(2))
@@ -167,7 +167,7 @@ var _ = Describe("A server on a real cluster", func() {
 	})
 
 	It("names an image that wants to be root, and is ready once the spec says whom to run as", func(ctx SpecContext) {
-		s := onScene("rooted")
+		s := newStory("rooted")
 		s.admitAll(ctx) // else the API server refuses the pod before kubelet can
 		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"],
 			podTemplate: {spec: {securityContext: {runAsUser: 0, runAsNonRoot: false}, containers: [{name: server, securityContext: {runAsNonRoot: true}}]}}}`, image))
@@ -241,7 +241,7 @@ func keep[T any](items []T, wanted func(T) bool) []T {
 
 // statusWrites counts the operator's writes to the server's status, from the
 // API server's audit log.
-func statusWrites(s scene) int {
+func statusWrites(s story) int {
 	GinkgoHelper()
 	out, err := exec.Command("grep", "-c", "-E", //nolint:gosec // fixed words and a generated name
 		`"stage":"ResponseComplete".*"requestURI":"/apis/freehold.dev/v1alpha1/namespaces/`+s.namespace+`/mcpservers/`+s.name+`/status\?.*"userAgent":"freehold-operator`, auditLog()).Output()

@@ -64,22 +64,22 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// scene is one story's namespace and server.
-type scene struct {
+// story is one story's namespace and server.
+type story struct {
 	namespace string
 	name      string
 }
 
-// onScene makes a namespace under the "restricted" Pod Security Standard, which
+// newStory makes a namespace under the "restricted" Pod Security Standard, which
 // goes when the story ends. If the story failed it first tells what there was.
-func onScene(name string) scene {
+func newStory(name string) story {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "e2e-",
 		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
 	Expect(cluster.Create(context.Background(), ns)).To(Succeed())
-	s := scene{namespace: ns.Name, name: name}
+	s := story{namespace: ns.Name, name: name}
 	DeferCleanup(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
 			GinkgoWriter.Println(s.tell(ctx))
@@ -89,15 +89,15 @@ func onScene(name string) scene {
 	return s
 }
 
-// admitAll lifts the Pod Security Standard from the scene's namespace.
-func (s scene) admitAll(ctx context.Context) {
+// admitAll lifts the Pod Security Standard from the story's namespace.
+func (s story) admitAll(ctx context.Context) {
 	GinkgoHelper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
 	Expect(cluster.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, patch)).To(Succeed())
 }
 
 // apply applies a server under a manager that stands for Git.
-func (s scene) apply(ctx context.Context, spec string) {
+func (s story) apply(ctx context.Context, spec string) {
 	GinkgoHelper()
 	u := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal([]byte(spec), &u.Object)).To(Succeed())
@@ -114,7 +114,7 @@ func spec(round int) string {
 	return fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], env: [{name: ROUND, value: "%d"}], proxy: {replicas: 2}}`, image, round)
 }
 
-func (s scene) server(ctx context.Context) *v1alpha1.MCPServer {
+func (s story) server(ctx context.Context) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	server := &v1alpha1.MCPServer{}
 	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: s.name}, server)).To(Succeed())
@@ -122,7 +122,7 @@ func (s scene) server(ctx context.Context) *v1alpha1.MCPServer {
 }
 
 // ready waits until the server is Ready for its present spec.
-func (s scene) ready(ctx context.Context) *v1alpha1.MCPServer {
+func (s story) ready(ctx context.Context) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	var server *v1alpha1.MCPServer
 	Eventually(ctx, func(g Gomega) {
@@ -135,14 +135,14 @@ func (s scene) ready(ctx context.Context) *v1alpha1.MCPServer {
 	return server
 }
 
-func (s scene) pods(ctx context.Context, component string) []corev1.Pod {
+func (s story) pods(ctx context.Context, component string) []corev1.Pod {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
 	Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels(workload.Selector(s.name, component)))).To(Succeed())
 	return pods.Items
 }
 
-func (s scene) backend(ctx context.Context) *appsv1.StatefulSet {
+func (s story) backend(ctx context.Context) *appsv1.StatefulSet {
 	GinkgoHelper()
 	set := &appsv1.StatefulSet{}
 	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, set)).To(Succeed())
@@ -150,7 +150,7 @@ func (s scene) backend(ctx context.Context) *appsv1.StatefulSet {
 }
 
 // tell is what a person would look at.
-func (s scene) tell(ctx context.Context) string {
+func (s story) tell(ctx context.Context) string {
 	text := ""
 	servers, pods, events := &v1alpha1.MCPServerList{}, &corev1.PodList{}, &corev1.EventList{}
 	for _, list := range []client.ObjectList{servers, pods, events} {

@@ -19,7 +19,7 @@ var _ = Describe("Answers that are wrong, late or lost", func() {
 				random := chance("answers", n)
 				f := &flaky{rate: 0.03 + 0.12*random.Float64(), random: random, drawn: map[string]int{}}
 				wire := func(config *rest.Config) { through(config, f.carry) }
-				s := onStage()
+				s := newEnv()
 				op := operate(s, func(o *operator) {
 					o.wire = func(config *rest.Config) <-chan struct{} { wire(config); return nil }
 				})

@@ -7,7 +7,7 @@ import (
 // What the other stories hurt, unhurt: so that they fail for what they do.
 var _ = Describe("A life", func() {
 	It("is whole without faults", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		r := s.RunProxies()
 		newLife(s, "echo").live(whole)

@@ -22,7 +22,7 @@ func off(by time.Duration) func() time.Time {
 // Clocks of different machines disagree. Nothing rests on what they say.
 var _ = Describe("Clocks that disagree", func() {
 	DescribeTable("change nothing of a life, with the operator's", func(by time.Duration) {
-		s := onStage()
+		s := newEnv()
 		op := operate(s, func(o *operator) { o.options.Now = off(by) })
 		r := s.RunProxies()
 		r.Now = off(-by)

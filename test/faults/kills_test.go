@@ -59,7 +59,7 @@ func (k *killer) deaths() []string {
 
 // Killed at any point, a process leaves nothing that its successor cannot go on
 // from: nothing is made twice, claimed twice, or forgotten.
-var _ = DescribeTable("Killed before or after any write,", func(who string, reach int, mortal func(*kit.Stage, *killer)) {
+var _ = DescribeTable("Killed before or after any write,", func(who string, reach int, mortal func(*kit.Env, *killer)) {
 	var mu sync.Mutex
 	points := map[string]int{}
 	killed, lives := 0, 0
@@ -78,7 +78,7 @@ var _ = DescribeTable("Killed before or after any write,", func(who string, reac
 			defer GinkgoRecover()
 			for n, more := next(); more; n, more = next() {
 				k := &killer{reach: reach, random: chance(who, n)}
-				s := onStage()
+				s := newEnv()
 				mortal(s, k)
 				newLife(s, "echo").live(brief)
 				mu.Lock()
@@ -95,11 +95,11 @@ var _ = DescribeTable("Killed before or after any write,", func(who string, reac
 	Expect(killed).To(BeNumerically(">=", kills))
 	Expect(len(points)).To(BeNumerically(">=", min(kills/20, 4)), "too few points:\n%s", table(points))
 },
-	Entry("the operator goes on", "operator", operatorReach, func(s *kit.Stage, k *killer) {
+	Entry("the operator goes on", "operator", operatorReach, func(s *kit.Env, k *killer) {
 		operate(s, func(o *operator) { o.wire = k.doom })
 		s.RunProxies()
 	}),
-	Entry("a runner goes on", "runner", runnerReach, func(s *kit.Stage, k *killer) {
+	Entry("a runner goes on", "runner", runnerReach, func(s *kit.Env, k *killer) {
 		operate(s)
 		s.RunProxies().Wire = func(config *rest.Config) { k.doom(config) }
 	}),

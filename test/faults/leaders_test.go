@@ -18,7 +18,7 @@ const otherRunnerImage = "freehold.dev/runner:next"
 // back, or one of another installation.
 var _ = Describe("Of two operators that both believe they lead,", func() {
 	It("each does the same, if they are the same", func() {
-		s := onStage()
+		s := newEnv()
 		one := operate(s, func(o *operator) { o.options.Now = off(time.Hour) })
 		two := operate(s, func(o *operator) { o.options.Now = off(-time.Hour) })
 		r := s.RunProxies()
@@ -39,7 +39,7 @@ var _ = Describe("Of two operators that both believe they lead,", func() {
 	})
 
 	It("one leaves each content to the other, and says so, if they differ", func() {
-		s := onStage()
+		s := newEnv()
 		one := operate(s)
 		two := operate(s, func(o *operator) { o.options.Workload.RunnerImage = otherRunnerImage })
 		r := s.RunProxies()
@@ -54,7 +54,7 @@ var _ = Describe("Of two operators that both believe they lead,", func() {
 			if p.name != "scale" {
 				contents++
 			}
-			Expect(echo.wants.generation).To(BeNumerically("<=", 2*contents), "a generation for each content and operator\n%s", s.Scene())
+			Expect(echo.wants.generation).To(BeNumerically("<=", 2*contents), "a generation for each content and operator\n%s", s.Surroundings())
 			sameRunner(s)
 		}
 		var events corev1.EventList
@@ -73,7 +73,7 @@ var _ = Describe("Of two operators that both believe they lead,", func() {
 	})
 
 	It("the one that was cut off while it worked does no harm when it comes back", func() {
-		s := onStage()
+		s := newEnv()
 		d := newDeaf()
 		old := operate(s, throughDeaf(d))
 		s.RunProxies()
@@ -97,20 +97,20 @@ var _ = Describe("Of two operators that both believe they lead,", func() {
 })
 
 // labelled changes the server without changing what is wanted.
-func labelled(s *kit.Stage, l *life) {
+func labelled(s *kit.Env, l *life) {
 	GinkgoHelper()
 	_, err := s.ApplyErr("labeller", l.head()+"  labels: {seen: \"yes\"}\n")
 	Expect(err).NotTo(HaveOccurred())
 }
 
 // only fails if anything but the server itself moved.
-func only(s *kit.Stage, before kit.Versions) {
+func only(s *kit.Env, before kit.Versions) {
 	GinkgoHelper()
 	Expect(before.Moved(s.Versions())).To(HaveLen(1), "more than the label was written")
 }
 
 // sameRunner holds that all proxy pods are one operator's.
-func sameRunner(s *kit.Stage) {
+func sameRunner(s *kit.Env) {
 	GinkgoHelper()
 	var pods corev1.PodList
 	images := map[string]bool{}

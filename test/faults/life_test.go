@@ -31,7 +31,7 @@ const (
 
 // life is one server from its creation to its end.
 type life struct {
-	s    *kit.Stage
+	s    *kit.Env
 	name string
 	uid  types.UID
 	// strict is that one content has one workload generation.
@@ -47,7 +47,7 @@ type wants struct {
 	generation        int64
 }
 
-func newLife(s *kit.Stage, name string) *life { return &life{s: s, name: name, strict: true} }
+func newLife(s *kit.Env, name string) *life { return &life{s: s, name: name, strict: true} }
 
 // part is a part of a life: what is asked for, and that it came true.
 type part struct {

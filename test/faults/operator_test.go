@@ -24,7 +24,7 @@ const runnerImage = "freehold.dev/runner:test"
 // story. As kubelet does, it starts the process again where one ends with an
 // error or, having been killed, can do nothing any more.
 type operator struct {
-	stage    *kit.Stage
+	env      *kit.Env
 	requests *kit.Requests
 	options  controllers.Options
 	// wire, where it is set, may change the way of each new process to the API
@@ -36,9 +36,9 @@ type operator struct {
 }
 
 // operate starts an operator that is ended with the story.
-func operate(s *kit.Stage, edits ...func(*operator)) *operator {
+func operate(s *kit.Env, edits ...func(*operator)) *operator {
 	GinkgoHelper()
-	o := &operator{stage: s, requests: &kit.Requests{}}
+	o := &operator{env: s, requests: &kit.Requests{}}
 	o.options.Workload.RunnerImage = runnerImage
 	o.options.SkipNameValidation, o.options.IdentityNamespace = true, kit.SystemNamespace
 	for _, edit := range edits {
@@ -71,7 +71,7 @@ func (o *operator) stop() {
 func (o *operator) process(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	config := o.requests.Wrap(o.stage.OperatorConfig())
+	config := o.requests.Wrap(o.env.OperatorConfig())
 	config.UserAgent = "freehold-operator"
 	var died <-chan struct{}
 	if o.wire != nil {
@@ -92,7 +92,7 @@ func (o *operator) process(ctx context.Context) error {
 }
 
 func (o *operator) manager(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	cache, err := controllers.CacheOptions([]string{o.stage.Namespace})
+	cache, err := controllers.CacheOptions([]string{o.env.Namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (o *operator) manager(ctx context.Context, config *rest.Config) (manager.Ma
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Cache: cache, MapperProvider: mapperOf(o.stage),
+		Scheme: scheme, Cache: cache, MapperProvider: mapperOf(o.env),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Client: client.Options{Cache: &client.CacheOptions{}},
 	})
@@ -117,7 +117,7 @@ func (o *operator) rests() {
 	const calm = time.Second
 	writes, since := -1, time.Now()
 	Eventually(func() time.Duration {
-		if now := len(o.requests.Since(0).In(o.stage.Namespace).Writes()); now != writes {
+		if now := len(o.requests.Since(0).In(o.env.Namespace).Writes()); now != writes {
 			writes, since = now, time.Now()
 		}
 		return time.Since(since)

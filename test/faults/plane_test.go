@@ -28,7 +28,7 @@ var _ = Describe("A life goes on after", Serial, func() {
 	DescribeTable("the death of", func(name string, process func() *kit.Process) {
 		random := chance(name, 0)
 		// Operator, kube-controller-manager and kubelet each may list again late.
-		s := onStage().Patient(2 * kit.Patience)
+		s := newEnv().Patient(2 * kit.Patience)
 		back := make(chan struct{})
 		t := &trap{spring: func() {
 			defer GinkgoRecover()
@@ -67,7 +67,7 @@ var _ = Describe("A life goes on after", Serial, func() {
 
 	It("etcd that stands still again and again", func() {
 		random := chance("slow", 0)
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		stop, stopped := make(chan struct{}), make(chan struct{})
@@ -93,7 +93,7 @@ var _ = Describe("A life goes on after", Serial, func() {
 	// delete. A file system without room, ENOSPC, ends etcd, which is told above
 	// as its death.
 	It("a full disk under etcd", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		echo := newLife(s, "echo")
@@ -127,7 +127,7 @@ var _ = Describe("A life goes on after", Serial, func() {
 })
 
 // serves waits until the API server reads and writes again.
-func serves(s *kit.Stage) {
+func serves(s *kit.Env) {
 	GinkgoHelper()
 	Expect(plane.APIServer.Serves(s.Ctx)).To(Succeed())
 	Eventually(func() error {
@@ -137,7 +137,7 @@ func serves(s *kit.Stage) {
 }
 
 // limited gives etcd so much room beside what it has.
-func limited(s *kit.Stage, room int64) {
+func limited(s *kit.Env, room int64) {
 	GinkgoHelper()
 	var answer struct {
 		Size string `json:"dbSize"`
@@ -151,7 +151,7 @@ func limited(s *kit.Stage, room int64) {
 }
 
 // fill makes objects until there is no room for one more.
-func fill(s *kit.Stage) []*corev1.ConfigMap {
+func fill(s *kit.Env) []*corev1.ConfigMap {
 	GinkgoHelper()
 	var fillers []*corev1.ConfigMap
 	for size := 900_000; size > 100; {
@@ -173,7 +173,7 @@ func fill(s *kit.Stage) []*corev1.ConfigMap {
 
 // makeRoom gives etcd back what the deleted objects took, and tells it so
 // (https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota).
-func makeRoom(s *kit.Stage) {
+func makeRoom(s *kit.Env) {
 	GinkgoHelper()
 	compact(s)
 	ask(s, "/v3/maintenance/defragment", map[string]any{}, nil)
@@ -189,7 +189,7 @@ func makeRoom(s *kit.Stage) {
 }
 
 // compact has etcd forget all but the present.
-func compact(s *kit.Stage) {
+func compact(s *kit.Env) {
 	GinkgoHelper()
 	var status struct {
 		Header struct{ Revision string }
@@ -199,7 +199,7 @@ func compact(s *kit.Stage) {
 }
 
 // ask calls etcd over HTTP.
-func ask(s *kit.Stage, path string, body map[string]any, into any) {
+func ask(s *kit.Env, path string, body map[string]any, into any) {
 	GinkgoHelper()
 	text, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())

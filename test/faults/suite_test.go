@@ -3,8 +3,8 @@
 // and watches, clocks, and its own processes. Each story ends converged with
 // nothing lost, and what it saw on the way is judged too.
 //
-// life_test.go is the story that nearly every test tells, judge_test.go what
-// has to be true at the end of each part of it, and witness_test.go what has to
+// life_test.go is the story that nearly every test tells, checks_test.go what
+// has to be true at the end of each part of it, and observer_test.go what has to
 // be true at any time. operator_test.go runs operators, and wire_test.go has
 // what goes wrong between a process and the API server. Each other file is one
 // kind of fault.
@@ -33,7 +33,7 @@ const defaultKills = 100
 
 var (
 	plane *kit.Plane
-	seen  *witness
+	seen  *observer
 	// seed is that of the whole run.
 	seed  uint64
 	kills int
@@ -63,10 +63,10 @@ var _ = BeforeSuite(func() {
 	seen = watchEverything(ctx, plane)
 })
 
-// onStage gives the present story a namespace.
-func onStage() *kit.Stage {
+// newEnv gives the present story a namespace.
+func newEnv() *kit.Env {
 	GinkgoHelper()
-	return kit.NewStage(GinkgoTB(), plane)
+	return kit.NewEnv(GinkgoTB(), plane)
 }
 
 // chance is a source of random choices, another one for each name and number.

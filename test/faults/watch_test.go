@@ -22,7 +22,7 @@ const changes = 20
 // A process that hears nothing goes on with what it knows. It must not do harm
 // by that, nor ask all the time.
 var _ = DescribeTable("While the operator's watches", func(deafen func(*deaf), quiet int) {
-	s := onStage()
+	s := newEnv()
 	d := newDeaf()
 	op := operate(s, throughDeaf(d))
 	s.RunProxies()
@@ -69,7 +69,7 @@ var _ = DescribeTable("While the operator's watches", func(deafen func(*deaf), q
 // A watch goes on from a version. Where that is no longer kept it is told so, by
 // 410 Gone, and what happened since is found by a list only.
 var _ = It("Watches that come back after their past was compacted miss nothing", Serial, func() {
-	s := onStage().Patient(2 * kit.Patience)
+	s := newEnv().Patient(2 * kit.Patience)
 	d := newDeaf()
 	op := operate(s, throughDeaf(d))
 	s.RunProxies()
@@ -110,7 +110,7 @@ func throughDeaf(d *deaf) func(*operator) {
 }
 
 // intrude changes and deletes what belongs to a server, in the operator's back.
-func intrude(s *kit.Stage, name string, n int) {
+func intrude(s *kit.Env, name string, n int) {
 	GinkgoHelper()
 	switch n % 5 {
 	case 1:

@@ -33,7 +33,7 @@ func through(config *rest.Config, do func(*http.Request, http.RoundTripper) (*ht
 }
 
 // mapperOf spares every new process the discovery of what never changes.
-func mapperOf(s *kit.Stage) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+func mapperOf(s *kit.Env) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return s.Client.RESTMapper(), nil }
 }
 

@@ -22,18 +22,18 @@ var errLost = errors.New("the connection broke before the answer")
 // connection is one process's way to the API server.
 type connection struct {
 	client.Client
-	actor *actor
+	process *process
 }
 
 // Get reads from the API server, in the process's turn.
 func (c *connection) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if err := c.actor.turn(ctx); err != nil {
+	if err := c.process.turn(ctx); err != nil {
 		return err
 	}
 	if err := c.Client.Get(ctx, key, obj, opts...); err != nil {
 		return err
 	}
-	c.actor.play.plant.disguise(c.actor, obj)
+	c.process.scenario.plant.disguise(c.process, obj)
 	return nil
 }
 
@@ -62,14 +62,14 @@ func (s *subresource) Apply(ctx context.Context, ac runtime.ApplyConfiguration, 
 	})
 }
 
-// send sends a write in the process's turn, shows it to the judge, and lets its
+// send sends a write in the process's turn, shows it to the checker, and lets its
 // answer get lost now and then.
 func (c *connection) send(ctx context.Context, ac runtime.ApplyConfiguration, subresource string, do func(runtime.ApplyConfiguration) error) error {
-	play := c.actor.play
+	scenario := c.process.scenario
 	if *ac.(body).GetKind() == "StatefulSet" {
-		play.hold(c.actor)
+		scenario.hold(c.process)
 	}
-	if err := c.actor.turn(ctx); err != nil {
+	if err := c.process.turn(ctx); err != nil {
 		return err
 	}
 	data, err := json.Marshal(ac)
@@ -80,13 +80,13 @@ func (c *connection) send(ctx context.Context, ac runtime.ApplyConfiguration, su
 	if err := json.Unmarshal(data, &r.Object); err != nil {
 		return err
 	}
-	play.plant.change(r)
-	play.judge.sent(c.actor, r)
+	scenario.plant.change(r)
+	scenario.checker.sent(c.process, r)
 	err = do(&changed{ac.(body), r})
-	play.note("%s: %s %s/%s at %q: %v", c.actor.name, r.GetKind(), r.GetName(), subresource, r.GetResourceVersion(), short(err))
-	play.look(r.GetKind(), r.GetName())
-	if err == nil && play.disorder && play.random.IntN(20) == 0 {
-		play.note("%s: the answer is lost", c.actor.name)
+	scenario.note("%s: %s %s/%s at %q: %v", c.process.name, r.GetKind(), r.GetName(), subresource, r.GetResourceVersion(), short(err))
+	scenario.look(r.GetKind(), r.GetName())
+	if err == nil && scenario.disorder && scenario.random.IntN(20) == 0 {
+		scenario.note("%s: the answer is lost", c.process.name)
 		return errLost
 	}
 	return err
@@ -121,8 +121,8 @@ func short(err error) string {
 
 // lagging is a cache that shows what it was last told.
 type lagging struct {
-	actor *actor
-	shown map[string]client.Object // nil: known not to exist
+	process *process
+	shown   map[string]client.Object // nil: known not to exist
 }
 
 // Get reads from the cache.
@@ -132,7 +132,7 @@ func (l *lagging) Get(_ context.Context, key client.ObjectKey, obj client.Object
 	if shown == nil {
 		return notFound(kind, key.Name)
 	}
-	l.actor.play.plant.disguise(l.actor, shown)
+	l.process.scenario.plant.disguise(l.process, shown)
 	return convert(shown, obj)
 }
 
@@ -144,19 +144,19 @@ func (l *lagging) List(context.Context, client.ObjectList, ...client.ListOption)
 // hears brings the cache up to date with what stands, each object with a
 // chance of one in n. It reports whether the process has news to act on.
 func (l *lagging) hears(n int) bool {
-	play := l.actor.play
-	for _, key := range play.keys() {
-		stands := play.stands[key]
-		if version(l.shown[key]) == version(stands) || play.random.IntN(n) != 0 {
+	scenario := l.process.scenario
+	for _, key := range scenario.keys() {
+		stands := scenario.stands[key]
+		if version(l.shown[key]) == version(stands) || scenario.random.IntN(n) != 0 {
 			continue
 		}
-		l.actor.woken = true
+		l.process.woken = true
 		l.shown[key] = nil
 		if stands != nil {
 			l.shown[key] = stands.DeepCopyObject().(client.Object)
 		}
 	}
-	return l.actor.woken
+	return l.process.woken
 }
 
 func version(o client.Object) string {

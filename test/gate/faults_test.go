@@ -18,7 +18,7 @@ type plant struct {
 	// wire changes what is sent.
 	wire func(request)
 	// eyes changes what is read.
-	eyes func(*actor, client.Object)
+	eyes func(*process, client.Object)
 	// ears changes what the process finds in its environment.
 	ears func(*backend.Runner)
 	// deaf keeps SIGTERM from the pass.
@@ -31,7 +31,7 @@ func (f plant) change(r request) {
 	}
 }
 
-func (f plant) disguise(a *actor, o client.Object) {
+func (f plant) disguise(a *process, o client.Object) {
 	if f.eyes != nil {
 		f.eyes(a, o)
 	}
@@ -62,7 +62,7 @@ func without(version func(string) bool) func(request) {
 }
 
 // sameNumber makes every content under our number look like ours.
-func sameNumber(a *actor, o client.Object) {
+func sameNumber(a *process, o client.Object) {
 	annotations := o.GetAnnotations()
 	if mark, err := workload.MarkOf(annotations); err == nil && mark.Generation == a.mark().Generation {
 		annotations[workload.AnnotationHash] = a.mark().Hash
@@ -106,7 +106,7 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range search {
-				if perform(t, seed+uint64(i), tc.plant).judge.breached(tc.want) {
+				if runScenario(t, seed+uint64(i), tc.plant).checker.violated(tc.want) {
 					t.Logf("found in run %d", i+1)
 					return
 				}

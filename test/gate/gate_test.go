@@ -14,8 +14,8 @@ func TestNoOrderOfEventsBreaksTheGate(t *testing.T) {
 	t.Logf("%d runs from FREEHOLD_SEED=%d", runs, seed)
 	for i := range runs {
 		seed := seed + uint64(i)
-		p := perform(t, seed, plant{})
-		for _, f := range p.judge.findings {
+		p := runScenario(t, seed, plant{})
+		for _, f := range p.checker.findings {
 			t.Errorf("FREEHOLD_SEED=%d: %s: %s", seed, f.rule, f.what)
 		}
 		if t.Failed() {
@@ -32,7 +32,7 @@ func TestASeedReplays(t *testing.T) {
 	seed := kit.Seed(t)
 	var scripts [2]string
 	for i := range scripts {
-		scripts[i] = ofEachRun.ReplaceAllString(perform(t, seed, plant{}).script.String(), "…")
+		scripts[i] = ofEachRun.ReplaceAllString(runScenario(t, seed, plant{}).script.String(), "…")
 	}
 	if diff := cmp.Diff(scripts[0], scripts[1]); diff != "" {
 		t.Errorf("FREEHOLD_SEED=%d: two runs differ (-first +second):\n%s", seed, diff)

@@ -3,15 +3,15 @@
 // wrong content standing.
 //
 // Each run makes up two to four runners from a seed, with generation,
-// environment and file varied independently, and plays them against a real API
+// environment and file varied independently, and runs them against a real API
 // server one request at a time: before every request a runner waits until the
 // schedule, made from the same seed, lets it go on. Between requests processes
 // are stopped, killed and restarted, objects deleted and tampered with, answers
 // lost, and caches left behind.
 //
-// client_test.go is where the runners' requests wait, actor_test.go makes runners
-// up, world_test.go knows what stands in the API server, judge_test.go has the
-// invariants, play_test.go is one run, and faults_test.go plants what the judge
+// client_test.go is where the runners' requests wait, process_test.go makes runners
+// up, world_test.go knows what stands in the API server, checks_test.go has the
+// invariants, scenario_test.go is one run, and faults_test.go plants what the checker
 // must find.
 //
 // FREEHOLD_SEED replays the run of a seed; FREEHOLD_GATE_RUNS sets their number.

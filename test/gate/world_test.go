@@ -26,7 +26,7 @@ import (
 const namespace = "default"
 
 // keys are the objects of a server that a runner reads.
-func (p *play) keys() []string {
+func (p *scenario) keys() []string {
 	return []string{
 		"MCPServer/" + p.name,
 		"StatefulSet/" + workload.BackendName(p.name),
@@ -35,8 +35,8 @@ func (p *play) keys() []string {
 	}
 }
 
-// look reads what stands under a name now, and shows it to the judge.
-func (p *play) look(kind, name string) {
+// look reads what stands under a name now, and shows it to the checker.
+func (p *scenario) look(kind, name string) {
 	key := kind + "/" + name
 	o := map[string]client.Object{"MCPServer": &v1alpha1.MCPServer{}, "StatefulSet": &appsv1.StatefulSet{}, "Service": &corev1.Service{}}[kind]
 	err := admin.Get(p.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
@@ -48,25 +48,25 @@ func (p *play) look(kind, name string) {
 	default:
 		p.stands[key] = o
 	}
-	p.judge.sees(key, p.stands[key])
+	p.checker.sees(key, p.stands[key])
 }
 
-func (p *play) statefulSet() *appsv1.StatefulSet {
+func (p *scenario) statefulSet() *appsv1.StatefulSet {
 	s, _ := p.stands["StatefulSet/"+workload.BackendName(p.name)].(*appsv1.StatefulSet)
 	return s
 }
 
-func (p *play) service(name string) *corev1.Service {
+func (p *scenario) service(name string) *corev1.Service {
 	s, _ := p.stands["Service/"+name].(*corev1.Service)
 	return s
 }
 
-func (p *play) status() v1alpha1.MCPServerStatus {
+func (p *scenario) status() v1alpha1.MCPServerStatus {
 	return p.stands["MCPServer/"+p.name].(*v1alpha1.MCPServer).Status
 }
 
 // create makes the server that the run is about.
-func (p *play) create() {
+func (p *scenario) create() {
 	p.server = &v1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name},
 		Spec:       v1alpha1.MCPServerSpec{Image: "server"},
@@ -78,7 +78,7 @@ func (p *play) create() {
 }
 
 // claim is what the operator does before it starts a pod of new content.
-func (p *play) claim(run runconfig.RunConfig) {
+func (p *scenario) claim(run runconfig.RunConfig) {
 	if claimed := p.status().Workload; claimed != nil && claimed.Generation >= run.Workload.Generation {
 		return
 	}
@@ -89,7 +89,7 @@ func (p *play) claim(run runconfig.RunConfig) {
 }
 
 // remove deletes one of the backend's objects, the StatefulSet more often.
-func (p *play) remove() {
+func (p *scenario) remove() {
 	key, o := "StatefulSet", client.Object(&appsv1.StatefulSet{})
 	name := workload.BackendName(p.name)
 	switch p.random.IntN(4) {
@@ -108,7 +108,7 @@ func (p *play) remove() {
 }
 
 // strip takes the mark from one of the backend's objects.
-func (p *play) strip() {
+func (p *scenario) strip() {
 	keys := p.keys()[1:]
 	key := keys[p.random.IntN(len(keys))]
 	o := p.stands[key]
@@ -126,7 +126,7 @@ func (p *play) strip() {
 }
 
 // tamper takes a field of the backend from its manager.
-func (p *play) tamper() {
+func (p *scenario) tamper() {
 	s := p.statefulSet()
 	if s == nil {
 		return
@@ -144,7 +144,7 @@ func (p *play) tamper() {
 	}
 }
 
-func (p *play) apply(manager ownership.Manager, ac runtime.ApplyConfiguration) {
+func (p *scenario) apply(manager ownership.Manager, ac runtime.ApplyConfiguration) {
 	options := client.ApplyOptions{FieldManager: string(manager), Force: new(true)}
 	var err error
 	if manager == ownership.MCPServerWorkload {

@@ -30,9 +30,9 @@ import (
 )
 
 // operate runs the operator's program as the chart does, with a token of its
-// ServiceAccount, for the stage's namespace. The returned function ends it in
+// ServiceAccount, for the test's namespace. The returned function ends it in
 // good order.
-func operate(s *kit.Stage) (end func()) {
+func operate(s *kit.Env) (end func()) {
 	s.Helper()
 	config := plane.OperatorConfig()
 	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
@@ -71,7 +71,7 @@ func operate(s *kit.Stage) (end func()) {
 }
 
 // ready waits until the server is, for its present spec, with so many replicas.
-func ready(s *kit.Stage, server *v1alpha1.MCPServer, generation int64, replicas int32) {
+func ready(s *kit.Env, server *v1alpha1.MCPServer, generation int64, replicas int32) {
 	s.Helper()
 	s.Await(server, fmt.Sprintf("the server is ready with generation %d and %d replicas", generation, replicas), func() error {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
@@ -86,7 +86,7 @@ func ready(s *kit.Stage, server *v1alpha1.MCPServer, generation int64, replicas 
 // TestEveryPassWorks is the life of a server under the operator's program with
 // the rights of the chart, and what the audit log says of it.
 func TestEveryPassWorks(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	end := operate(s)
 	s.RunProxies()
 	server := &v1alpha1.MCPServer{}
@@ -127,14 +127,14 @@ func TestEveryPassWorks(t *testing.T) {
 }
 
 // leader is who holds the operator's Lease.
-func leader(s *kit.Stage) string {
+func leader(s *kit.Env) string {
 	s.Helper()
 	lease := &coordinationv1.Lease{}
 	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: kit.SystemNamespace, Name: ownership.LeaseName}, lease), "reading the Lease")
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// audited is what was asked of the API server in the stage's namespace, and of
+// audited is what was asked of the API server in the test's namespace, and of
 // the lease, and was allowed. What was denied fails the test.
 func audited(t *testing.T, namespace string) []auditv1.Event {
 	t.Helper()

@@ -20,9 +20,9 @@ import (
 
 // everybody has all identities of the contract, the runner's being that of
 // echo, with the role that it is given.
-func everybody(t *testing.T, s *kit.Stage) map[string]*rest.Config {
+func everybody(t *testing.T, s *kit.Env) map[string]*rest.Config {
 	t.Helper()
-	server := scene(t, s, "echo")
+	server := makeServer(t, s, "echo")
 	grantor := connect(t, installed(ownership.IdentityRBAC))
 	for _, resource := range []string{"roles", "rolebindings"} {
 		s.Must(server.apply(s.Ctx, grantor, ownership.RBACChildren, "", server.intents[resource]), "making the runner's rights")
@@ -52,7 +52,7 @@ func forbidden(t *testing.T, what string, err error, says ...string) {
 // TestWhatNobodyMayDo holds what no identity of ours may do, whatever the
 // process does wrong.
 func TestWhatNobodyMayDo(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	meta := metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}
 	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: meta}), "making a Secret")
 	s.Must(s.Client.Create(s.Ctx, &appsv1.StatefulSet{ObjectMeta: meta, Spec: idle()}), "making somebody's StatefulSet")
@@ -84,8 +84,8 @@ func TestWhatNobodyMayDo(t *testing.T) {
 // TestTheGrantorUsesNothingThatItGrants holds that the right to a backend is
 // good for a Role and nothing else, also under the grantor's own manager.
 func TestTheGrantorUsesNothingThatItGrants(t *testing.T) {
-	s := kit.NewStage(t, plane)
-	server, c := scene(t, s, "echo"), connect(t, installed(ownership.IdentityRBAC))
+	s := kit.NewEnv(t, plane)
+	server, c := makeServer(t, s, "echo"), connect(t, installed(ownership.IdentityRBAC))
 	for _, resource := range []string{"statefulsets", "services"} {
 		forbidden(t, "applying "+resource, server.apply(s.Ctx, c, ownership.RBACChildren, "", server.intents[resource]), "has no grant on "+resource)
 	}
@@ -96,8 +96,8 @@ func TestTheGrantorUsesNothingThatItGrants(t *testing.T) {
 // TestTheProcessActsAsItsControllersOnly holds that a process may impersonate
 // nobody but its controllers, and that as itself it writes no object.
 func TestTheProcessActsAsItsControllersOnly(t *testing.T) {
-	s := kit.NewStage(t, plane)
-	server := scene(t, s, "echo")
+	s := kit.NewEnv(t, plane)
+	server := makeServer(t, s, "echo")
 	as := func(user string, groups ...string) client.Client {
 		config := plane.OperatorConfig()
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}

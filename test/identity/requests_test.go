@@ -22,7 +22,7 @@ import (
 type request func(context.Context, client.WithWatch) error
 
 // lacking is who lacks the right.
-func (x *trial) lacking(s *kit.Stage) *rest.Config {
+func (x *trial) lacking(s *kit.Env) *rest.Config {
 	s.Helper()
 	if x.verb != "impersonate" {
 		return plane.AsServiceAccount(s.Namespace, x.account)
@@ -43,7 +43,7 @@ func (x *trial) having() *rest.Config {
 
 // request is one that needs the right, and what its refusal says. It prepares
 // what the request needs to find.
-func (x *trial) request(s *kit.Stage) (request, string) {
+func (x *trial) request(s *kit.Env) (request, string) {
 	s.Helper()
 	cannot := fmt.Sprintf("cannot %s resource %q", x.verb, x.resource)
 	switch {
@@ -89,7 +89,7 @@ func (x *trial) intent(resource string) *unstructured.Unstructured {
 }
 
 // stand has the object there that is to be patched; a server is anyway.
-func (x *trial) stand(s *kit.Stage) {
+func (x *trial) stand(s *kit.Env) {
 	s.Helper()
 	intent := x.intent(x.resource)
 	if x.resource == "statefulsets" {
@@ -120,7 +120,7 @@ func (x *trial) apply(resource string) request {
 
 // remove deletes what the contract removes, and becomes the owner of what
 // another hand made.
-func (x *trial) remove(s *kit.Stage, cannot string) (request, string) {
+func (x *trial) remove(s *kit.Env, cannot string) (request, string) {
 	s.Helper()
 	if whole := x.server.intents[x.resource]; contract.MayRemove(x.identity, whole.GroupVersionKind()) {
 		x.server.stands(s, whole)
@@ -185,7 +185,7 @@ func (x *trial) lead() request {
 }
 
 // report makes an event, or says that it came again.
-func (x *trial) report(s *kit.Stage) request {
+func (x *trial) report(s *kit.Env) request {
 	s.Helper()
 	event := func() *eventsv1.Event {
 		return &eventsv1.Event{

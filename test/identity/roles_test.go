@@ -58,7 +58,7 @@ func without(rules []rbacv1.PolicyRule, r right) []rbacv1.PolicyRule {
 type trial struct {
 	right
 	identity string
-	// account is the ServiceAccount, in the stage's namespace, that has the other
+	// account is the ServiceAccount, in the test's namespace, that has the other
 	// rights.
 	account string
 	server  *server
@@ -69,7 +69,7 @@ type trial struct {
 // right's name; and that with the right it is not. The rest is bound in one
 // namespace only, as with the chart's namespaces.
 func TestEveryRightIsNeeded(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	var trials []*trial
 	for _, identity := range []string{ownership.IdentityOperator, ownership.IdentityMCPServer, ownership.IdentityRBAC, ownership.IdentityRunner} {
 		known := len(trials)
@@ -80,7 +80,7 @@ func TestEveryRightIsNeeded(t *testing.T) {
 				bind(s, name+"-runner", rbac.Rules(contract, identity, whose))
 			}
 			rules := rbac.Rules(contract, identity, whose)
-			x := &trial{right: rightsOf(rules)[i], identity: identity, account: "without-" + name, server: scene(t, s, name)}
+			x := &trial{right: rightsOf(rules)[i], identity: identity, account: "without-" + name, server: makeServer(t, s, name)}
 			bind(s, x.account, without(rules, x.right))
 			trials = append(trials, x)
 		}
@@ -109,8 +109,8 @@ func TestEveryRightIsNeeded(t *testing.T) {
 	}
 }
 
-// bind gives rules to a ServiceAccount of the stage's namespace.
-func bind(s *kit.Stage, account string, rules []rbacv1.PolicyRule) {
+// bind gives rules to a ServiceAccount of the test's namespace.
+func bind(s *kit.Env, account string, rules []rbacv1.PolicyRule) {
 	s.Helper()
 	meta := metav1.ObjectMeta{Name: account, Namespace: s.Namespace}
 	s.Must(s.Client.Create(s.Ctx, &corev1.ServiceAccount{ObjectMeta: meta}), "making an account")
@@ -122,7 +122,7 @@ func bind(s *kit.Stage, account string, rules []rbacv1.PolicyRule) {
 }
 
 // awaitRoles returns once the API server holds to what was bound before.
-func awaitRoles(t *testing.T, s *kit.Stage) {
+func awaitRoles(t *testing.T, s *kit.Env) {
 	t.Helper()
 	bind(s, "last", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}})
 	c := connect(t, plane.AsServiceAccount(s.Namespace, "last"))

@@ -29,7 +29,7 @@ var accepted = map[string]string{
 // A rule that is too strict would refuse what works.
 func TestTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
-	k := newKubectl(onStage(t))
+	k := newKubectl(newEnv(t))
 	for name, spec := range accepted {
 		t.Run(name, func(t *testing.T) {
 			r := row{spec: spec}
@@ -43,7 +43,7 @@ func TestTheAPIServerAccepts(t *testing.T) {
 // What people copy is right.
 func TestTheAPIServerAcceptsTheSamples(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := newEnv(t)
 	files, err := filepath.Glob("../../config/samples/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are %d samples: %v", len(files), err)

@@ -19,7 +19,7 @@ import (
 func TestTheOperatorNames(t *testing.T) {
 	t.Parallel()
 	running := runningServer(t, guarded)
-	k := newKubectl(running.Stage)
+	k := newKubectl(running.Env)
 	workload := *running.server.Status.Workload
 	running.server.ManagedFields = nil
 	before := running.Versions()
@@ -58,9 +58,9 @@ func must(t *testing.T, err error, doing string) {
 
 // says waits until Accepted and Ready say what the row says of the spec that
 // stands, and what runs.
-func (r *runningStage) says(t *testing.T, name string, row row, runs string) *v1alpha1.MCPServer {
+func (r *runningEnv) says(t *testing.T, name string, row row, runs string) *v1alpha1.MCPServer {
 	t.Helper()
-	s := *r.Stage
+	s := *r.Env
 	s.TB = t
 	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	s.Await(live, "the operator has judged "+name, func() error {
@@ -82,7 +82,7 @@ func (r *runningStage) says(t *testing.T, name string, row row, runs string) *v1
 }
 
 // onlyServersMoved demands that no object but MCPServers moved, came or went.
-func (r *runningStage) onlyServersMoved(t *testing.T, before kit.Versions) {
+func (r *runningEnv) onlyServersMoved(t *testing.T, before kit.Versions) {
 	t.Helper()
 	for _, moved := range before.Moved(r.Versions()) {
 		if !strings.HasPrefix(moved, "MCPServer/") {

@@ -28,17 +28,17 @@ func refused() []subject {
 
 // kubectl sends what kubectl sends: the user's text, strictly validated.
 type kubectl struct {
-	*kit.Stage
+	*kit.Env
 	http *rest.RESTClient
 }
 
 const collection = "/apis/freehold.dev/v1alpha1/namespaces/NAMESPACE/mcpservers"
 
-func newKubectl(s *kit.Stage) kubectl {
+func newKubectl(s *kit.Env) kubectl {
 	s.Helper()
 	http, err := s.HTTP()
 	s.Must(err, "building a client")
-	return kubectl{Stage: s, http: http}
+	return kubectl{Env: s, http: http}
 }
 
 func (k kubectl) send(verb string, contentType, name, text string) error {
@@ -89,7 +89,7 @@ func nameOf(text string) string {
 func TestTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	running := runningServer(t, "")
-	k := newKubectl(running.Stage)
+	k := newKubectl(running.Env)
 	before := running.Versions()
 	for _, subject := range refused() {
 		t.Run(subject.title, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestTheAPIServerRefuses(t *testing.T) {
 	running.NothingMoved(before)
 }
 
-func (k kubectl) refuses(t *testing.T, running *runningStage, r row) {
+func (k kubectl) refuses(t *testing.T, running *runningEnv, r row) {
 	text := r.text("bad")
 	answers(t, r, "create", k.create(text), r.says)
 	name := nameOf(text)

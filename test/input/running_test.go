@@ -23,10 +23,10 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// runningStage is a namespace in which the real operator runs, and one server
+// runningEnv is a namespace in which the real operator runs, and one server
 // that is ready.
-type runningStage struct {
-	*kit.Stage
+type runningEnv struct {
+	*kit.Env
 	name    string
 	version string
 	server  *v1alpha1.MCPServer
@@ -34,19 +34,19 @@ type runningStage struct {
 
 // runningServer starts an operator in a namespace of its own, and a server
 // called good, whose spec has more.
-func runningServer(t *testing.T, more string) *runningStage {
+func runningServer(t *testing.T, more string) *runningEnv {
 	t.Helper()
-	s := onStage(t)
+	s := newEnv(t)
 	operate(s)
-	r := &runningStage{Stage: s, name: "good"}
+	r := &runningEnv{Env: s, name: "good"}
 	s.Apply(git, kit.Server(r.name, goodImage, more))
 	r.run()
 	r.rest()
 	return r
 }
 
-// operate starts the operator for the stage's namespace, until the test ends.
-func operate(s *kit.Stage) {
+// operate starts the operator for the test's namespace, until the test ends.
+func operate(s *kit.Env) {
 	s.Helper()
 	cache, err := controllers.CacheOptions([]string{s.Namespace})
 	s.Must(err, "configuring the cache")
@@ -71,8 +71,8 @@ func operate(s *kit.Stage) {
 }
 
 // run does once what the runner in the proxy pod does: it applies the backend
-// and reports. The stage's pods only pretend to run.
-func (r *runningStage) run() {
+// and reports. The test's pods only pretend to run.
+func (r *runningEnv) run() {
 	r.Helper()
 	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(r.name)}}
 	r.Await(proxy, "the proxy is available", func() error { return none(proxy.Status.AvailableReplicas > 0, "a proxy pod") })
@@ -99,7 +99,7 @@ func (r *runningStage) run() {
 }
 
 // rest waits until all has been said about the server, and remembers it.
-func (r *runningStage) rest() {
+func (r *runningEnv) rest() {
 	r.Helper()
 	live := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 	r.Await(live, "the server is ready and all is said", func() error {

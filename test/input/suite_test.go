@@ -49,13 +49,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onStage gives a test a namespace.
-func onStage(t *testing.T) *kit.Stage {
+// newEnv gives a test a namespace.
+func newEnv(t *testing.T) *kit.Env {
 	t.Helper()
 	started.Store(true)
 	p, err := plane()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kit.NewStage(t, p)
+	return kit.NewEnv(t, p)
 }

@@ -31,7 +31,7 @@ var _ = Describe("A birth", func() {
 	const birth = `,"resourceVersion":"1"`
 	for kind, body := range born {
 		It("creates a "+kind+" or answers 409, and never updates", func() {
-			s := onStage()
+			s := newEnv()
 			first := s.Apply("first", fmt.Sprintf(body, birth))
 			for _, opts := range [][]client.ApplyOption{nil, {client.ForceOwnership}} {
 				_, err := s.ApplyErr("second", fmt.Sprintf(body, birth), opts...)
@@ -43,7 +43,7 @@ var _ = Describe("A birth", func() {
 		})
 
 		It("creates a "+kind+" again after its deletion, which a stated uid does not", func() {
-			s := onStage()
+			s := newEnv()
 			first := s.Apply("first", fmt.Sprintf(body, birth))
 			s.Delete(first)
 			s.AwaitGone(first)
@@ -57,7 +57,7 @@ var _ = Describe("A birth", func() {
 
 var _ = Describe("Status writes", func() {
 	It("create nothing", func() {
-		s := onStage()
+		s := newEnv()
 		_, err := s.ApplyStatusErr("status", server("absent", ``)+"status: {url: http://x}\n")
 		Expect(errors.IsNotFound(err)).To(BeTrue(), "applying the status of nothing got %v", err)
 	})

@@ -16,7 +16,7 @@ import (
 // What the operator may send is counted, not hoped for.
 var _ = Describe("The operator's budget", func() {
 	It("is 12 writes from a server's birth to Ready, 4 of them to its status", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		mark := op.requests.Mark()
@@ -28,7 +28,7 @@ var _ = Describe("The operator's budget", func() {
 	})
 
 	It("is nothing, not even a read, for passes without a change", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -41,7 +41,7 @@ var _ = Describe("The operator's budget", func() {
 	})
 
 	It("is 3 writes for a change of replicas", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -57,7 +57,7 @@ var _ = Describe("The operator's budget", func() {
 
 	It("is nothing for 100 servers that wait, and nothing for a restart with 100 that are ready", func() {
 		const many = 100
-		s := onStage().Patient(4 * time.Minute)
+		s := newEnv().Patient(4 * time.Minute)
 		op := operate(s)
 		s.RunProxies()
 		image := "registry.example.com/" + s.Namespace + ":1"
@@ -85,7 +85,7 @@ var _ = Describe("The operator's budget", func() {
 })
 
 // awaitServers waits until n servers give a reason.
-func awaitServers(s *kit.Stage, n int, reason string) {
+func awaitServers(s *kit.Env, n int, reason string) {
 	GinkgoHelper()
 	var list v1alpha1.MCPServerList
 	s.AwaitAll(&list, fmt.Sprintf("%d servers say %s", n, reason), func() error {

@@ -31,7 +31,7 @@ type cause struct {
 
 // Why it is not ready stands in Ready, in words for whoever can change it.
 var _ = DescribeTable("The cause is named:", func(c cause) {
-	s := onStage()
+	s := newEnv()
 	image := "registry.example.com/" + s.Namespace + ":1"
 	plane.Kubelet.Image(image, c.fate)
 	operate(s)
@@ -76,7 +76,7 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 // A Deployment says in a condition why it gets no pod, a StatefulSet only in an
 // Event. The namespaces of these stories enforce Pod Security's "restricted".
 var _ = It("The cause is named: a backend whose pods the API server refuses", func() {
-	s := onStage()
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", "podTemplate: {spec: {securityContext: {runAsNonRoot: false}}}"))
@@ -88,7 +88,7 @@ var _ = It("The cause is named: a backend whose pods the API server refuses", fu
 
 // Causes in the spec itself: nothing runs on, but nothing else is broken.
 var _ = DescribeTable("What is not served is said:", func(more, reason, message string) {
-	s := onStage()
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", more))
@@ -106,7 +106,7 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 )
 
 var _ = DescribeTable("What the spec asks for is reached:", func(more string) {
-	s := onStage()
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", more))
@@ -120,11 +120,11 @@ var _ = DescribeTable("What the spec asks for is reached:", func(more string) {
 
 // A server that lacks its finalizer says so, and runs, rolls out and stops.
 var _ = It("A finalizer that is refused keeps nothing else from happening", func() {
-	s := onStage()
+	s := newEnv()
 	allow := prohibition{
 		message: "no finalizer today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group, version: "v1alpha1", resource: "mcpservers",
 		allowed: `!has(object.metadata.finalizers)`,
-		try: func(s *kit.Stage) error {
+		try: func(s *kit.Env) error {
 			if s.Client.Get(s.Ctx, client.ObjectKeyFromObject(serverOf(s, "echo")), serverOf(s, "echo")) != nil {
 				s.Apply(git, server("echo", ""))
 			}
@@ -153,7 +153,7 @@ var _ = It("A finalizer that is refused keeps nothing else from happening", func
 
 // What needs a person is stalled after a while, and not for longer than that.
 var _ = It("A cause is stalled after the deadline, over a restart of the operator, and goes by itself", func() {
-	s := onStage()
+	s := newEnv()
 	image := "registry.example.com/" + s.Namespace + ":1"
 	plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
 	op := operate(s)
@@ -175,7 +175,7 @@ var _ = It("A cause is stalled after the deadline, over a restart of the operato
 
 // A proxy that does not know of a protection must not go on without it.
 var _ = DescribeTable("A protection that is asked for stops the proxy, also where refused is", func(what prohibition) {
-	s := onStage()
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", ""))
@@ -191,14 +191,14 @@ var _ = DescribeTable("A protection that is asked for stops the proxy, also wher
 },
 	Entry("its successor", prohibition{
 		message: "no ConfigMap today", operation: admissionregistrationv1.Create, version: "v1", resource: "configmaps", allowed: "false",
-		try: func(s *kit.Stage) error {
+		try: func(s *kit.Env) error {
 			return s.Client.Create(s.Ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace}})
 		},
 	}),
 	Entry("its number", prohibition{
 		message: "no claim today", operation: admissionregistrationv1.Update, group: v1alpha1.SchemeGroupVersion.Group, version: "v1alpha1", resource: "mcpservers/status",
 		allowed: "object.status.workload == oldObject.status.workload",
-		try: func(s *kit.Stage) error {
+		try: func(s *kit.Env) error {
 			claim := client.RawPatch(types.MergePatchType, []byte(`{"status":{"workload":{"generation":99,"hash":"`+strings.Repeat("0", 64)+`"}}}`))
 			return s.Client.Status().Patch(s.Ctx, serverOf(s, "echo"), claim, client.DryRunAll)
 		},
@@ -207,12 +207,12 @@ var _ = DescribeTable("A protection that is asked for stops the proxy, also wher
 
 var _ = Describe("Policies that cannot be read", func() {
 	const wrong = "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {authzConfig: {policies: [{name: all, policy: \"permit(all);\"}]}}\n"
-	invalid := func(s *kit.Stage) string {
+	invalid := func(s *kit.Env) string {
 		return readyMessage(notReady(s, "echo", v1alpha1.ReasonSpecInvalid))
 	}
 
 	It("stop what runs without any, and leave the last good ones where there are some", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -238,7 +238,7 @@ var _ = Describe("Policies that cannot be read", func() {
 
 var _ = Describe("A podTemplate that cannot be rendered", func() {
 	It("keeps the last good content running, and says what is wrong", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -258,7 +258,7 @@ var _ = Describe("A podTemplate that cannot be rendered", func() {
 
 var _ = Describe("A proxy that cannot start", func() {
 	It("is named too", func() {
-		s := onStage()
+		s := newEnv()
 		image := "registry.example.com/runner-" + s.Namespace + ":1"
 		plane.Kubelet.Image(image, kit.ImagePullBackOff("unauthorized"))
 		op := operate(s)
@@ -281,12 +281,12 @@ type prohibition struct {
 	// allowed is what may be written, in CEL.
 	allowed string
 	// try does what is forbidden.
-	try func(*kit.Stage) error
+	try func(*kit.Env) error
 }
 
-// forbid puts the policy on a stage. Once it is withdrawn the operator is woken,
+// forbid puts the policy into a namespace. Once it is withdrawn the operator is woken,
 // which would not know for minutes.
-func (p prohibition) forbid(s *kit.Stage) (withdraw func()) {
+func (p prohibition) forbid(s *kit.Env) (withdraw func()) {
 	GinkgoHelper()
 	name := strings.ReplaceAll(p.message, " ", "-") + "-" + s.Namespace
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(name)}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -327,7 +327,7 @@ func configMap(name string) string {
 }
 
 // announced waits for an event on the server.
-func announced(s *kit.Stage, live *v1alpha1.MCPServer, kind, reason string) {
+func announced(s *kit.Env, live *v1alpha1.MCPServer, kind, reason string) {
 	GinkgoHelper()
 	var events corev1.EventList
 	s.AwaitAll(&events, "an event says "+reason, func() error {

@@ -40,7 +40,7 @@ func takenBack(kind string) float64 {
 
 var _ = It("A tool that forces our fields over and over costs a few writes and is named, and the server serves and changes all the while", func() {
 	const rounds = 30
-	s := onStage()
+	s := newEnv()
 	op := operate(s)
 	runners := s.RunProxies()
 	s.Apply(git, server("echo", ""))

@@ -27,9 +27,9 @@ const (
 // parts stay as their owners wrote them.
 var _ = Describe("What others own of an MCPServer", func() {
 	It("keeps a policy that was applied out-of-band, from the finalizer's birth to its release", func() {
-		s := onStage()
+		s := newEnv()
 		s.RunProxies()
-		film := s.Film(serverOf(s, "echo"))
+		recording := s.Record(serverOf(s, "echo"))
 		s.Apply(git, server("echo", ""))
 		s.Apply(authorizer, withPolicy)
 		operate(s)
@@ -44,7 +44,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s.Delete(serverOf(s, "echo"))
 		s.AwaitGone(serverOf(s, "echo"))
 		applied := false
-		film.Check(func(f kit.Frame) error {
+		recording.Check(func(f kit.State) error {
 			policies, _, err := unstructured.NestedSlice(f.Object.Object, "spec", "authzConfig", "policies")
 			applied = applied || len(policies) > 0
 			want := []any{map[string]any{"name": "all", "policy": policy}}
@@ -56,7 +56,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 	})
 
 	It("lets two owners of finalizers each remove their own", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -78,7 +78,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 	})
 
 	It("says who else holds our finalizer, since it cannot let go for them", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.Apply(git, server("echo", ""))
 		s.Apply("velero", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, finalizers: [freehold.dev/mcpserver]}\n")
@@ -96,7 +96,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 	})
 
 	It("keeps our finalizer while another owner lets go first", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.Apply(git, server("echo", ""))
 		s.Apply("billing", withInvoice)
@@ -107,19 +107,19 @@ var _ = Describe("What others own of an MCPServer", func() {
 	})
 
 	It("keeps another's condition, label and annotation through rollouts", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
 		s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")
 		ready(s, "echo")
-		film := s.Film(serverOf(s, "echo"))
+		recording := s.Record(serverOf(s, "echo"))
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		rolledOut(s, "echo", 2)
 		live := ready(s, "echo")
 		s.Owns(live, "scanner", "status.conditions[type=Scanned]")
-		film.Check(func(f kit.Frame) error {
+		recording.Check(func(f kit.State) error {
 			seen := &v1alpha1.MCPServer{}
 			Expect(decode(f.Object, seen)).To(Succeed())
 			c := meta.FindStatusCondition(seen.Status.Conditions, "Scanned")

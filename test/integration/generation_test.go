@@ -24,10 +24,10 @@ import (
 // The number of content never goes back, whatever was lost.
 var _ = Describe("The workload generation", func() {
 	It("goes on from the children's where a server was made anew beside them", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
-		deployment, set := s.Film(proxyOf(s, "echo")), s.Film(backendOf(s, "echo"))
+		deployment, set := s.Record(proxyOf(s, "echo")), s.Record(backendOf(s, "echo"))
 		s.Apply(git, server("echo", ""))
 		ready(s, "echo")
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
@@ -51,9 +51,9 @@ var _ = Describe("The workload generation", func() {
 		live := rolledOut(s, "echo", 3)
 		Expect(live.UID).NotTo(Equal(old.UID))
 		ready(s, "echo")
-		for _, film := range []*kit.Film{deployment, set} {
+		for _, recording := range []*kit.Recording{deployment, set} {
 			var last int64
-			film.Check(func(f kit.Frame) error {
+			recording.Check(func(f kit.State) error {
 				was := last
 				var err error
 				last, err = strconv.ParseInt(f.Object.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
@@ -66,7 +66,7 @@ var _ = Describe("The workload generation", func() {
 	})
 
 	DescribeTable("is recovered from what a child carries, where the status was lost,", func(content string, want int64) {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		live := serverOf(s, "echo")
 		s.Read(live)
@@ -90,7 +90,7 @@ var _ = Describe("The workload generation", func() {
 	)
 
 	DescribeTable("is not raised by what a foreign hand wrote on a child, which is said until it is deleted or set back:", func(apiVersion, kind, name, back string) {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -119,7 +119,7 @@ var _ = Describe("The workload generation", func() {
 	)
 
 	DescribeTable("comes back with its hash where somebody removed that", func(object client.Object) {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -141,7 +141,7 @@ var _ = Describe("The workload generation", func() {
 	)
 
 	It("at its end leaves what runs, and begins anew with the server", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -162,7 +162,7 @@ var _ = Describe("The workload generation", func() {
 	})
 
 	It("does not go back on a child: a rollout is not undone under an old number", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -176,7 +176,7 @@ var _ = Describe("The workload generation", func() {
 	})
 
 	It("is the same after the operator was restarted, and by another operator with the same runner", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -184,13 +184,13 @@ var _ = Describe("The workload generation", func() {
 		quiet(op)
 		before, mark := s.Versions(), op.requests.Mark()
 		op.restart()
-		newDesk(s, runnerImage, nil).passes()
+		newManual(s, runnerImage, nil).passes()
 		s.NothingMoved(before)
 		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
 	})
 
 	It("is raised by an operator that brings another runner, which rolls the proxies alone", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -213,7 +213,7 @@ var _ = Describe("The workload generation", func() {
 
 var _ = Describe("Run configs", func() {
 	It("go when no pod can mount them any more, and not before", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -232,7 +232,7 @@ var _ = Describe("Run configs", func() {
 	})
 
 	DescribeTable("are few while a rollout cannot end,", func(more string, left func(good string) types.GomegaMatcher) {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -273,7 +273,7 @@ var _ = Describe("Run configs", func() {
 	// The API server sends no data of them, and the cache keeps little more than
 	// their names.
 	It("are not read, nor what looks like one", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		const n, megabyte = 20, 1000 << 10

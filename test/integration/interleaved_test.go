@@ -22,11 +22,11 @@ import (
 // writers at the same time, as fast as they can.
 var _ = Describe("The status of one server", func() {
 	It("takes 200 interleaved writes of operator and runner without a conflict, and loses nothing", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
 		s.AsController().ApplyStatus("mcpserver.freehold.dev/workload", kit.Server("echo", imageOne, "")+"status: {workload: {generation: 1000, hash: abc}}")
-		film := s.Film(serverOf(s, "echo"))
+		recording := s.Record(serverOf(s, "echo"))
 
 		var requests kit.Requests
 		var all sync.WaitGroup
@@ -48,7 +48,7 @@ var _ = Describe("The status of one server", func() {
 
 		// Each of the 200 is a state, and no state lacks what stood before.
 		report, judged := int64(0), int64(-1)
-		film.Check(func(f kit.Frame) error {
+		recording.Check(func(f kit.State) error {
 			seen := &v1alpha1.MCPServer{}
 			if err := decode(f.Object, seen); err != nil {
 				return err
@@ -63,7 +63,7 @@ var _ = Describe("The status of one server", func() {
 			}
 			return nil
 		})
-		Expect(film.Frames()).To(HaveLen(201))
+		Expect(recording.States()).To(HaveLen(201))
 	})
 })
 
@@ -83,7 +83,7 @@ func runnerSays(n int64, server types.UID) (ownership.Manager, *applyv1alpha1.MC
 }
 
 // writeStatus writes 100 statements, each on the object as it was read before.
-func writeStatus(s, as *kit.Stage, requests *kit.Requests, says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
+func writeStatus(s, as *kit.Env, requests *kit.Requests, says func(int64, types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration)) {
 	defer GinkgoRecover()
 	direct, err := client.New(requests.Wrap(as.Config), client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())

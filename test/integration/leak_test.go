@@ -15,7 +15,7 @@ import (
 // elections must not be larger for them.
 var _ = It("An operator leaves nothing behind, however often it is started", func() {
 	const times = 20
-	s := onStage()
+	s := newEnv()
 	op := operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", ""))

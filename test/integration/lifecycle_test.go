@@ -20,7 +20,7 @@ import (
 
 var _ = Describe("A server", func() {
 	It("is suspended, keeps everything but its pods, and resumes", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", "replicas: 2"))
@@ -39,7 +39,7 @@ var _ = Describe("A server", func() {
 	})
 
 	It("takes new content while it is suspended, and runs it when it resumes", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -55,7 +55,7 @@ var _ = Describe("A server", func() {
 	})
 
 	It("restarts proxy and backend when restartedAt changes, and nobody writes it back", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -66,13 +66,13 @@ var _ = Describe("A server", func() {
 		ready(s, "echo")
 		after := uids(s)
 		for _, uid := range before {
-			Expect(after).NotTo(ContainElement(uid), "a pod was not restarted\n%s", s.Scene())
+			Expect(after).NotTo(ContainElement(uid), "a pod was not restarted\n%s", s.Surroundings())
 		}
 		s.Owns(serverOf(s, "echo"), "kubectl-restart", "spec.restartedAt")
 	})
 
 	It("may have a namesake in another namespace", func() {
-		s := onStage()
+		s := newEnv()
 		other := s.On(s.NewNamespace())
 		operate(s, other.Namespace)
 		s.RunProxies(other.Namespace)
@@ -90,14 +90,14 @@ var _ = Describe("A server", func() {
 })
 
 // A backend pod that is told to end while a proxy holds calls cuts them.
-var _ = DescribeTable("Calls end before what they call, where a server", func(reason string, stop func(*kit.Stage), gone bool) {
-	s := onStage()
+var _ = DescribeTable("Calls end before what they call, where a server", func(reason string, stop func(*kit.Env), gone bool) {
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", "replicas: 2\nproxy: {replicas: 2}"))
 	ready(s, "echo")
 	proxiesReady(s, 2)
-	pods := s.FilmAll(&corev1.Pod{})
+	pods := s.RecordAll(&corev1.Pod{})
 	isProxy := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentProxy }
 	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isProxy(p) })
 	stop(s)
@@ -114,8 +114,8 @@ var _ = DescribeTable("Calls end before what they call, where a server", func(re
 	release()
 	s.AwaitAll(&live, "no pod is left", func() error { return none(len(live.Items)) })
 	lastProxy := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isProxy(o) })
-	pods.Check(func(frame kit.Frame) error {
-		if o := frame.Object; !isProxy(o) && o.GetDeletionTimestamp() != nil && !kit.Before(lastProxy, frame) {
+	pods.Check(func(state kit.State) error {
+		if o := state.Object; !isProxy(o) && o.GetDeletionTimestamp() != nil && !kit.Before(lastProxy, state) {
 			return errors.New("it was told to end before the last proxy pod was gone")
 		}
 		return nil
@@ -127,23 +127,23 @@ var _ = DescribeTable("Calls end before what they call, where a server", func(re
 },
 	Entry("is deleted in the background", v1alpha1.ReasonDeleting, deleted(metav1.DeletePropagationBackground), true),
 	Entry("is deleted in the foreground", v1alpha1.ReasonDeleting, deleted(metav1.DeletePropagationForeground), true),
-	Entry("is deleted in the foreground, without its finalizer", v1alpha1.ReasonDeleting, func(s *kit.Stage) {
+	Entry("is deleted in the foreground, without its finalizer", v1alpha1.ReasonDeleting, func(s *kit.Env) {
 		deleted(metav1.DeletePropagationForeground)(s)
 		s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":["foregroundDeletion"]}}`)
 	}, true),
-	Entry("is suspended", v1alpha1.ReasonSuspended, func(s *kit.Stage) {
+	Entry("is suspended", v1alpha1.ReasonSuspended, func(s *kit.Env) {
 		s.Apply(git, server("echo", "suspend: true\nreplicas: 2\nproxy: {replicas: 2}"))
 	}, false),
-	Entry("is scaled to zero", v1alpha1.ReasonScaledToZero, func(s *kit.Stage) { s.Scale(serverOf(s, "echo"), "autoscaler", 0) }, false),
+	Entry("is scaled to zero", v1alpha1.ReasonScaledToZero, func(s *kit.Env) { s.Scale(serverOf(s, "echo"), "autoscaler", 0) }, false),
 )
 
-func deleted(policy metav1.DeletionPropagation) func(*kit.Stage) {
-	return func(s *kit.Stage) { s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy)) }
+func deleted(policy metav1.DeletionPropagation) func(*kit.Env) {
+	return func(s *kit.Env) { s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy)) }
 }
 
 var _ = Describe("A deletion", func() {
 	It("ends for a server that never became ready", func() {
-		s := onStage()
+		s := newEnv()
 		image := "registry.example.com/" + s.Namespace + ":1"
 		plane.Kubelet.Image(image, kit.ImagePullBackOff("not found"))
 		operate(s)
@@ -156,7 +156,7 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("ends for a server that cannot be rendered", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -169,7 +169,7 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("waits while there is no operator, and ends once there is", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -184,7 +184,7 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("of the whole namespace ends, and is calm", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -205,13 +205,13 @@ var _ = Describe("A deletion", func() {
 // backend with two Services, and two pods.
 const objects = 6 + 3 + 2*2
 
-// lastEnd is the frame of the last deletion of what matches.
-func lastEnd(film *kit.Film, matches func(*unstructured.Unstructured) bool) kit.Frame {
+// lastEnd is the state of the last deletion of what matches.
+func lastEnd(recording *kit.Recording, matches func(*unstructured.Unstructured) bool) kit.State {
 	GinkgoHelper()
-	var last *kit.Frame
-	for _, frame := range film.Frames() {
-		if frame.Deleted && matches(frame.Object) {
-			last = &frame
+	var last *kit.State
+	for _, state := range recording.States() {
+		if state.Deleted && matches(state.Object) {
+			last = &state
 		}
 	}
 	Expect(last).NotTo(BeNil(), "nothing that matches was deleted")
@@ -219,7 +219,7 @@ func lastEnd(film *kit.Film, matches func(*unstructured.Unstructured) bool) kit.
 }
 
 // leavesNothing waits until nothing that carries a server's label is left.
-func leavesNothing(s *kit.Stage) {
+func leavesNothing(s *kit.Env) {
 	GinkgoHelper()
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}, &corev1.PodList{},

@@ -21,7 +21,7 @@ const runnerImage = "freehold.dev/runner:test"
 // identity and the rights that the chart gives it, on the namespace of one
 // story.
 type operator struct {
-	stage    *kit.Stage
+	env      *kit.Env
 	requests *kit.Requests
 	// wire may change what is sent.
 	wire func(*rest.Config)
@@ -30,10 +30,10 @@ type operator struct {
 	cache cache.Cache
 }
 
-// operate starts an operator for the stage's namespace, and for more.
-func operate(s *kit.Stage, more ...string) *operator {
+// operate starts an operator for the test's namespace, and for more.
+func operate(s *kit.Env, more ...string) *operator {
 	GinkgoHelper()
-	o := &operator{stage: s, requests: &kit.Requests{}}
+	o := &operator{env: s, requests: &kit.Requests{}}
 	o.start(controllers.Options{}, more...)
 	DeferCleanup(func() { o.stop() })
 	return o
@@ -47,9 +47,9 @@ func (o *operator) start(options controllers.Options, more ...string) {
 		options.Workload.RunnerImage = runnerImage
 	}
 	options.SkipNameValidation, options.IdentityNamespace = true, kit.SystemNamespace
-	holds, err := controllers.CacheOptions(append(more, o.stage.Namespace))
+	holds, err := controllers.CacheOptions(append(more, o.env.Namespace))
 	Expect(err).NotTo(HaveOccurred())
-	config := o.requests.Wrap(o.stage.OperatorConfig())
+	config := o.requests.Wrap(o.env.OperatorConfig())
 	config.UserAgent = "freehold-operator"
 	if o.wire != nil {
 		o.wire(config)

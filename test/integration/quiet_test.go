@@ -23,7 +23,7 @@ import (
 // A server at rest costs nothing, also where others apply to the same objects.
 var _ = Describe("A server at rest", func() {
 	It("is passed ten times by ten processes, and by a restarted operator, without a write", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		r := s.RunProxies()
 		s.Apply(git, server("echo", "replicas: 2"))
@@ -33,9 +33,9 @@ var _ = Describe("A server at rest", func() {
 		quiet(op)
 		before, mark, runnerMark := s.Versions(), op.requests.Mark(), r.Requests.Mark()
 		for range 10 {
-			desk := newDesk(s, runnerImage, nil)
-			Expect(desk.pass()).To(Succeed())
-			Expect(desk.requests.Since(0).Writes()).To(BeEmpty(), desk.requests.Since(0).String())
+			process := newManual(s, runnerImage, nil)
+			Expect(process.pass()).To(Succeed())
+			Expect(process.requests.Since(0).Writes()).To(BeEmpty(), process.requests.Since(0).String())
 		}
 		op.restart()
 		r.Again()
@@ -45,7 +45,7 @@ var _ = Describe("A server at rest", func() {
 	})
 
 	It("stays as it is when what stands is applied again and again, with a second applier on each object", func() {
-		s := onStage()
+		s := newEnv()
 		recorded := &tape{}
 		op := operate(s)
 		op.stop()
@@ -87,7 +87,7 @@ proxy: {resources: {limits: {cpu: "2000m"}}, podTemplate: {spec: {topologySpread
 `
 
 // labelAll applies a label to every object of the server, as a second applier.
-func labelAll(s *kit.Stage) {
+func labelAll(s *kit.Env) {
 	GinkgoHelper()
 	for title := range s.Versions() {
 		kind, name, _ := strings.Cut(title, "/")
@@ -139,9 +139,9 @@ func (t *tape) String() string { return strings.Join(t.applies(), "\n") }
 
 // replay sends what was recorded once more, without the precondition that it
 // carried: whoever may write states the same again.
-func (t *tape) replay(s *kit.Stage) {
+func (t *tape) replay(s *kit.Env) {
 	GinkgoHelper()
-	identities := map[string]*kit.Stage{
+	identities := map[string]*kit.Env{
 		ownership.IdentityMCPServer: s.AsController(),
 		ownership.IdentityRBAC:      s.As(kit.SystemNamespace, ownership.IdentityRBAC),
 		ownership.IdentityRunner:    s.As(s.Namespace, "echo-runner"),

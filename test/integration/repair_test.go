@@ -21,10 +21,10 @@ const intruder = "intruder"
 
 // What we state is repaired; what others add stays, and is named.
 var _ = Describe("A hand on our objects", func() {
-	var s *kit.Stage
+	var s *kit.Env
 	var op *operator
 	BeforeEach(func() {
-		s = onStage()
+		s = newEnv()
 		op = operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", `args: [a]`))
@@ -72,7 +72,7 @@ var _ = Describe("A hand on our objects", func() {
 
 	DescribeTable("is taken back once where it opened the node's network to", func(object func() client.Object) {
 		workload := object()
-		film := s.Film(workload)
+		recording := s.Record(workload)
 		kind := s.Unstructured(workload).GetKind()
 		// No restricted namespace admits such pods, so none comes to run.
 		s.Apply(intruder, fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: %s}\nspec: {template: {spec: {hostNetwork: true}}}\n", kind, workload.GetName()))
@@ -88,7 +88,7 @@ var _ = Describe("A hand on our objects", func() {
 		proxiesReady(s, 2)
 		ready(s, "echo")
 		flips, was := 0, false
-		film.Check(func(f kit.Frame) error {
+		recording.Check(func(f kit.State) error {
 			on, _, err := nested(f, "spec", "template", "spec", "hostNetwork")
 			if (on == true) != was {
 				flips, was = flips+1, on == true
@@ -174,7 +174,7 @@ spec:
 
 // A name that we need may be taken by an object that is not ours.
 var _ = DescribeTable("A foreign object of a name that we need is reported, not taken:", func(object, manager string) {
-	s := onStage()
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	foreign := s.Apply("somebody", object)
@@ -202,7 +202,7 @@ var _ = DescribeTable("A foreign object of a name that we need is reported, not 
 
 func called(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-func runConfigOf(s *kit.Stage, name string) *corev1.ConfigMap {
+func runConfigOf(s *kit.Env, name string) *corev1.ConfigMap {
 	GinkgoHelper()
 	var list corev1.ConfigMapList
 	s.Must(s.Client.List(s.Ctx, &list, client.InNamespace(s.Namespace), client.MatchingLabels{"freehold.dev/server": name}), "listing run configs")
@@ -217,7 +217,7 @@ func template(workload client.Object) *corev1.PodTemplateSpec {
 	return &workload.(*appsv1.Deployment).Spec.Template
 }
 
-func podOf(s *kit.Stage, workload client.Object) corev1.PodSpec {
+func podOf(s *kit.Env, workload client.Object) corev1.PodSpec {
 	GinkgoHelper()
 	s.Read(workload)
 	return template(workload).Spec

@@ -20,9 +20,9 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// userOf is somebody who may do these verbs on one resource of the stage's
+// userOf is somebody who may do these verbs on one resource of the test's
 // namespace, and nothing else.
-func userOf(s *kit.Stage, name, group, resource string, verbs ...string) *kit.Stage {
+func userOf(s *kit.Env, name, group, resource string, verbs ...string) *kit.Env {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Name: name, Namespace: s.Namespace}
 	s.Must(s.Client.Create(s.Ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
@@ -50,7 +50,7 @@ const escape = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":
 
 // mayEscape expects that the account named ci-runner is let write the backend of
 // the server ci, or is not.
-func mayEscape(s *kit.Stage, may bool) {
+func mayEscape(s *kit.Env, may bool) {
 	GinkgoHelper()
 	Eventually(func() bool { // the API server looks at roles in a cache
 		_, err := s.As(s.Namespace, "ci-runner").ApplyErr(string(ownership.RunnerBackend), escape, client.DryRunAll, client.ForceOwnership)
@@ -66,7 +66,7 @@ func binding(name string) *rbacv1.RoleBinding { return &rbacv1.RoleBinding{Objec
 
 var _ = Describe("The runner's rights", func() {
 	It("are given to no account of another hand, and nothing runs as it", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply("kubectl", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"ci-runner"}}`)
@@ -88,7 +88,7 @@ var _ = Describe("The runner's rights", func() {
 	})
 
 	It("are not bound to a Role of another hand", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.Apply("kubectl", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"ci-runner"},
 			"rules":[{"apiGroups":["freehold.dev"],"resources":["mcpservers"],"verbs":["get","list","watch"]}]}`)
@@ -97,8 +97,8 @@ var _ = Describe("The runner's rights", func() {
 		Expect(s.Exists(binding("ci-runner"))).To(BeFalse())
 	})
 
-	DescribeTable("go where another hand takes", func(take func(*kit.Stage)) {
-		s := onStage()
+	DescribeTable("go where another hand takes", func(take func(*kit.Env)) {
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("ci", ""))
@@ -124,12 +124,12 @@ var _ = Describe("The runner's rights", func() {
 			return nil
 		})
 	},
-		Entry("the account", func(s *kit.Stage) {
+		Entry("the account", func(s *kit.Env) {
 			s.Delete(account("ci-runner"))
 			s.AwaitGone(account("ci-runner"))
 			s.Apply("kubectl", `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"ci-runner"}}`)
 		}),
-		Entry("the account itself, and leaves nothing of ours on it", func(s *kit.Stage) {
+		Entry("the account itself, and leaves nothing of ours on it", func(s *kit.Env) {
 			live := s.Unstructured(account("ci-runner"))
 			live.SetLabels(nil)
 			live.SetOwnerReferences(nil)
@@ -142,7 +142,7 @@ var _ = Describe("The runner's rights", func() {
 // forged are run configs of echo as somebody may write them who may write
 // ConfigMaps, with all that can be copied from a right one: label, owner, the
 // entry of our manager, content.
-func forged(s *kit.Stage, right *corev1.ConfigMap, number string) []*corev1.ConfigMap {
+func forged(s *kit.Env, right *corev1.ConfigMap, number string) []*corev1.ConfigMap {
 	right = right.DeepCopy()
 	right.ObjectMeta = metav1.ObjectMeta{
 		Namespace: s.Namespace, Labels: right.Labels, OwnerReferences: right.OwnerReferences,
@@ -158,7 +158,7 @@ func forged(s *kit.Stage, right *corev1.ConfigMap, number string) []*corev1.Conf
 
 var _ = Describe("Who may only write ConfigMaps", func() {
 	It("changes nothing of a server", func() {
-		s := onStage()
+		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))

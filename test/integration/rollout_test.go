@@ -18,9 +18,9 @@ import (
 // Only content rolls pods. What is not content leaves every pod that runs
 // alone.
 var _ = Describe("A change that is not content", func() {
-	var s *kit.Stage
+	var s *kit.Env
 	BeforeEach(func() {
-		s = onStage()
+		s = newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -31,7 +31,7 @@ var _ = Describe("A change that is not content", func() {
 		before := uids(s)
 		change()
 		done()
-		Expect(uids(s)).To(ContainElements(before), "a pod was replaced\n%s", s.Scene())
+		Expect(uids(s)).To(ContainElements(before), "a pod was replaced\n%s", s.Surroundings())
 		live := serverOf(s, "echo")
 		s.Read(live)
 		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
@@ -58,23 +58,23 @@ var _ = Describe("A change that is not content", func() {
 	It("hands the replicas from Git to an autoscaler and keeps the count", func() {
 		s.Apply(git, server("echo", "replicas: 3"))
 		backendsReady(s, 3)
-		film := s.Film(backendOf(s, "echo"))
+		recording := s.Record(backendOf(s, "echo"))
 		s.Scale(serverOf(s, "echo"), autoscaler, 3)
 		s.Apply(autoscaler, "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nspec: {replicas: 3}\n")
 		s.Apply(git, server("echo", ""))
 		s.Owns(serverOf(s, "echo"), autoscaler, "spec.replicas")
 		settled(s)
-		film.Check(func(f kit.Frame) error { return equal(replicasOf(f), 3) })
+		recording.Check(func(f kit.State) error { return equal(replicasOf(f), 3) })
 		s.Scale(serverOf(s, "echo"), autoscaler, 5)
 		backendsReady(s, 5)
 		s.Apply(git, server("echo", `args: [a]`))
 		rolledOut(s, "echo", 2)
 		backendsReady(s, 5)
-		film.Check(func(f kit.Frame) error { return among(replicasOf(f), 3, 5) })
+		recording.Check(func(f kit.State) error { return among(replicasOf(f), 3, 5) })
 	})
 
 	It("shows an autoscaler its scale, and stays Ready meanwhile, also while surplus pods end", func() {
-		film := s.Film(serverOf(s, "echo"))
+		recording := s.Record(serverOf(s, "echo"))
 		s.Scale(serverOf(s, "echo"), autoscaler, 2)
 		backendsReady(s, 2)
 		live := serverOf(s, "echo")
@@ -94,7 +94,7 @@ var _ = Describe("A change that is not content", func() {
 		settled(s)
 		release()
 		backendsReady(s, 1)
-		film.Check(func(f kit.Frame) error {
+		recording.Check(func(f kit.State) error {
 			seen := &v1alpha1.MCPServer{}
 			err := decode(f.Object, seen)
 			if err == nil && !meta.IsStatusConditionTrue(seen.Status.Conditions, v1alpha1.ConditionReady) {
@@ -107,7 +107,7 @@ var _ = Describe("A change that is not content", func() {
 
 var _ = Describe("A change of content", func() {
 	DescribeTable("raises the generation by one and replaces proxy and backend:", func(more string) {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -116,7 +116,7 @@ var _ = Describe("A change of content", func() {
 		s.Apply(git, server("echo", more))
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
-		Expect(uids(s)).NotTo(ContainElements(before), "a pod stayed\n%s", s.Scene())
+		Expect(uids(s)).NotTo(ContainElements(before), "a pod stayed\n%s", s.Surroundings())
 	},
 		Entry("arguments", `args: [a]`),
 		Entry("environment", `env: [{name: A, value: b}]`),
@@ -126,7 +126,7 @@ var _ = Describe("A change of content", func() {
 	)
 
 	It("counts content, not differences: back to the first content is a third generation", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -139,7 +139,7 @@ var _ = Describe("A change of content", func() {
 	})
 
 	It("is settled on the newest when two follow each other at once", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
@@ -155,8 +155,8 @@ var _ = Describe("A change of content", func() {
 	})
 })
 
-// uids are those of the pods of the stage that are not ending.
-func uids(s *kit.Stage) []string {
+// uids are those of the pods of the test that are not ending.
+func uids(s *kit.Env) []string {
 	GinkgoHelper()
 	var list corev1.PodList
 	s.AwaitAll(&list, "no pod is ending", func() error {
@@ -175,7 +175,7 @@ func uids(s *kit.Stage) []string {
 	return uids
 }
 
-func backendsReady(s *kit.Stage, n int32) {
+func backendsReady(s *kit.Env, n int32) {
 	GinkgoHelper()
 	set := backendOf(s, "echo")
 	s.Await(set, fmt.Sprintf("%d backends are ready", n), func() error {
@@ -186,7 +186,7 @@ func backendsReady(s *kit.Stage, n int32) {
 	})
 }
 
-func proxiesReady(s *kit.Stage, n int32) {
+func proxiesReady(s *kit.Env, n int32) {
 	GinkgoHelper()
 	proxy := proxyOf(s, "echo")
 	s.Await(proxy, fmt.Sprintf("%d proxies are ready", n), func() error {
@@ -198,14 +198,14 @@ func proxiesReady(s *kit.Stage, n int32) {
 }
 
 // settled waits until the operator has judged the present spec.
-func settled(s *kit.Stage) *v1alpha1.MCPServer {
+func settled(s *kit.Env) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, "echo")
 	s.Await(live, "the operator has judged the spec", func() error { return equal(live.Status.ObservedGeneration, live.Generation) })
 	return live
 }
 
-func replicasOf(f kit.Frame) int64 {
+func replicasOf(f kit.State) int64 {
 	replicas, _ := f.Object.Object["spec"].(map[string]any)["replicas"].(int64)
 	return replicas
 }

@@ -26,10 +26,10 @@ const (
 // The rules stand on the root of the schema, because one that stands on status
 // is not asked when a PUT of the status subresource leaves status out.
 var _ = Describe("The rules on an MCPServer's status", func() {
-	var s *kit.Stage
+	var s *kit.Env
 	var live *unstructured.Unstructured
 	BeforeEach(func() {
-		s = onStage()
+		s = newEnv()
 		s.Apply("kubectl", server("echo", ""))
 		statusOf(s, "operator", `workload: {generation: 3, hash: abc}`)
 		live = statusOf(s, "runner", `runtime: {serverUID: $uid, generation: 2}`)
@@ -84,13 +84,13 @@ var _ = Describe("The rules on an MCPServer's status", func() {
 	})
 })
 
-func statusOf(s *kit.Stage, manager, status string) *unstructured.Unstructured {
+func statusOf(s *kit.Env, manager, status string) *unstructured.Unstructured {
 	GinkgoHelper()
 	return s.ApplyStatus(manager, server("echo", "")+"status: {"+ofServer(s, "echo", status)+"}")
 }
 
 // ofServer puts the server's uid in the place of $uid.
-func ofServer(s *kit.Stage, name, status string) string {
+func ofServer(s *kit.Env, name, status string) string {
 	GinkgoHelper()
 	live := serverOf(s, name)
 	s.Read(live)
@@ -99,7 +99,7 @@ func ofServer(s *kit.Stage, name, status string) string {
 
 // putStatus sends the object as it is: the client's own Status().Update would
 // do, but encodes what it likes.
-func putStatus(s *kit.Stage, object *unstructured.Unstructured) error {
+func putStatus(s *kit.Env, object *unstructured.Unstructured) error {
 	GinkgoHelper()
 	body, err := json.Marshal(object.Object)
 	Expect(err).NotTo(HaveOccurred())

@@ -13,7 +13,7 @@ import (
 // What is refused, and in which words, is in test/input.
 var _ = Describe("An MCPServer is accepted", func() {
 	It("with nothing but an image, and gets the defaults that a reader needs", func() {
-		s := onStage()
+		s := newEnv()
 		live := s.Apply("kubectl", more(`"args":["a"]`))
 		Expect(live.Object["spec"]).To(Equal(map[string]any{
 			"image": "registry.example.com/echo:1", "args": []any{"a"},
@@ -24,12 +24,12 @@ var _ = Describe("An MCPServer is accepted", func() {
 	})
 
 	It("with the longest name that its children can bear", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply("kubectl", named(strings.Repeat("a", 44)))
 	})
 
 	It("with numbers and texts as quantities", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply("kubectl", more(`"resources":{"limits":{"cpu":1,"memory":"1.5Gi"},"requests":{"cpu":"100m"}}`))
 	})
 })

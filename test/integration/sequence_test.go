@@ -20,14 +20,14 @@ import (
 // done while a pod of other content runs. Every state of the server is judged
 // by the pods that stood when it was written.
 var _ = Describe("No state of an MCPServer is called done", func() {
-	var s *kit.Stage
+	var s *kit.Env
 	var op *operator
-	var server, all *kit.Film
+	var server, all *kit.Recording
 	BeforeEach(func() {
-		s = onStage()
+		s = newEnv()
 		op = operate(s)
 		s.RunProxies()
-		server, all = s.Film(serverOf(s, "echo")), s.FilmAll(&corev1.Pod{})
+		server, all = s.Record(serverOf(s, "echo")), s.RecordAll(&corev1.Pod{})
 	})
 	AfterEach(func() {
 		if !CurrentSpecReport().Failed() {
@@ -85,16 +85,16 @@ var _ = Describe("No state of an MCPServer is called done", func() {
 })
 
 // neverDoneTooEarly judges every state that is called done.
-func neverDoneTooEarly(server, pods *kit.Film) {
+func neverDoneTooEarly(server, pods *kit.Recording) {
 	GinkgoHelper()
-	stood, done := pods.Frames(), 0
-	server.Check(func(frame kit.Frame) error {
-		says, err := saysDone(frame)
+	stood, done := pods.States(), 0
+	server.Check(func(state kit.State) error {
+		says, err := saysDone(state)
 		if err != nil || says == "" {
 			return err
 		}
 		done++
-		if wrong := otherContent(frame, stood); wrong != "" {
+		if wrong := otherContent(state, stood); wrong != "" {
 			return fmt.Errorf("%s although %s", says, wrong)
 		}
 		return nil
@@ -103,19 +103,19 @@ func neverDoneTooEarly(server, pods *kit.Film) {
 }
 
 // saysDone is who calls this state done, empty if nobody does.
-func saysDone(frame kit.Frame) (string, error) {
-	if frame.Deleted {
+func saysDone(state kit.State) (string, error) {
+	if state.Deleted {
 		return "", nil
 	}
 	seen := &v1alpha1.MCPServer{}
-	if err := decode(frame.Object, seen); err != nil {
+	if err := decode(state.Object, seen); err != nil {
 		return "", err
 	}
 	c := meta.FindStatusCondition(seen.Status.Conditions, v1alpha1.ConditionReady)
 	if c != nil && c.Status == "True" && c.ObservedGeneration == seen.Generation {
 		return "Ready is True", nil
 	}
-	is, _, err := kit.Judge(frame.Object)
+	is, _, err := kit.Kstatus(state.Object)
 	if err != nil || is != status.CurrentStatus {
 		return "", err
 	}
@@ -124,14 +124,14 @@ func saysDone(frame kit.Frame) (string, error) {
 
 // otherContent names a pod that stood at the time of the state and does not
 // carry its content, and is empty if all did and there were some.
-func otherContent(frame kit.Frame, pods []kit.Frame) string {
-	latest := map[types.UID]kit.Frame{}
+func otherContent(state kit.State, pods []kit.State) string {
+	latest := map[types.UID]kit.State{}
 	for _, pod := range pods {
-		if kit.Before(pod, frame) {
+		if kit.Before(pod, state) {
 			latest[pod.Object.GetUID()] = pod
 		}
 	}
-	image, _, err := nested(frame, "spec", "image")
+	image, _, err := nested(state, "spec", "image")
 	if err != nil {
 		return err.Error()
 	}
@@ -149,7 +149,7 @@ func otherContent(frame kit.Frame, pods []kit.Frame) string {
 		if component == workload.ComponentBackend && pod.Spec.Containers[0].Image != image {
 			return fmt.Sprintf("backend %s runs %s and the spec says %s", pod.Name, pod.Spec.Containers[0].Image, image)
 		}
-		generation, _, _ := nested(frame, "status", "workload", "generation")
+		generation, _, _ := nested(state, "status", "workload", "generation")
 		if component == workload.ComponentProxy && fmt.Sprint(generation) != pod.Annotations[workload.AnnotationGeneration] {
 			return fmt.Sprintf("%s has workload generation %s and the status says %v", pod.Name, pod.Annotations[workload.AnnotationGeneration], generation)
 		}

@@ -31,33 +31,33 @@ const (
 // server is an MCPServer as a user writes it, with more of its spec in more.
 func server(name, more string) string { return kit.Server(name, imageOne, more) }
 
-func serverOf(s *kit.Stage, name string) *v1alpha1.MCPServer {
+func serverOf(s *kit.Env, name string) *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
 }
 
-func proxyOf(s *kit.Stage, name string) *appsv1.Deployment {
+func proxyOf(s *kit.Env, name string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name + "-proxy", Namespace: s.Namespace}}
 }
 
-func backendOf(s *kit.Stage, name string) *appsv1.StatefulSet {
+func backendOf(s *kit.Env, name string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-backend", Namespace: s.Namespace}}
 }
 
 // ready waits until the server says Ready for the spec that now stands.
-func ready(s *kit.Stage, name string) *v1alpha1.MCPServer {
+func ready(s *kit.Env, name string) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	return saying(s, name, metav1.ConditionTrue, v1alpha1.ReasonReady)
 }
 
 // notReady waits until the server gives a reason for not being ready.
-func notReady(s *kit.Stage, name, reason string) *v1alpha1.MCPServer {
+func notReady(s *kit.Env, name, reason string) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	return saying(s, name, metav1.ConditionFalse, reason)
 }
 
 // stopped waits until the server has stopped as its spec says, which kstatus takes
 // for done and who waits for Ready does not.
-func stopped(s *kit.Stage, name, reason string) {
+func stopped(s *kit.Env, name, reason string) {
 	GinkgoHelper()
 	live := serverOf(s, name)
 	s.Await(live, name+" has stopped with "+reason, func() error {
@@ -73,7 +73,7 @@ func stopped(s *kit.Stage, name, reason string) {
 	Expect(current(object)()).To(Succeed())
 }
 
-func saying(s *kit.Stage, name string, status metav1.ConditionStatus, reason string) *v1alpha1.MCPServer {
+func saying(s *kit.Env, name string, status metav1.ConditionStatus, reason string) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, name)
 	s.Await(live, fmt.Sprintf("%s says Ready=%s with %s", name, status, reason), func() error {
@@ -93,7 +93,7 @@ func saying(s *kit.Stage, name string, status metav1.ConditionStatus, reason str
 
 // atRest waits until everything has been said about a server that is ready:
 // what comes after Ready are its counts and the runner's own condition.
-func atRest(s *kit.Stage, name string) *v1alpha1.MCPServer {
+func atRest(s *kit.Env, name string) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := ready(s, name)
 	s.Await(live, name+" is at rest", func() error {
@@ -119,7 +119,7 @@ func readyMessage(live *v1alpha1.MCPServer) string {
 
 // rolledOut waits until content has been claimed under a generation and a runner
 // of it has reported.
-func rolledOut(s *kit.Stage, name string, generation int64) *v1alpha1.MCPServer {
+func rolledOut(s *kit.Env, name string, generation int64) *v1alpha1.MCPServer {
 	GinkgoHelper()
 	live := serverOf(s, name)
 	s.Await(live, fmt.Sprintf("%s runs generation %d", name, generation), func() error {

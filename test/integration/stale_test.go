@@ -23,19 +23,19 @@ import (
 var _ = Describe("Two passes on one stale snapshot", func() {
 	claims := func(wire func(*rest.Config)) []string {
 		GinkgoHelper()
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		older := newDesk(s, "freehold.dev/runner:older", wire)
+		older := newManual(s, "freehold.dev/runner:older", wire)
 		older.passes()
-		newer := newDesk(s, "freehold.dev/runner:newer", wire)
-		film := s.Film(serverOf(s, "echo"))
+		newer := newManual(s, "freehold.dev/runner:newer", wire)
+		recording := s.Record(serverOf(s, "echo"))
 		s.Apply(git, server("echo", "args: [a]"))
 		older.reader.freeze()
 		older.reader.share(newer.reader)
 		Expect(older.pass()).To(Succeed())
 		Expect(newer.pass()).To(Succeed())
 		var claimed []string
-		film.Check(func(f kit.Frame) error {
+		recording.Check(func(f kit.State) error {
 			seen := &v1alpha1.MCPServer{}
 			if err := decode(f.Object, seen); err != nil {
 				return err
@@ -66,26 +66,26 @@ var _ = Describe("Two passes on one stale snapshot", func() {
 // An object may go between the read and the write that rests on it.
 var _ = Describe("A deletion between read and apply", func() {
 	DescribeTable("leaves nothing behind, and the next pass makes the child whole:", func(child func() client.Object, drift string) {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		desk := newDesk(s, runnerImage, nil)
-		desk.passes()
+		process := newManual(s, runnerImage, nil)
+		process.passes()
 		object := child()
 		s.Read(object)
 		before := object.GetUID()
 		s.Force(intruder, fmt.Sprintf(drift, object.GetName())) // so that there is something to write
-		desk.reader.after = func(read client.Object) {
+		process.reader.after = func(read client.Object) {
 			if kindOf(read) == kindOf(object) && read.GetName() == object.GetName() && read.GetUID() == before {
 				s.Delete(object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 				s.AwaitGone(object)
 			}
 		}
-		mark := desk.requests.Mark()
-		Expect(desk.pass()).To(Succeed())
-		Expect(s.Exists(object)).To(BeFalse(), "it came back:\n%s", desk.requests.Since(mark))
+		mark := process.requests.Mark()
+		Expect(process.pass()).To(Succeed())
+		Expect(s.Exists(object)).To(BeFalse(), "it came back:\n%s", process.requests.Since(mark))
 
-		desk.reader.after = nil
-		desk.passes()
+		process.reader.after = nil
+		process.passes()
 		s.Read(object)
 		Expect(object.GetUID()).NotTo(Equal(before))
 		manager := "mcpserver.freehold.dev/children"
@@ -105,33 +105,33 @@ var _ = Describe("A deletion between read and apply", func() {
 	)
 
 	It("brings no server back whose finalizer was about to be set", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		desk := newDesk(s, runnerImage, nil)
-		desk.reader.after = deleting(s)
-		Expect(desk.pass()).To(Succeed())
-		Expect(s.Exists(serverOf(s, "echo"))).To(BeFalse(), "it came back:\n%s", desk.requests.Since(0))
+		process := newManual(s, runnerImage, nil)
+		process.reader.after = deleting(s)
+		Expect(process.pass()).To(Succeed())
+		Expect(s.Exists(serverOf(s, "echo"))).To(BeFalse(), "it came back:\n%s", process.requests.Since(0))
 	})
 
 	It("brings no server back whose finalizer was about to be released", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		desk := newDesk(s, runnerImage, nil)
-		Expect(desk.pass()).To(Succeed())
+		process := newManual(s, runnerImage, nil)
+		Expect(process.pass()).To(Succeed())
 		s.Delete(serverOf(s, "echo"))
-		desk.reader.after = deleting(s)
-		Expect(desk.pass()).To(Succeed())
-		Expect(s.Exists(serverOf(s, "echo"))).To(BeFalse(), "it came back:\n%s", desk.requests.Since(0))
+		process.reader.after = deleting(s)
+		Expect(process.pass()).To(Succeed())
+		Expect(s.Exists(serverOf(s, "echo"))).To(BeFalse(), "it came back:\n%s", process.requests.Since(0))
 	})
 
 	It("has what a late pass still makes collected", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		desk := newDesk(s, runnerImage, nil)
-		desk.passes()
+		process := newManual(s, runnerImage, nil)
+		process.passes()
 		s.Delete(&corev1.Service{ObjectMeta: called("echo-proxy")})
-		desk.reader.after = deleting(s)
-		Expect(desk.pass()).To(Succeed())
+		process.reader.after = deleting(s)
+		Expect(process.pass()).To(Succeed())
 		Expect(s.Exists(serverOf(s, "echo"))).To(BeFalse())
 		for _, list := range []client.ObjectList{
 			&corev1.ServiceList{}, &appsv1.DeploymentList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.PodList{},
@@ -142,7 +142,7 @@ var _ = Describe("A deletion between read and apply", func() {
 })
 
 // deleting removes the server, with its finalizer, as soon as it was read.
-func deleting(s *kit.Stage) func(client.Object) {
+func deleting(s *kit.Env) func(client.Object) {
 	return func(read client.Object) {
 		if server, ok := read.(*v1alpha1.MCPServer); ok && s.Exists(serverOf(s, server.Name)) {
 			s.Patch(serverOf(s, server.Name), "kubectl", `{"metadata":{"finalizers":null}}`)

@@ -37,8 +37,8 @@ var _ = BeforeSuite(func() {
 	Expect(plane.Install(ctx)).To(Succeed())
 })
 
-// onStage gives the present story a namespace.
-func onStage() *kit.Stage {
+// newEnv gives the present story a namespace.
+func newEnv() *kit.Env {
 	GinkgoHelper()
-	return kit.NewStage(GinkgoTB(), plane)
+	return kit.NewEnv(GinkgoTB(), plane)
 }

@@ -27,7 +27,7 @@ const csa = "kubectl-client-side-apply"
 
 // children are the objects of echo as Freehold makes them, without an owner and
 // handed over: what a backup has of them. The runner's are the last three.
-func children(s *kit.Stage) []*unstructured.Unstructured {
+func children(s *kit.Env) []*unstructured.Unstructured {
 	GinkgoHelper()
 	server := serverOf(s, "echo")
 	s.Read(server)
@@ -66,7 +66,7 @@ func annotated(object *unstructured.Unstructured, key, value string) {
 }
 
 // byKubectl creates an object as kubectl apply does on the client's side.
-func byKubectl(s *kit.Stage, object *unstructured.Unstructured) {
+func byKubectl(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	text, err := json.Marshal(object.Object)
 	Expect(err).NotTo(HaveOccurred())
@@ -76,7 +76,7 @@ func byKubectl(s *kit.Stage, object *unstructured.Unstructured) {
 
 // byOperator creates an object without our labels, so that no cache of ours has
 // it.
-func byOperator(s *kit.Stage, object *unstructured.Unstructured) {
+func byOperator(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	object.SetLabels(map[string]string{"example.com/team": "red"})
 	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("other-operator")), "creating "+s.Title(object))
@@ -84,7 +84,7 @@ func byOperator(s *kit.Stage, object *unstructured.Unstructured) {
 
 // byEarlierRelease creates an object with an Update entry of our manager. The
 // policies let nobody write under it, so the entry is renamed by hand.
-func byEarlierRelease(s *kit.Stage, object *unstructured.Unstructured) {
+func byEarlierRelease(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("older")), "creating "+s.Title(object))
 	manager := string(ownership.MCPServerChildren)
@@ -121,7 +121,7 @@ func unmarked(object *unstructured.Unstructured) {
 
 // revisions is how many revisions of its pods a Deployment or StatefulSet has
 // had.
-func revisions(s *kit.Stage, of client.Object) (had int) {
+func revisions(s *kit.Env, of client.Object) (had int) {
 	GinkgoHelper()
 	var sets appsv1.ReplicaSetList
 	var stored appsv1.ControllerRevisionList
@@ -140,7 +140,7 @@ func revisions(s *kit.Stage, of client.Object) (had int) {
 }
 
 // restarts is what a restart of a pod of echo would change.
-func restarts(s *kit.Stage) map[string]string {
+func restarts(s *kit.Env) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
 	for kind, name := range map[string]string{"Deployment": "echo-proxy", "StatefulSet": "echo-backend"} {
@@ -161,7 +161,7 @@ func restarts(s *kit.Stage) map[string]string {
 }
 
 // sound expects that the contract has nothing against who holds what.
-func sound(s *kit.Stage, object *unstructured.Unstructured) {
+func sound(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := object.DeepCopy()
 	s.Await(live, "nobody holds what is ours alone", func() error {
@@ -189,8 +189,8 @@ func unreported(object *unstructured.Unstructured) map[string]any {
 
 var _ = Describe("A server whose objects stand in another hand", func() {
 	DescribeTable("is taken over whole where they are handed over, and no pod restarts; made by",
-		func(write func(*kit.Stage, *unstructured.Unstructured), from string) {
-			s := onStage()
+		func(write func(*kit.Env, *unstructured.Unstructured), from string) {
+			s := newEnv()
 			s.Apply(git, server("echo", "args: [a]"))
 			all := children(s)
 			for _, object := range all {
@@ -228,7 +228,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	)
 
 	It("rolls out once where its content is another, which carries no mark", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		for _, object := range children(s) {
 			if _, pods, err := unstructured.NestedMap(object.Object, "spec", "template"); pods && err == nil {
@@ -254,7 +254,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	})
 
 	It("rolls once for the mark alone where it was never Freehold's, and keeps what others put into its pods", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		for _, object := range children(s) {
 			if kind := object.GetKind(); kind == "Deployment" || kind == "StatefulSet" {
@@ -301,7 +301,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	})
 
 	It("is left alone until it is handed over", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		service := s.Apply("somebody", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy","labels":{"team":"red"}},"spec":{"ports":[{"name":"old","port":80}]}}`)
 		operate(s)
@@ -319,8 +319,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		s.Owns(service, "somebody", "spec.ports[port=80,protocol=TCP]")
 	})
 
-	DescribeTable("says what cannot be taken over, and leaves it whole:", func(i int, says string, edit func(*kit.Stage, *unstructured.Unstructured)) {
-		s := onStage()
+	DescribeTable("says what cannot be taken over, and leaves it whole:", func(i int, says string, edit func(*kit.Env, *unstructured.Unstructured)) {
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		object := children(s)[i]
 		Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
@@ -346,7 +346,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	)
 
 	It("takes what a reset of managedFields gave to nobody, so that what the user drops goes", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", "args: [a]\nenv: [{name: A, value: a}]"))
@@ -380,7 +380,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	})
 
 	It("leaves its former owner all that is theirs when Freehold lets go of it", func() {
-		s := onStage()
+		s := newEnv()
 		s.Apply(git, server("echo", ""))
 		account := children(s)[0]
 		account.SetLabels(map[string]string{"team": "red"})
@@ -403,14 +403,14 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 	})
 })
 
-func reselected(_ *kit.Stage, object *unstructured.Unstructured) {
+func reselected(_ *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, path := range [][]string{{"spec", "selector", "matchLabels", "a"}, {"spec", "template", "metadata", "labels", "a"}} {
 		Expect(unstructured.SetNestedField(object.Object, "b", path...)).To(Succeed())
 	}
 }
 
-func held(s *kit.Stage, object *unstructured.Unstructured) {
+func held(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	holder := s.Apply("somebody", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holder"}}`)
 	object.SetOwnerReferences([]metav1.OwnerReference{{

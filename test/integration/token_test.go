@@ -30,7 +30,7 @@ proxy:
 // that count.
 var _ = Describe("The runner's token", func() {
 	It("is in the runner's container only, as the API server mounts it itself", func() {
-		s := onStage()
+		s := newEnv()
 		operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", strangers))

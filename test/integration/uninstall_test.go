@@ -20,7 +20,7 @@ var _ = Describe("Deleting the CRD while servers are there", func() {
 		DeferCleanup(func() error { cancel(); return own.Stop() })
 		Expect(err).NotTo(HaveOccurred())
 		Expect(own.Install(ctx)).To(Succeed())
-		s := kit.NewStage(GinkgoTB(), own)
+		s := kit.NewEnv(GinkgoTB(), own)
 		operate(s)
 		s.RunProxies()
 		for _, name := range []string{"echo", "other"} {

@@ -10,7 +10,7 @@ import (
 // A template may have fields that are younger than the API server, because Freehold is built against newer types. No
 // supported server knows these. See docs/versions.md.
 var _ = DescribeTable("A template field that this API server does not know", func(more string) {
-	s := onStage()
+	s := newEnv()
 	operate(s)
 	s.RunProxies()
 	s.Apply(git, server("echo", ""))

@@ -23,7 +23,7 @@ var errAbsent = errors.New("it does not exist")
 // question is answered by nil. The error of until says what is still missing;
 // the last one is in the failure, with the object, its owners, its events and
 // the pods of the namespace.
-func (s *Stage) Await(object client.Object, question string, until func() error) {
+func (s *Env) Await(object client.Object, question string, until func() error) {
 	s.Helper()
 	s.place(object)
 	last := errAbsent
@@ -43,7 +43,7 @@ func (s *Stage) Await(object client.Object, question string, until func() error)
 }
 
 // AwaitGone waits until the object is not there, or is another one of the name.
-func (s *Stage) AwaitGone(object client.Object) {
+func (s *Env) AwaitGone(object client.Object) {
 	s.Helper()
 	s.place(object)
 	uid := object.GetUID()
@@ -55,9 +55,9 @@ func (s *Stage) AwaitGone(object client.Object) {
 	}
 }
 
-// AwaitAll fills list, with what opts select in the stage's namespace, each
+// AwaitAll fills list, with what opts select in the test's namespace, each
 // time one of the objects changes, until the question is answered by nil.
-func (s *Stage) AwaitAll(list client.ObjectList, question string, until func() error, opts ...client.ListOption) {
+func (s *Env) AwaitAll(list client.ObjectList, question string, until func() error, opts ...client.ListOption) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()
@@ -69,14 +69,14 @@ func (s *Stage) AwaitAll(list client.ObjectList, question string, until func() e
 			return
 		}
 		if err := s.awaitChange(ctx, list, opts); err != nil {
-			s.Fatalf("waiting until %s: %v: %v\n%s", question, err, last, s.Scene())
+			s.Fatalf("waiting until %s: %v: %v\n%s", question, err, last, s.Surroundings())
 		}
 	}
 }
 
 // awaitChange returns when something happened to what was listed: the watch
 // begins where the list ended, so its first event means that the list is old.
-func (s *Stage) awaitChange(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
+func (s *Env) awaitChange(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
 	watched, ok := list.DeepCopyObject().(client.ObjectList)
 	if !ok {
 		return fmt.Errorf("%T is no list", list)
@@ -108,9 +108,9 @@ func (s *Stage) awaitChange(ctx context.Context, list client.ObjectList, opts []
 }
 
 // follow calls each with every state of the object, nil for its absence, until
-// each is true. It returns an error after the stage's Patience, or if the API server
+// each is true. It returns an error after the environment's Patience, or if the API server
 // cannot be watched.
-func (s *Stage) follow(object client.Object, each func(*unstructured.Unstructured) bool) error {
+func (s *Env) follow(object client.Object, each func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()
 	for ctx.Err() == nil {
@@ -125,7 +125,7 @@ func (s *Stage) follow(object client.Object, each func(*unstructured.Unstructure
 	return fmt.Errorf("not within %s", s.Patience)
 }
 
-func (s *Stage) followOnce(ctx context.Context, object client.Object, each func(*unstructured.Unstructured) bool) (bool, error) {
+func (s *Env) followOnce(ctx context.Context, object client.Object, each func(*unstructured.Unstructured) bool) (bool, error) {
 	list, err := s.listOf(object)
 	if err != nil {
 		return false, err
@@ -166,7 +166,7 @@ func (s *Stage) followOnce(ctx context.Context, object client.Object, each func(
 	return false, nil
 }
 
-func (s *Stage) listOf(object client.Object) (*unstructured.UnstructuredList, error) {
+func (s *Env) listOf(object client.Object) (*unstructured.UnstructuredList, error) {
 	gvk, err := apiutil.GVKForObject(object, s.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("finding the kind of an object: %w", err)

@@ -15,8 +15,8 @@ import (
 )
 
 // Describe is what a stranger needs to see of an object when a test failed:
-// the object, who owns what, and the scene around it.
-func (s *Stage) Describe(object client.Object) string {
+// the object, who owns what, and its surroundings.
+func (s *Env) Describe(object client.Object) string {
 	// The test's context may have ended; this is its last word.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Ctx), 10*time.Second)
 	defer cancel()
@@ -27,13 +27,13 @@ func (s *Stage) Describe(object client.Object) string {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(gvk)
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-		return fmt.Sprintf("%s: %v\n%s", s.Title(object), err, s.Scene())
+		return fmt.Sprintf("%s: %v\n%s", s.Title(object), err, s.Surroundings())
 	}
-	return fmt.Sprintf("--- %s\n%s--- owners\n%s%s", s.Title(object), plain(live), Owners(live.GetManagedFields()), s.Scene())
+	return fmt.Sprintf("--- %s\n%s--- owners\n%s%s", s.Title(object), plain(live), Owners(live.GetManagedFields()), s.Surroundings())
 }
 
-// Scene is the pods and events of the namespace, for failure messages.
-func (s *Stage) Scene() string {
+// Surroundings is the pods and events of the namespace, for failure messages.
+func (s *Env) Surroundings() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Ctx), 10*time.Second)
 	defer cancel()
 	var text strings.Builder

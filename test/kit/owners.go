@@ -14,7 +14,7 @@ import (
 
 // Owns fails the test unless manager owns something at every path, in the
 // notation of ownership.Path.
-func (s *Stage) Owns(object client.Object, manager string, paths ...string) {
+func (s *Env) Owns(object client.Object, manager string, paths ...string) {
 	s.Helper()
 	live := s.Unstructured(object)
 	for _, path := range paths {
@@ -25,7 +25,7 @@ func (s *Stage) Owns(object client.Object, manager string, paths ...string) {
 }
 
 // OwnsNothing fails the test if manager owns anything of the object.
-func (s *Stage) OwnsNothing(object client.Object, manager string) {
+func (s *Env) OwnsNothing(object client.Object, manager string) {
 	s.Helper()
 	live := s.Unstructured(object)
 	for _, entry := range live.GetManagedFields() {
@@ -36,12 +36,12 @@ func (s *Stage) OwnsNothing(object client.Object, manager string) {
 }
 
 // OwnersOf returns the managers that own something at path.
-func (s *Stage) OwnersOf(object client.Object, path string) []string {
+func (s *Env) OwnersOf(object client.Object, path string) []string {
 	s.Helper()
 	return s.owners(s.Unstructured(object).GetManagedFields(), path)
 }
 
-func (s *Stage) owners(entries []metav1.ManagedFieldsEntry, path string) []string {
+func (s *Env) owners(entries []metav1.ManagedFieldsEntry, path string) []string {
 	s.Helper()
 	owners, err := ownership.Owners(entries, ownership.MustPath(path))
 	s.Must(err, "reading the owners of "+path)

@@ -46,7 +46,7 @@ type Runners struct {
 	// Now is the clock of new runners, time.Now if nil.
 	Now func() time.Time
 
-	stage *Stage
+	env   *Env
 	cache cache.Cache
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -64,11 +64,11 @@ type run struct {
 	mu     sync.Mutex // passes of one runner do not overlap
 }
 
-// RunProxies starts runners for the stage's namespace, and for more, until the
+// RunProxies starts runners for the test's namespace, and for more, until the
 // test ends.
-func (s *Stage) RunProxies(more ...string) *Runners {
+func (s *Env) RunProxies(more ...string) *Runners {
 	s.Helper()
-	r := &Runners{stage: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{}}
+	r := &Runners{env: s, Requests: &Requests{}, running: map[types.NamespacedName]*run{}}
 	r.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](10*time.Millisecond, 5*time.Second))
 	options := cache.Options{Scheme: s.Scheme, DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}}
@@ -101,9 +101,9 @@ func (s *Stage) RunProxies(more ...string) *Runners {
 }
 
 func (r *Runners) watch(ctx context.Context, kind client.Object, moved func(client.Object)) {
-	r.stage.Helper()
+	r.env.Helper()
 	informer, err := r.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
-	r.stage.Must(err, "watching for the runners")
+	r.env.Must(err, "watching for the runners")
 	handle := func(o any) {
 		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 			o = gone.Obj
@@ -115,7 +115,7 @@ func (r *Runners) watch(ctx context.Context, kind client.Object, moved func(clie
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) }, DeleteFunc: handle,
 	})
-	r.stage.Must(err, "watching for the runners")
+	r.env.Must(err, "watching for the runners")
 }
 
 // podMoved starts the runner of a pod that became ready, and ends that of one
@@ -229,19 +229,19 @@ func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 			file.Namespace, file.Name = pod.Namespace, v.ConfigMap.Name
 		}
 	}
-	if err := r.stage.Client.Get(context.Background(), client.ObjectKeyFromObject(file), file); err != nil {
+	if err := r.env.Client.Get(context.Background(), client.ObjectKeyFromObject(file), file); err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
 	}
 	config, err := runconfig.Decode([]byte(file.Data[runconfig.FileName]))
 	if err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
 	}
-	identity := r.Requests.Wrap(r.stage.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
+	identity := r.Requests.Wrap(r.env.AsServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName))
 	identity.UserAgent = "freehold-runner"
 	if r.Wire != nil {
 		r.Wire(identity)
 	}
-	direct, err := client.New(identity, client.Options{Scheme: r.stage.Scheme, Mapper: r.stage.Client.RESTMapper()})
+	direct, err := client.New(identity, client.Options{Scheme: r.env.Scheme, Mapper: r.env.Client.RESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting as the runner of pod %s: %w", pod.Name, err)
 	}
@@ -254,9 +254,9 @@ func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 
 // Again makes every runner pass once more.
 func (r *Runners) Again() {
-	r.stage.Helper()
+	r.env.Helper()
 	var pods corev1.PodList
-	r.stage.Must(r.cache.List(context.Background(), &pods), "listing proxy pods")
+	r.env.Must(r.cache.List(context.Background(), &pods), "listing proxy pods")
 	for i := range pods.Items {
 		r.queue.Add(client.ObjectKeyFromObject(&pods.Items[i]))
 	}

@@ -33,7 +33,7 @@ var watchedKinds = []schema.GroupVersionKind{
 type Versions map[string]string
 
 // Versions reads them now. Only metadata is read.
-func (s *Stage) Versions() Versions {
+func (s *Env) Versions() Versions {
 	s.Helper()
 	versions := Versions{}
 	for _, gvk := range watchedKinds {
@@ -68,9 +68,9 @@ func (v Versions) Moved(after Versions) []string {
 
 // NothingMoved fails the test if an object of the namespace changed since
 // before was read.
-func (s *Stage) NothingMoved(before Versions) {
+func (s *Env) NothingMoved(before Versions) {
 	s.Helper()
 	if moved := before.Moved(s.Versions()); len(moved) > 0 {
-		s.Fatalf("nothing was to move, but:\n  %s\n%s", strings.Join(moved, "\n  "), s.Scene())
+		s.Fatalf("nothing was to move, but:\n  %s\n%s", strings.Join(moved, "\n  "), s.Surroundings())
 	}
 }

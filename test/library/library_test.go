@@ -125,7 +125,7 @@ func TestNothingIsWrittenWhereNothingChanged(t *testing.T) {
 }
 
 func TestAFieldOutsideTheGrantIsRefused(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	var sent kit.Requests
 	c, err := client.New(sent.Wrap(plane.Config), client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
 	s.Must(err, "building a client")
@@ -151,7 +151,7 @@ func TestAFieldOutsideTheGrantIsRefused(t *testing.T) {
 // The policies that are compiled from its contract let it work, as every story
 // here shows, and nobody else use its names.
 func TestTheAPIServerHoldsItsContract(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	var err error
 	// Policies are held to some time after they were taken.
 	for end := time.Now().Add(s.Patience); err == nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -165,7 +165,7 @@ func TestTheAPIServerHoldsItsContract(t *testing.T) {
 
 // What somebody else made under the name is left alone, and said.
 func TestAForeignObjectIsReported(t *testing.T) {
-	d := &desk{Stage: kit.NewStage(t, plane), page: &operator.Page{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}}
+	d := &fixture{Env: kit.NewEnv(t, plane), page: &operator.Page{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}}
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "taken-html"}}
 	d.Apply("somebody", `{apiVersion: v1, kind: ConfigMap, metadata: {name: taken-html}, data: {index.html: theirs}}`)
 	d.Read(theirs)
@@ -206,7 +206,7 @@ func TestAFightIsReported(t *testing.T) {
 // What is shared is written where nobody holds it; else it is yielded, and who
 // holds it is in the error.
 func TestASharedFieldIsYieldedAndReported(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-theme"}}
 	s.Apply("designer", `{apiVersion: v1, kind: ConfigMap, metadata: {name: home-theme}, data: {colour: red}}`)
 	s.Read(object)

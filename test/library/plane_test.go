@@ -109,17 +109,17 @@ func awaitSchema(ctx context.Context) error {
 	}
 }
 
-// desk is a stage with a page on it.
-type desk struct {
-	*kit.Stage
+// fixture is an environment with a page on it.
+type fixture struct {
+	*kit.Env
 	page *operator.Page
 	html *corev1.ConfigMap
 }
 
 // home writes a page as its author does, and waits until it is served.
-func home(t *testing.T) *desk {
+func home(t *testing.T) *fixture {
 	t.Helper()
-	d := &desk{Stage: kit.NewStage(t, plane)}
+	d := &fixture{Env: kit.NewEnv(t, plane)}
 	d.page = &operator.Page{ObjectMeta: metav1.ObjectMeta{Name: "home"}}
 	d.html = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-html"}}
 	d.write("hello")
@@ -128,13 +128,13 @@ func home(t *testing.T) *desk {
 }
 
 // write changes the text.
-func (d *desk) write(text string) {
+func (d *fixture) write(text string) {
 	d.Helper()
 	d.Apply("author", fmt.Sprintf(`{apiVersion: wiki.example.com/v1, kind: Page, metadata: {name: %s}, spec: {text: %q}}`, d.page.Name, text))
 }
 
 // shows waits until the text is served, and the status speaks of it.
-func (d *desk) shows(text string) {
+func (d *fixture) shows(text string) {
 	d.Helper()
 	d.Await(d.html, "the page has its text", func() error {
 		if got, want := d.html.Data["index.html"], "<p>"+text+"</p>"; got != want {
@@ -146,7 +146,7 @@ func (d *desk) shows(text string) {
 }
 
 // says waits for what Ready says of the page as it is.
-func (d *desk) says(want metav1.ConditionStatus) (message string) {
+func (d *fixture) says(want metav1.ConditionStatus) (message string) {
 	d.Helper()
 	d.Await(d.page, "the page is ready: "+string(want), func() error {
 		for _, c := range d.page.Status.Conditions {
@@ -161,7 +161,7 @@ func (d *desk) says(want metav1.ConditionStatus) (message string) {
 }
 
 // passes is how often the operator has reconciled.
-func (d *desk) passes() (sum float64) {
+func (d *fixture) passes() (sum float64) {
 	d.Helper()
 	families, err := metrics.Registry.Gather()
 	d.Must(err, "reading metrics")
@@ -176,7 +176,7 @@ func (d *desk) passes() (sum float64) {
 }
 
 // awaitPass waits until the operator has reconciled more often than before.
-func (d *desk) awaitPass(before float64) {
+func (d *fixture) awaitPass(before float64) {
 	d.Helper()
 	for end := time.Now().Add(d.Patience); d.passes() <= before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

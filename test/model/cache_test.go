@@ -35,7 +35,7 @@ func (l *lagging) sees(k key) *unstructured.Unstructured {
 	}
 	// Run configs are listed by the server's name, the others read by their own.
 	label := o.GetLabels()[workload.LabelServer]
-	if label == "" || k.kind == ownership.ConfigMap.Kind && label != l.process.play.name {
+	if label == "" || k.kind == ownership.ConfigMap.Kind && label != l.process.scenario.name {
 		return nil
 	}
 	return o
@@ -66,7 +66,7 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 	if options.LabelSelector == nil {
 		return errors.New("all ConfigMaps of a namespace are listed")
 	}
-	for _, k := range l.process.play.world.order {
+	for _, k := range l.process.scenario.world.order {
 		o := l.sees(k)
 		if k.kind != ownership.ConfigMap.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
 			continue
@@ -83,10 +83,10 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 // hears brings the cache up to date with what stands, each object with a chance
 // of one in n. It reports whether there was news.
 func (l *lagging) hears(n int) bool {
-	play, news := l.process.play, false
-	for _, k := range play.world.order {
-		stands := play.world.stands[k]
-		if versionOf(l.shown[k]) == versionOf(stands) || play.random.IntN(n) != 0 {
+	scenario, news := l.process.scenario, false
+	for _, k := range scenario.world.order {
+		stands := scenario.world.stands[k]
+		if versionOf(l.shown[k]) == versionOf(stands) || scenario.random.IntN(n) != 0 {
 			continue
 		}
 		l.shown[k] = stands

@@ -24,7 +24,7 @@ func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Pat
 		}
 		set, err := ownership.Fields(entry)
 		if err != nil {
-			continue // the judge says so
+			continue // the checker says so
 		}
 		set.Leaves().Iterate(func(path fieldpath.Path) {
 			if mayBeTaken(path) {
@@ -66,7 +66,7 @@ func keyOf(item fieldpath.PathElement, name string) bool {
 }
 
 // otherwise is another value in place of old.
-func (p *play) otherwise(old any) any {
+func (p *scenario) otherwise(old any) any {
 	n := p.random.IntN(100)
 	switch old := old.(type) {
 	case string:

@@ -14,12 +14,12 @@ import (
 // zero plant is none.
 type plant struct {
 	// wire changes what is sent.
-	wire func(*play, *operation)
+	wire func(*scenario, *operation)
 	// memory changes what the API server notes of owners.
 	memory func(*operation)
 }
 
-func (f plant) change(p *play, o *operation) {
+func (f plant) change(p *scenario, o *operation) {
 	if f.wire != nil {
 		f.wire(p, o)
 	}
@@ -35,8 +35,8 @@ func (f plant) answered(o *operation) {
 const birthVersion = "1"
 
 // without leaves a precondition out where it stands for what is planted.
-func without(field string, where func(*operation) bool) func(*play, *operation) {
-	return func(_ *play, o *operation) {
+func without(field string, where func(*operation) bool) func(*scenario, *operation) {
+	return func(_ *scenario, o *operation) {
 		if o.Verb == "apply" && where(o) {
 			content := o.content.DeepCopy().Object
 			unstructured.RemoveNestedField(content, "metadata", field)
@@ -54,8 +54,8 @@ func isGate(o *operation) bool {
 func always(*operation) bool { return true }
 
 // alsoStates adds a field to what a manager states.
-func alsoStates(manager ownership.Manager, value func(*play, *operation) any, path ...string) func(*play, *operation) {
-	return func(p *play, o *operation) {
+func alsoStates(manager ownership.Manager, value func(*scenario, *operation) any, path ...string) func(*scenario, *operation) {
+	return func(p *scenario, o *operation) {
 		if o.Verb != "apply" || o.Manager != string(manager) {
 			return
 		}
@@ -71,7 +71,7 @@ func alsoStates(manager ownership.Manager, value func(*play, *operation) any, pa
 
 // mergePatch sends finalizers as a controller does that adds its own to the list
 // it has read, or takes it away.
-func mergePatch(_ *play, o *operation) {
+func mergePatch(_ *scenario, o *operation) {
 	if o.by == nil || o.Verb != "apply" || o.Manager != string(ownership.MCPServerFinalizer) {
 		return
 	}
@@ -93,7 +93,7 @@ func mergePatch(_ *play, o *operation) {
 }
 
 // unforced yields what is exclusively ours.
-func unforced(_ *play, o *operation) { o.force = false }
+func unforced(_ *scenario, o *operation) { o.force = false }
 
 // forgetful notes no owners but the first.
 func forgetful(o *operation) {
@@ -103,7 +103,7 @@ func forgetful(o *operation) {
 }
 
 // observed is the generation that stands in the status.
-func observed(_ *play, o *operation) any {
+func observed(_ *scenario, o *operation) any {
 	if o.before == nil {
 		return nil
 	}
@@ -112,10 +112,10 @@ func observed(_ *play, o *operation) any {
 }
 
 // unimpersonated sends what a controller of the operator writes as the operator.
-func unimpersonated(_ *play, o *operation) { o.plain = true }
+func unimpersonated(_ *scenario, o *operation) { o.plain = true }
 
 // ours is the value of a foreign field.
-func ours(*play, *operation) any { return "ours" }
+func ours(*scenario, *operation) any { return "ours" }
 
 // search is in how many runs a planted fault is looked for. The rarest is found
 // in every tenth run or so: chance must not decide whether this test passes.
@@ -152,7 +152,7 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 	}
 }
 
-// What policies refuse is found without them as well: the rules of the judge are
+// What policies refuse is found without them as well: the rules of the checker are
 // not there for nothing.
 func TestEachPlantedFaultIsFoundWithoutPolicies(t *testing.T) {
 	err := plane.WithoutPolicies(t.Context(), func() {
@@ -173,7 +173,7 @@ func find(t *testing.T, plant plant, want rule) {
 	t.Helper()
 	seed := kit.Seed(t)
 	for i := range search {
-		if perform(t, seed+uint64(i), plant).judge.breached(want) {
+		if runScenario(t, seed+uint64(i), plant).checker.violated(want) {
 			t.Logf("found in run %d", i+1)
 			return
 		}

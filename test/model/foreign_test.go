@@ -41,7 +41,7 @@ const (
 // others are everybody who is not ours.
 type others struct {
 	client.Client
-	play *play
+	scenario *scenario
 	// edits are objects that somebody has read, and will put back changed.
 	edits []*unstructured.Unstructured
 	// forbidden says that a policy must refuse what they write now.
@@ -53,13 +53,13 @@ type others struct {
 func (o *others) attempt(what string, err error) {
 	var refusal apierrors.APIStatus
 	if err != nil && !errors.As(err, &refusal) {
-		o.play.broke(fmt.Errorf("%s: %w", what, err))
+		o.scenario.broke(fmt.Errorf("%s: %w", what, err))
 	}
 }
 
 // want is the server as its user wants it at the moment, made where it is not
 // there.
-func (p *play) want() {
+func (p *scenario) want() {
 	spec := map[string]any{"image": fmt.Sprintf("server:%d", p.random.IntN(3))}
 	if p.random.IntN(3) == 0 {
 		spec["args"] = []any{fmt.Sprintf("--level=%d", p.random.IntN(3))}
@@ -85,12 +85,12 @@ func (p *play) want() {
 
 func (o *others) apply(manager string, object *unstructured.Unstructured, opts ...client.ApplyOption) {
 	opts = append(opts, client.FieldOwner(manager))
-	o.attempt("apply", o.Apply(o.play.t.Context(), client.ApplyConfigurationFromUnstructured(object), opts...))
+	o.attempt("apply", o.Apply(o.scenario.t.Context(), client.ApplyConfigurationFromUnstructured(object), opts...))
 }
 
 // target draws whom somebody meddles with: often what a process is about to
 // write, else anything.
-func (p *play) target() *unstructured.Unstructured {
+func (p *scenario) target() *unstructured.Unstructured {
 	standing := p.world.standing()
 	if len(standing) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (p *play) target() *unstructured.Unstructured {
 }
 
 // meddle lets somebody write something.
-func (p *play) meddle() {
+func (p *scenario) meddle() {
 	o := p.others
 	if len(o.edits) > 0 && p.random.IntN(2) == 0 {
 		o.put(p.random.IntN(3) != 0)
@@ -155,7 +155,7 @@ func (o *others) spite(target *unstructured.Unstructured) {
 	switch {
 	case target.GetKind() == ownership.MCPServer.Kind:
 		o.finalize(target)
-	case o.play.random.IntN(2) == 0:
+	case o.scenario.random.IntN(2) == 0:
 		o.delete(target)
 	default:
 		o.restore(target)
@@ -165,7 +165,7 @@ func (o *others) spite(target *unstructured.Unstructured) {
 // label states what is nobody's but its writer's.
 func (o *others) label(target *unstructured.Unstructured) {
 	intent := about(target)
-	intent.SetLabels(map[string]string{team: fmt.Sprint("team-", o.play.random.IntN(5))})
+	intent.SetLabels(map[string]string{team: fmt.Sprint("team-", o.scenario.random.IntN(5))})
 	intent.SetAnnotations(map[string]string{team: "noted"})
 	o.apply(inventory, intent)
 }
@@ -176,14 +176,14 @@ func (o *others) leaf(target *unstructured.Unstructured, subresource string) fie
 	if len(leaves) == 0 {
 		return nil
 	}
-	return leaves[o.play.random.IntN(len(leaves))]
+	return leaves[o.scenario.random.IntN(len(leaves))]
 }
 
 // takes applies another value of a field of ours, and a label.
 func (o *others) takes(manager string, target *unstructured.Unstructured, force bool) {
 	intent := about(target)
 	if path := o.leaf(target, ""); path != nil {
-		if _, value := change(target.DeepCopy().Object, path, o.play.otherwise); value != nil {
+		if _, value := change(target.DeepCopy().Object, path, o.scenario.otherwise); value != nil {
 			intent.Object = merged(intent.Object, statement(path, value).(map[string]any))
 		}
 	}
@@ -215,8 +215,8 @@ func merged(into, from map[string]any) map[string]any {
 // edited is target with a field of ours or a label changed, and where.
 func (o *others) edited(target *unstructured.Unstructured, subresource string) (edited *unstructured.Unstructured, pointer string, value any) {
 	edited = target.DeepCopy()
-	if path := o.leaf(target, subresource); path != nil && o.play.random.IntN(3) != 0 {
-		if pointer, value = change(edited.Object, path, o.play.otherwise); pointer != "" {
+	if path := o.leaf(target, subresource); path != nil && o.scenario.random.IntN(3) != 0 {
+		if pointer, value = change(edited.Object, path, o.scenario.otherwise); pointer != "" {
 			return edited, pointer, value
 		}
 	}
@@ -224,7 +224,7 @@ func (o *others) edited(target *unstructured.Unstructured, subresource string) (
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[team] = fmt.Sprint("team-", o.play.random.IntN(5))
+	labels[team] = fmt.Sprint("team-", o.scenario.random.IntN(5))
 	edited.SetLabels(labels)
 	return edited, "", nil
 }
@@ -240,13 +240,13 @@ func (o *others) put(versioned bool) {
 		edited.SetUID("")
 		edited.SetManagedFields(nil)
 	}
-	o.attempt("put", o.Update(o.play.t.Context(), edited, client.FieldOwner(editor)))
+	o.attempt("put", o.Update(o.scenario.t.Context(), edited, client.FieldOwner(editor)))
 }
 
 // merge is kubectl patch, which knows nothing of versions.
 func (o *others) merge(target *unstructured.Unstructured) {
 	edited, _, _ := o.edited(target, "")
-	o.attempt("merge patch", o.Patch(o.play.t.Context(), edited, client.MergeFrom(target), client.FieldOwner(patcher)))
+	o.attempt("merge patch", o.Patch(o.scenario.t.Context(), edited, client.MergeFrom(target), client.FieldOwner(patcher)))
 }
 
 // patch is a JSON patch (RFC 6902) of a field, or of the finalizers.
@@ -254,33 +254,33 @@ func (o *others) patch(target *unstructured.Unstructured) {
 	_, pointer, value := o.edited(target, "")
 	step := map[string]any{"op": "replace", "path": pointer, "value": value}
 	switch finalizers := target.GetFinalizers(); {
-	case len(finalizers) > 0 && o.play.random.IntN(4) == 0:
+	case len(finalizers) > 0 && o.scenario.random.IntN(4) == 0:
 		step = map[string]any{"op": "remove", "path": "/metadata/finalizers"}
 	case pointer == "":
 		return
 	}
 	body, err := json.Marshal([]any{step})
 	if err != nil {
-		o.play.broke(err)
+		o.scenario.broke(err)
 		return
 	}
-	o.attempt("JSON patch", o.Patch(o.play.t.Context(), about(target), client.RawPatch(types.JSONPatchType, body), client.FieldOwner(json6902)))
+	o.attempt("JSON patch", o.Patch(o.scenario.t.Context(), about(target), client.RawPatch(types.JSONPatchType, body), client.FieldOwner(json6902)))
 }
 
 // scale is an autoscaler.
 func (o *others) scale(target *unstructured.Unstructured) {
 	scaled := []string{ownership.MCPServer.Kind, ownership.Deployment.Kind, ownership.StatefulSet.Kind}
 	if !slices.Contains(scaled, target.GetKind()) {
-		target = o.play.server()
+		target = o.scenario.server()
 	}
-	body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, o.play.random.IntN(5))
-	o.attempt("scale", o.SubResource("scale").Patch(o.play.t.Context(), about(target),
+	body := fmt.Sprintf(`{"spec":{"replicas":%d}}`, o.scenario.random.IntN(5))
+	o.attempt("scale", o.SubResource("scale").Patch(o.scenario.t.Context(), about(target),
 		client.RawPatch(types.MergePatchType, []byte(body)), client.FieldOwner(autoscaler)))
 }
 
 // status writes the server's status, as nobody but us should.
 func (o *others) status(server *unstructured.Unstructured) {
-	p := o.play
+	p := o.scenario
 	switch p.random.IntN(3) {
 	case 0:
 		intent := about(server)
@@ -323,10 +323,10 @@ func (o *others) finalize(server *unstructured.Unstructured) {
 
 // delete deletes something, the server less often.
 func (o *others) delete(target *unstructured.Unstructured) {
-	if target.GetKind() == ownership.MCPServer.Kind && o.play.random.IntN(3) != 0 {
+	if target.GetKind() == ownership.MCPServer.Kind && o.scenario.random.IntN(3) != 0 {
 		return
 	}
-	o.attempt("delete", o.Delete(o.play.t.Context(), about(target), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	o.attempt("delete", o.Delete(o.scenario.t.Context(), about(target), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
 // restore deletes something and makes it anew under its name, with its owner or
@@ -336,7 +336,7 @@ func (o *others) restore(target *unstructured.Unstructured) {
 	k := key{target.GetKind(), target.GetName()}
 	// What the API server adds to a new Service is nobody's, which cannot be
 	// told from outside.
-	if o.play.world.stands[k] != nil || k.kind == ownership.Service.Kind {
+	if o.scenario.world.stands[k] != nil || k.kind == ownership.Service.Kind {
 		return
 	}
 	copied := target.DeepCopy()
@@ -345,18 +345,18 @@ func (o *others) restore(target *unstructured.Unstructured) {
 	}
 	delete(copied.Object, "status")
 	copied.SetFinalizers(nil)
-	if o.play.random.IntN(2) == 0 {
+	if o.scenario.random.IntN(2) == 0 {
 		copied.SetOwnerReferences(nil)
 	}
-	if o.play.random.IntN(2) == 0 {
+	if o.scenario.random.IntN(2) == 0 {
 		copied.SetAnnotations(map[string]string{ownership.Freehold().Takeover.Annotation: "true"})
 	}
-	o.attempt("create", o.Create(o.play.t.Context(), copied, client.FieldOwner(restorer)))
+	o.attempt("create", o.Create(o.scenario.t.Context(), copied, client.FieldOwner(restorer)))
 }
 
 // forbid does what policies forbid everybody, an administrator as well.
 func (o *others) forbid(target, server *unstructured.Unstructured) {
-	p := o.play
+	p := o.scenario
 	o.forbidden = true
 	defer func() { o.forbidden = false }()
 	switch p.random.IntN(3) {
@@ -382,7 +382,7 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 // numbered is a child that carries a workload generation which may not go back,
 // nil if there is none.
 func (o *others) numbered() (*unstructured.Unstructured, int64) {
-	for _, child := range o.play.world.standing() {
+	for _, child := range o.scenario.world.standing() {
 		generation, err := strconv.ParseInt(child.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
 		numbered := child.GetKind() == ownership.Deployment.Kind || child.GetKind() == ownership.StatefulSet.Kind
 		if numbered && err == nil && generation > 0 && child.GetLabels()[workload.LabelManagedBy] == workload.ManagedBy {

@@ -32,8 +32,8 @@ func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
 	runs := uint64(0)
 	for ; done < operations; runs++ {
 		seed := seed + runs
-		p := perform(t, seed, plant{})
-		for _, f := range p.judge.findings {
+		p := runScenario(t, seed, plant{})
+		for _, f := range p.checker.findings {
 			t.Errorf("FREEHOLD_SEED=%d: %s: %s", seed, f.rule, f.what)
 		}
 		if t.Failed() {
@@ -67,7 +67,7 @@ func TestASeedReplays(t *testing.T) {
 	seed := kit.Seed(t)
 	var scripts [2]string
 	for i := range scripts {
-		scripts[i] = ofEachRun.ReplaceAllString(perform(t, seed, plant{}).script.String(), "…")
+		scripts[i] = ofEachRun.ReplaceAllString(runScenario(t, seed, plant{}).script.String(), "…")
 	}
 	if diff := cmp.Diff(scripts[0], scripts[1]); diff != "" {
 		t.Errorf("FREEHOLD_SEED=%d: two runs differ (-first +second):\n%s", seed, diff)

@@ -24,8 +24,8 @@ import (
 
 // process is one of ours: an operator, or the runner of a proxy pod.
 type process struct {
-	play *play
-	name string
+	scenario *scenario
+	name     string
 	// config is who it is to the API server, by the run's wire, and client writes
 	// and reads as that.
 	config *rest.Config
@@ -56,9 +56,9 @@ type process struct {
 	mark workload.Mark
 }
 
-// newProcess casts a process that does not run yet.
-func (p *play) newProcess(name string, as *rest.Config, start func(*process) func(context.Context) (time.Duration, error)) *process {
-	process := &process{play: p, name: name, start: start}
+// newProcess makes a process that does not run yet.
+func (p *scenario) newProcess(name string, as *rest.Config, start func(*process) func(context.Context) (time.Duration, error)) *process {
+	process := &process{scenario: p, name: name, start: start}
 	process.config = p.wired(process, as)
 	process.client = p.connect(process.config)
 	p.processes = append(p.processes, process)
@@ -67,7 +67,7 @@ func (p *play) newProcess(name string, as *rest.Config, start func(*process) fun
 
 // operator is an operator that believes to lead.
 func operator(process *process) func(context.Context) (time.Duration, error) {
-	p := process.play
+	p := process.scenario
 	process.cache.labelled = true
 	now := func() time.Time { return p.clock }
 	applier := controllers.NewApplier(process.client, process.client)
@@ -86,7 +86,7 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 
 // runner is the runner of a pod of the proxy as it stands now.
 func runner(process *process) func(context.Context) (time.Duration, error) {
-	p := process.play
+	p := process.scenario
 	mark, config := p.rolledOut()
 	if config == nil {
 		return nil
@@ -109,7 +109,7 @@ func runner(process *process) func(context.Context) (time.Duration, error) {
 
 // rolledOut is what the pods of the proxy are made with now, nil if they cannot
 // start.
-func (p *play) rolledOut() (workload.Mark, *runconfig.RunConfig) {
+func (p *scenario) rolledOut() (workload.Mark, *runconfig.RunConfig) {
 	proxy := p.child(ownership.Deployment, workload.ProxyName(p.name))
 	if proxy == nil {
 		return workload.Mark{}, nil
@@ -142,15 +142,15 @@ func (a *process) begin() {
 	a.cache.hears(1)
 	a.due, a.woken = time.Time{}, true
 	if a.pass = a.start(a); a.pass != nil {
-		a.play.note("%s: starts with workload generation %d", a.name, a.mark.Generation)
+		a.scenario.note("%s: starts with workload generation %d", a.name, a.mark.Generation)
 	}
 }
 
 // kill is SIGKILL.
 func (a *process) kill() {
-	a.play.note("%s: SIGKILL", a.name)
+	a.scenario.note("%s: SIGKILL", a.name)
 	if a.turn != nil {
-		a.play.tally["fault SIGKILL in a pass"]++
+		a.scenario.tally["fault SIGKILL in a pass"]++
 		a.turn.Kill()
 	}
 	a.pass, a.turn, a.held = nil, nil, 0
@@ -159,7 +159,7 @@ func (a *process) kill() {
 // wakeful reports whether the process has something to do: a pass on its way,
 // or news, and is not held. News may reach its cache now.
 func (a *process) wakeful() bool {
-	p := a.play
+	p := a.scenario
 	switch {
 	case !a.alive() || p.now < a.held:
 		return false
@@ -191,22 +191,22 @@ func (a *process) beginPass() (waiting bool) {
 	a.woken, a.due = false, time.Time{}
 	a.live = map[key]*unstructured.Unstructured{}
 	stale := false
-	for _, k := range a.play.world.order {
+	for _, k := range a.scenario.world.order {
 		a.known[k] = versionOf(a.cache.sees(k))
-		stale = stale || versionOf(a.cache.shown[k]) != versionOf(a.play.world.stands[k])
+		stale = stale || versionOf(a.cache.shown[k]) != versionOf(a.scenario.world.stands[k])
 	}
 	if stale {
-		a.play.tally["pass on a stale cache"]++
+		a.scenario.tally["pass on a stale cache"]++
 	}
 	pass := a.pass
 	_, waiting = kit.BeginTurn(func(t *kit.Turn) {
 		a.turn = t
-		again, err := pass(a.play.t.Context())
+		again, err := pass(a.scenario.t.Context())
 		a.failed = err
 		if a.woken = a.woken || err != nil; again > 0 {
-			a.due = a.play.clock.Add(again)
+			a.due = a.scenario.clock.Add(again)
 		}
-		a.play.note("%s: pass ends, again in %s: %s", a.name, again, outcome(err))
+		a.scenario.note("%s: pass ends, again in %s: %s", a.name, again, outcome(err))
 	})
 	return waiting
 }
@@ -247,7 +247,7 @@ func (a *process) read(k key) *unstructured.Unstructured {
 
 // hold leaves a process, often, where it is: between a decision and its write.
 // The races are about what others do meanwhile, so one is held at a time.
-func (p *play) hold(a *process, about key) {
+func (p *scenario) hold(a *process, about key) {
 	a.about = about
 	if p.heldProcess() == nil && p.disorder && p.random.IntN(3) == 0 {
 		a.held = p.now + p.random.IntN(15)
@@ -256,7 +256,7 @@ func (p *play) hold(a *process, about key) {
 }
 
 // heldProcess is the one that is held now, nil if there is none.
-func (p *play) heldProcess() *process {
+func (p *scenario) heldProcess() *process {
 	for _, a := range p.processes {
 		if p.now < a.held {
 			return a

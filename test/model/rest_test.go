@@ -17,7 +17,7 @@ import (
 
 // rest judges what stands when no manager has anything to do: each holds what it
 // stated last. Others may hold it with the same value, which no apply can undo.
-func (j *judge) rest() {
+func (j *checker) rest() {
 	var all []stating
 	for s := range j.stated {
 		all = append(all, s)
@@ -26,17 +26,17 @@ func (j *judge) rest() {
 		return cmp.Or(cmp.Compare(a.of.String(), b.of.String()), cmp.Compare(a.manager, b.manager))
 	})
 	for _, s := range all {
-		object := j.play.world.stands[s.of]
-		if object == nil || object.GetUID() != s.uid || !j.play.stillStated(s.of) || !j.play.works(s.manager) {
+		object := j.scenario.world.stands[s.of]
+		if object == nil || object.GetUID() != s.uid || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) {
 			continue
 		}
 		if j.refused[refusal{s.of.String(), string(s.manager)}] {
-			j.play.tally["refused as invalid at rest"]++
+			j.scenario.tally["refused as invalid at rest"]++
 			continue
 		}
 		holds, err := ownership.Applied(object.GetManagedFields(), s.manager, s.subresource)
 		if err != nil {
-			j.play.broke(err)
+			j.scenario.broke(err)
 			return
 		}
 		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() {
@@ -49,7 +49,7 @@ func (j *judge) rest() {
 // of content that has been replaced; nor a proxy whose new content cannot go out,
 // as where a name is taken; nor Services of a backend whose own name is; nor what
 // rests on an account of another hand.
-func (p *play) stillStated(k key) bool {
+func (p *scenario) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
 	hash, _ := claimed["hash"].(string)
@@ -70,14 +70,14 @@ func (p *play) stillStated(k key) bool {
 }
 
 // taken reports whether another hand has the name of a child.
-func (p *play) taken(kind, name string, manager ownership.Manager) bool {
+func (p *scenario) taken(kind, name string, manager ownership.Manager) bool {
 	child := p.world.stands[key{kind, name}]
 	return child != nil && ownership.Entry(child.GetManagedFields(), manager, "") == nil
 }
 
 // works reports whether anybody is there who writes as a manager, and may: while
 // a server is suspended its proxy has no pod, and so there is no runner.
-func (p *play) works(manager ownership.Manager) bool {
+func (p *scenario) works(manager ownership.Manager) bool {
 	if manager != ownership.RunnerBackend && manager != ownership.RunnerReport {
 		return true
 	}
@@ -87,8 +87,8 @@ func (p *play) works(manager ownership.Manager) bool {
 
 // released judges a server whose finalizer was given up, where somebody else
 // still holds it: of the main resource only the user's fields remain.
-func (j *judge) released() {
-	server := j.play.server()
+func (j *checker) released() {
+	server := j.scenario.server()
 	if server == nil {
 		return
 	}
@@ -99,16 +99,16 @@ func (j *judge) released() {
 }
 
 // gone judges what is left of a server that is gone.
-func (j *judge) gone() {
-	if server := j.play.server(); server != nil {
+func (j *checker) gone() {
+	if server := j.scenario.server(); server != nil {
 		j.found(leftBehind, "%s, with finalizers %s", server.GetName(), server.GetFinalizers())
 	}
-	for _, o := range j.play.world.standing() {
+	for _, o := range j.scenario.world.standing() {
 		j.nothingOfOurs(o)
 	}
 }
 
-func (j *judge) nothingOfOurs(o *unstructured.Unstructured) {
+func (j *checker) nothingOfOurs(o *unstructured.Unstructured) {
 	for _, entry := range entriesOf(o) {
 		if entry.Subresource == "" && ownership.Freehold().Claims(entry.Manager) {
 			j.found(leftBehind, "%s %s: %s", o.GetKind(), o.GetName(), entry.Manager)
@@ -137,7 +137,7 @@ func ownedByUs(server *unstructured.Unstructured) bool {
 // release gives back everything that one may stop to state, as somebody does who
 // takes an object over, and judges what is left: what only that manager held is
 // gone, and all else is as it was.
-func (p *play) release() {
+func (p *scenario) release() {
 	applier := controllers.NewApplier(p.others, plane.Client)
 	for _, o := range p.world.standing() {
 		if o.GetKind() != ownership.ServiceAccount.Kind && o.GetKind() != ownership.Role.Kind {
@@ -153,10 +153,10 @@ func (p *play) release() {
 		}
 		manager := maker(o)
 		if err := applier.As(manager).Release(p.t.Context(), made.(client.Object)); err != nil {
-			p.judge.found(leftBehind, "releasing %s: %v", o.GetName(), err)
+			p.checker.found(leftBehind, "releasing %s: %v", o.GetName(), err)
 			continue
 		}
-		p.judge.handedBack(manager, o, p.world.stands[key{o.GetKind(), o.GetName()}])
+		p.checker.handedBack(manager, o, p.world.stands[key{o.GetKind(), o.GetName()}])
 	}
 }
 
@@ -171,7 +171,7 @@ func maker(o *unstructured.Unstructured) ownership.Manager {
 }
 
 // handedBack judges an object before and after everything of it was released.
-func (j *judge) handedBack(manager ownership.Manager, before, after *unstructured.Unstructured) {
+func (j *checker) handedBack(manager ownership.Manager, before, after *unstructured.Unstructured) {
 	if after == nil {
 		j.found(leftBehind, "%s %s went when it was released", before.GetKind(), before.GetName())
 		return
@@ -179,7 +179,7 @@ func (j *judge) handedBack(manager ownership.Manager, before, after *unstructure
 	j.nothingOfOurs(after)
 	changed, err := changedLeaves(before, after)
 	if err != nil {
-		j.play.broke(err)
+		j.scenario.broke(err)
 		return
 	}
 	alone, theirs := fieldpath.NewSet(), fieldpath.NewSet()
@@ -187,7 +187,7 @@ func (j *judge) handedBack(manager ownership.Manager, before, after *unstructure
 		fields, err := ownership.Fields(entry)
 		switch {
 		case err != nil:
-			j.play.broke(err)
+			j.scenario.broke(err)
 		case entry.Manager == string(manager):
 			alone = fields.Leaves()
 		default:

@@ -26,8 +26,8 @@ const byAPolicy = "ValidatingAdmissionPolicy 'freehold-"
 // refusal judges who was refused, and why: what a process of ours does is neither
 // against its role nor against a policy. The runner's role is an object like
 // others, which somebody may delete or change until the operator sees it.
-func (j *judge) refusal(o *operation, body []byte) {
-	p := j.play
+func (j *checker) refusal(o *operation, body []byte) {
+	p := j.scenario
 	refusedByPolicy := strings.Contains(string(body), byAPolicy)
 	switch {
 	case o.by == nil && o.forbidden:
@@ -53,12 +53,12 @@ func (j *judge) refusal(o *operation, body []byte) {
 }
 
 // runner is what the API server knows of the run's runners.
-func (p *play) runner() *rest.Config {
+func (p *scenario) runner() *rest.Config {
 	return plane.AsServiceAccount(namespace, workload.RunnerName(p.name))
 }
 
 // runs reports whether the process is a runner.
-func (a *process) runs() bool { return slices.Contains(a.play.processes[2:4], a) }
+func (a *process) runs() bool { return slices.Contains(a.scenario.processes[2:4], a) }
 
 // grantsRunner reports whether an object has to do with what runners may do.
 func grantsRunner(k key) bool {
@@ -66,7 +66,7 @@ func grantsRunner(k key) bool {
 }
 
 // granted is what the runners may do by what stands.
-func (p *play) granted() []string {
+func (p *scenario) granted() []string {
 	name := workload.RunnerName(p.name)
 	binding, role := &rbacv1.RoleBinding{}, &rbacv1.Role{}
 	if !p.typed(p.child(ownership.RoleBinding, name), binding) || !p.typed(p.child(ownership.Role, name), role) {
@@ -84,7 +84,7 @@ func (p *play) granted() []string {
 }
 
 // typed puts an object into its Go type, false if there is none.
-func (p *play) typed(from *unstructured.Unstructured, into any) bool {
+func (p *scenario) typed(from *unstructured.Unstructured, into any) bool {
 	if from == nil {
 		return false
 	}
@@ -95,7 +95,7 @@ func (p *play) typed(from *unstructured.Unstructured, into any) bool {
 }
 
 // runnerMay reports whether the runners may do what their role is to let them.
-func (p *play) runnerMay() bool {
+func (p *scenario) runnerMay() bool {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name}}
 	var rules []string
 	for _, r := range workload.Role(server).Rules {
@@ -106,7 +106,7 @@ func (p *play) runnerMay() bool {
 
 // awaitRights waits until the API server grants the runners what stands, which it
 // learns of a moment after it has answered: on that no schedule may depend.
-func (p *play) awaitRights() {
+func (p *scenario) awaitRights() {
 	want := p.granted()
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(time.Millisecond) {
 		review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}

@@ -15,15 +15,15 @@
 // Role that the operator made and that others may delete or change. Policies
 // refuse others what they forbid, and nobody refuses us anything.
 //
-// Whatever the API server takes is played on its own field manager in process
+// Whatever the API server takes is repeated on its own field manager in process
 // as well, which says who must own what afterwards.
 //
-// play_test.go is one run, process_test.go are our processes, cache_test.go what
+// scenario_test.go is one run, process_test.go are our processes, cache_test.go what
 // they see, foreign_test.go the others, edit_test.go how those change a field,
 // wire_test.go is where all requests pass, rights_test.go has who may do what,
-// oracle_test.go what must come of it, judge_test.go and rest_test.go have the
+// oracle_test.go what must come of it, checks_test.go and rest_test.go have the
 // invariants, world_test.go knows what stands, and faults_test.go plants what the
-// judge must find.
+// checker must find.
 //
 // FREEHOLD_SEED replays the run of a seed; FREEHOLD_MODEL_OPS sets how many
 // writes there are at least.

@@ -28,14 +28,14 @@ var errLost = errors.New("the connection broke before the answer")
 
 // wire is the way of one process, or of all the others, to the API server.
 type wire struct {
-	play *play
+	scenario *scenario
 	// process is nil for those that are not ours.
 	process *process
 	next    http.RoundTripper
 }
 
 // wired is config with the run's wire between whoever uses it and the API server.
-func (p *play) wired(process *process, config *rest.Config) *rest.Config {
+func (p *scenario) wired(process *process, config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	// What passes is read here.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -43,7 +43,7 @@ func (p *play) wired(process *process, config *rest.Config) *rest.Config {
 	return config
 }
 
-func (p *play) connect(config *rest.Config) client.Client {
+func (p *scenario) connect(config *rest.Config) client.Client {
 	c, err := client.New(config, client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
 	if err != nil {
 		p.t.Fatal(err)
@@ -87,7 +87,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	write := !slices.Contains([]string{"get", "list", "watch"}, sent.Verb)
 	if w.process != nil {
 		if write {
-			w.play.hold(w.process, of)
+			w.scenario.hold(w.process, of)
 		}
 		w.process.turn.Wait()
 		if err := req.Context().Err(); err != nil {
@@ -98,7 +98,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return w.read(req, sent, of)
 	}
 	o := &operation{Request: sent, by: w.process, of: of, force: req.URL.Query().Get("force") == "true"}
-	o.forbidden = w.process == nil && w.play.others.forbidden
+	o.forbidden = w.process == nil && w.scenario.others.forbidden
 	if req.Body != nil {
 		var err error
 		if o.body, err = io.ReadAll(req.Body); err != nil {
@@ -109,7 +109,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (w *wire) read(req *http.Request, sent kit.Request, of key) (*http.Response, error) {
-	w.play.tally["read"]++
+	w.scenario.tally["read"]++
 	response, err := w.next.RoundTrip(req)
 	if err != nil || w.process == nil || of.kind == "" || of.name == "" {
 		return response, err
@@ -121,7 +121,7 @@ func (w *wire) read(req *http.Request, sent kit.Request, of key) (*http.Response
 	switch response.StatusCode {
 	case http.StatusForbidden:
 		sent.Code = response.StatusCode
-		w.play.judge.refusal(&operation{Request: sent, by: w.process, of: of}, body)
+		w.scenario.checker.refusal(&operation{Request: sent, by: w.process, of: of}, body)
 	case http.StatusOK:
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(body); err != nil {
@@ -135,7 +135,7 @@ func (w *wire) read(req *http.Request, sent kit.Request, of key) (*http.Response
 }
 
 func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
-	p := w.play
+	p := w.scenario
 	o.before = p.world.stands[o.of]
 	if o.of.name == "" { // a POST names the object in its body
 		o.decode()
@@ -172,9 +172,9 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 	p.account(o, accepted)
 	p.note("%s: %s: %d%s", o.author(), o, o.Code, reason(o.Code, body))
 	if w.process != nil {
-		p.judge.answered(o)
+		p.checker.answered(o)
 	}
-	p.judge.refusal(o, body)
+	p.checker.refusal(o, body)
 	if !accepted {
 		return response, nil
 	}
@@ -225,7 +225,7 @@ func (o *operation) request(req *http.Request) *http.Request {
 }
 
 // refusal is one that the API server gives now and then, or nil.
-func (p *play) refusal(req *http.Request) *http.Response {
+func (p *scenario) refusal(req *http.Request) *http.Response {
 	if !p.disorder || p.random.IntN(20) != 0 {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (p *play) refusal(req *http.Request) *http.Response {
 
 // carriedOut notes what the API server made of an operation, and lets it be
 // judged.
-func (p *play) carriedOut(o *operation, body []byte) {
+func (p *scenario) carriedOut(o *operation, body []byte) {
 	switch {
 	// The answer to a patch of metadata alone is protobuf, and not the object.
 	case o.Verb == "delete" || o.subresource() == "scale" || !json.Valid(body):
@@ -272,7 +272,7 @@ func (p *play) carriedOut(o *operation, body []byte) {
 		p.awaitRights()
 	}
 	p.plant.answered(o)
-	p.judge.carriedOut(o)
+	p.checker.carriedOut(o)
 }
 
 func (o *operation) author() string {
@@ -296,7 +296,7 @@ func (o *operation) String() string {
 }
 
 // account counts an operation.
-func (p *play) account(o *operation, accepted bool) {
+func (p *scenario) account(o *operation, accepted bool) {
 	p.operations++
 	verb := o.Verb
 	switch {

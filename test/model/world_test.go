@@ -70,7 +70,7 @@ func (w *world) standing() []*unstructured.Unstructured {
 }
 
 // look reads an object from the API server, nil if there is none.
-func (p *play) look(k key) *unstructured.Unstructured {
+func (p *scenario) look(k key) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(p.world.kinds[k.kind])
 	err := plane.Client.Get(p.t.Context(), client.ObjectKey{Namespace: namespace, Name: k.name}, object)
@@ -85,17 +85,17 @@ func (p *play) look(k key) *unstructured.Unstructured {
 }
 
 // server is the server of the run, nil if there is none.
-func (p *play) server() *unstructured.Unstructured {
+func (p *scenario) server() *unstructured.Unstructured {
 	return p.world.stands[key{ownership.MCPServer.Kind, p.name}]
 }
 
-func (p *play) child(kind ownership.Object, name string) *unstructured.Unstructured {
+func (p *scenario) child(kind ownership.Object, name string) *unstructured.Unstructured {
 	return p.world.stands[key{kind.Kind, name}]
 }
 
 // collect does what kube-controller-manager does for children whose owner is
 // gone, and reports whether there were any.
-func (p *play) collect() bool {
+func (p *scenario) collect() bool {
 	collected := false
 	for _, o := range p.world.standing() {
 		owner := metav1.GetControllerOf(o)
@@ -114,7 +114,7 @@ func (p *play) collect() bool {
 
 // runWorkloads does what kube-controller-manager and kubelet do: every pod that
 // is wanted is there and ready.
-func (p *play) runWorkloads() {
+func (p *scenario) runWorkloads() {
 	for _, o := range p.world.standing() {
 		replicas, stated, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 		if !stated || o.GetKind() != ownership.Deployment.Kind && o.GetKind() != ownership.StatefulSet.Kind {

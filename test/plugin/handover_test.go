@@ -36,13 +36,13 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	s.says(hand("", "git", "--yes", "--subresource", "scale"), 2, "cannot be handed over")
 	s.says(hand("no\n", "git"), 2, "nothing was changed")
 	s.says(hand("", "git", "--dry-run"), 0, "could be handed over (dry run)")
-	film := s.Film(proxyOf(s))
+	recording := s.Record(proxyOf(s))
 	s.says(hand("y\n", "git"), 0, `goes to "git"`, "spec.template.spec.containers[name=proxy].image", "Deployment/echo-proxy handed over")
 	after := proxyOf(s)
 	s.OwnsNothing(after, children)
 	s.Owns(after, "git", "metadata.labels.team", "spec.template.spec.containers[name=proxy].image", "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`, "spec.replicas")
 	want := s.Unstructured(before).Object
-	film.Check(func(f kit.Frame) error {
+	recording.Check(func(f kit.State) error {
 		if !reflect.DeepEqual(f.Object.Object["spec"], want["spec"]) {
 			return fmt.Errorf("the spec is %v, and was %v", f.Object.Object["spec"], want["spec"])
 		}

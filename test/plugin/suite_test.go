@@ -73,14 +73,14 @@ func withPlane(tests func() int) (code int, err error) {
 // it. The operator makes a pass only when it is told to, so that what others do
 // stands until it was looked at.
 type story struct {
-	*kit.Stage
+	*kit.Env
 	kubeconfig string
 	reconciler *mcpserver.Reconciler
 }
 
 func tell(t *testing.T) *story {
 	t.Helper()
-	s := &story{Stage: kit.NewStage(t, plane)}
+	s := &story{Env: kit.NewEnv(t, plane)}
 	s.kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
 	s.Must(clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "c",

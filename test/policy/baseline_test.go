@@ -69,12 +69,12 @@ func backendOf(t *testing.T, namespace string, pod *corev1.Pod) *unstructured.Un
 // TestPodsStayWithinBaseline holds the policy to what Kubernetes itself calls
 // baseline.
 func TestPodsStayWithinBaseline(t *testing.T) {
-	stage := kit.NewStage(t, plane)
-	runner := as(t, stage.Namespace, "echo-runner")
+	env := kit.NewEnv(t, plane)
+	runner := as(t, env.Namespace, "echo-runner")
 	for which, passes := range map[string]bool{"pass": true, "fail": false} {
 		for file, pod := range examples(t, which) {
 			t.Run(which+"/"+file, func(t *testing.T) {
-				err := runner.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(backendOf(t, stage.Namespace, pod)),
+				err := runner.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(backendOf(t, env.Namespace, pod)),
 					client.FieldOwner(ownership.RunnerBackend), client.ForceOwnership, client.DryRunAll)
 				if passes && err != nil {
 					t.Error("the policy refuses it: ", err)
@@ -93,7 +93,7 @@ func TestPodsStayWithinBaseline(t *testing.T) {
 // TestAStolenTokenOpensNoNode is an attack with a runner's identity. What
 // somebody else has opened before does not stop the runner.
 func TestAStolenTokenOpensNoNode(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	runner, m := as(t, s.Namespace, "echo-runner"), string(ownership.RunnerBackend)
 	send := func(spec string) error {
 		intent := s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")

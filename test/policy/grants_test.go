@@ -90,13 +90,13 @@ func (r right) grant(t *testing.T) ownership.Grant {
 	return g
 }
 
-// scene is the row in a namespace.
-type scene struct {
+// placed is the row in a namespace.
+type placed struct {
 	right
 	namespace, uid string
 }
 
-func (s scene) intent(more ...string) *unstructured.Unstructured {
+func (s placed) intent(more ...string) *unstructured.Unstructured {
 	o := object(strings.ReplaceAll(s.fields, "$uid", s.uid))
 	for _, m := range more {
 		merge(o.Object, object(m).Object)
@@ -119,7 +119,7 @@ func merge(into, from map[string]any) {
 	}
 }
 
-func (s scene) live(t *testing.T) *unstructured.Unstructured {
+func (s placed) live(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	o := s.intent()
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -128,12 +128,12 @@ func (s scene) live(t *testing.T) *unstructured.Unstructured {
 	return o
 }
 
-func (s scene) apply(ctx context.Context, c client.Client, manager string, force bool, more ...string) error {
+func (s placed) apply(ctx context.Context, c client.Client, manager string, force bool, more ...string) error {
 	return applied(ctx, c, manager, s.object.Subresource, s.intent(more...), force)
 }
 
 // mergePatch adds what is outside the grant, and what else is said.
-func (s scene) mergePatch(ctx context.Context, c client.Client, manager string, more ...string) error {
+func (s placed) mergePatch(ctx context.Context, c client.Client, manager string, more ...string) error {
 	change := object(s.more).Object
 	for _, m := range more {
 		merge(change, object(m).Object)
@@ -149,7 +149,7 @@ func (s scene) mergePatch(ctx context.Context, c client.Client, manager string, 
 }
 
 // put replaces the object by one with what is outside the grant.
-func (s scene) put(t *testing.T, c client.Client, manager string) error {
+func (s placed) put(t *testing.T, c client.Client, manager string) error {
 	t.Helper()
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		o := s.live(t)
@@ -162,7 +162,7 @@ func (s scene) put(t *testing.T, c client.Client, manager string) error {
 }
 
 // wrong are the writes of a row that are refused, and what the refusal says.
-func (s scene) wrong(t *testing.T, c client.Client) map[string]wrong {
+func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	t.Helper()
 	ctx, m := t.Context(), string(s.manager)
 	own, only := "writes "+s.object.Kind+" only under the field managers of that identity", "writes by server-side apply alone"
@@ -211,7 +211,7 @@ type wrong struct {
 
 // sibling is a manager of the same identity that has no grant on the object,
 // empty if there is none.
-func (s scene) sibling() string {
+func (s placed) sibling() string {
 	i := slices.IndexFunc(rights, func(r right) bool {
 		_, has := contract.Grant(r.manager, s.object, s.name)
 		return !has && contract.Identity(r.manager) == contract.Identity(s.manager)
@@ -225,10 +225,10 @@ func (s scene) sibling() string {
 // TestGrants holds, for each grant of the contract, that the right write passes
 // and each wrong one is refused, and leaves the object as it was.
 func TestGrants(t *testing.T) {
-	stage := kit.NewStage(t, plane)
-	server := stage.Apply("kubectl", kit.Server("echo", "i", ""))
+	env := kit.NewEnv(t, plane)
+	server := env.Apply("kubectl", kit.Server("echo", "i", ""))
 	for _, r := range rights {
-		s := scene{right: r, namespace: stage.Namespace, uid: string(server.GetUID())}
+		s := placed{right: r, namespace: env.Namespace, uid: string(server.GetUID())}
 		c := as(t, kit.SystemNamespace, s.grant(t).Identity)
 		if s.grant(t).Identity == ownership.IdentityRunner {
 			c = as(t, s.namespace, "echo-runner")

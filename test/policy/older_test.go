@@ -70,9 +70,9 @@ func entriesOf(o client.Object, manager ownership.Manager) []string {
 	return found
 }
 
-func onOlder(t *testing.T) *kit.Stage {
+func onOlder(t *testing.T) *kit.Env {
 	t.Helper()
-	return kit.NewStage(t, plane).On(older)
+	return kit.NewEnv(t, plane).On(older)
 }
 
 // TestOlderObjectsAreWrittenByOthers holds that nobody else's write is judged
@@ -188,7 +188,7 @@ func narrowed(t *testing.T, o *unstructured.Unstructured) []byte {
 // TestWhatAPolicyCannotSee holds the limits that docs/policies.md admits. If
 // one of them falls, the page can promise more.
 func TestWhatAPolicyCannotSee(t *testing.T) {
-	s, c, children := kit.NewStage(t, plane), controller(t), string(ownership.MCPServerChildren)
+	s, c, children := kit.NewEnv(t, plane), controller(t), string(ownership.MCPServerChildren)
 	intent := object(fmt.Sprintf(oldProxy, ""))
 	intent.SetNamespace(s.Namespace)
 	s.Must(applied(s.Ctx, c, children, "", intent, true), "making a proxy")

@@ -15,7 +15,7 @@ import (
 // TestOthersDoNotNotice holds that a ServiceAccount which happens to be called
 // as a runner is writes as it likes, and so does everybody under other names.
 func TestOthersDoNotNotice(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	for i, account := range []string{"gitlab-runner", "-runner", "runner", "default"} {
 		c := as(t, s.Namespace, account)
 		for _, manager := range []string{"", "helm"} {
@@ -39,7 +39,7 @@ func TestOthersDoNotNotice(t *testing.T) {
 // one at its own server's run configs only, not at those of a server whose name
 // begins with its own, nor at what is called almost so.
 func TestARunnerIsOfOneServer(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	c := as(t, s.Namespace, "echo-runner")
 	for name, own := range map[string]bool{
 		"echo-run-1-abc": true, "echo-run-run-1-abc": false, "echo-run-1-run-1-abc": false, "echo-run-config": false, "echo-runs": false,
@@ -58,7 +58,7 @@ const noteB = `{"metadata":{"annotations":{"example.com/note":"b"}}}`
 // TestAnybodyMayRelease holds that what a manager of ours owns can be given up by
 // whoever may write the object, and that nothing else passes for that.
 func TestAnybodyMayRelease(t *testing.T) {
-	s, c, children := kit.NewStage(t, plane), controller(t), string(ownership.MCPServerChildren)
+	s, c, children := kit.NewEnv(t, plane), controller(t), string(ownership.MCPServerChildren)
 	const head = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s"
 	whole, nothing := s.Intent(fmt.Sprintf(head, "}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
 	says := "is Freehold's, for its ServiceAccount freehold-mcpserver alone"
@@ -74,7 +74,7 @@ func TestAnybodyMayRelease(t *testing.T) {
 // TestReportsNameTheServer holds that a report of another server of the name
 // is refused to everybody.
 func TestReportsNameTheServer(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
 	s.Must(applied(s.Ctx, controller(t), string(ownership.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
 	report := func(c client.Client, manager, uid string) error {
@@ -95,7 +95,7 @@ func TestReportsNameTheServer(t *testing.T) {
 // TestGenerationsOfAServerStay holds that the claimed number falls for nobody,
 // with or without the annotation that lets a child's number fall.
 func TestGenerationsOfAServerStay(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
 	claim := func(c client.Client, manager string, n int) error {
 		return applied(s.Ctx, c, manager, "status", s.Intent(fmt.Sprintf("%sstatus: {workload: {generation: %d, hash: a}}", kit.Server("echo", "i", ""), n)), true)
@@ -111,7 +111,7 @@ func TestGenerationsOfAServerStay(t *testing.T) {
 // TestPoliciesAreWellTyped holds that kube-controller-manager, which checks
 // each expression against the schemas of what it matches, has no warning.
 func TestPoliciesAreWellTyped(t *testing.T) {
-	s := kit.NewStage(t, plane)
+	s := kit.NewEnv(t, plane)
 	var list admissionregistrationv1.ValidatingAdmissionPolicyList
 	s.AwaitAll(&list, "every policy is checked", func() error {
 		for i := range list.Items {

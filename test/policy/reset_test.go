@@ -30,9 +30,9 @@ func alone(t *testing.T) []right {
 }
 
 // in is the row in a namespace, and the client of its identity.
-func (r right) in(t *testing.T, stage *kit.Stage) (scene, client.Client) {
+func (r right) in(t *testing.T, env *kit.Env) (placed, client.Client) {
 	t.Helper()
-	s := scene{right: r, namespace: stage.Namespace}
+	s := placed{right: r, namespace: env.Namespace}
 	if s.grant(t).Identity == ownership.IdentityRunner {
 		return s, as(t, s.namespace, "echo-runner")
 	}
@@ -45,19 +45,19 @@ func TestReleasesOfTheOnlyEntryPass(t *testing.T) {
 	for _, r := range alone(t) {
 		t.Run(fmt.Sprintf("%s on %s", r.manager, r.object), func(t *testing.T) {
 			for _, who := range []string{"ours", "somebody"} {
-				stage := kit.NewStage(t, plane)
-				s, ours := r.in(t, stage)
+				env := kit.NewEnv(t, plane)
+				s, ours := r.in(t, env)
 				c := admin
 				if who == "ours" {
 					c = ours
 				}
-				stage.Must(s.apply(t.Context(), ours, string(r.manager), true), "stating")
+				env.Must(s.apply(t.Context(), ours, string(r.manager), true), "stating")
 				if got := s.live(t).GetManagedFields(); len(got) != 1 {
 					t.Fatalf("there are other entries: %v", got)
 				}
 				nothing := s.intent()
 				nothing.Object = map[string]any{"apiVersion": nothing.GetAPIVersion(), "kind": nothing.GetKind(), "metadata": map[string]any{"name": s.name, "namespace": s.namespace}}
-				stage.Must(applied(t.Context(), c, string(r.manager), "", nothing, true), who+" releases")
+				env.Must(applied(t.Context(), c, string(r.manager), "", nothing, true), who+" releases")
 				if got := s.live(t).GetManagedFields(); len(got) > 0 {
 					t.Errorf("after %s released: %v", who, got)
 				}
@@ -69,7 +69,7 @@ func TestReleasesOfTheOnlyEntryPass(t *testing.T) {
 // TestNothingIsAddedBehindAReset holds each level at which a write could hide
 // where ours is the only entry, so that a reset looks like a release.
 func TestNothingIsAddedBehindAReset(t *testing.T) {
-	stage := kit.NewStage(t, plane)
+	env := kit.NewEnv(t, plane)
 	changes := map[ownership.Object][]string{
 		ownership.ConfigMap: {
 			"data: {a: c}", "data: {b: c}", "binaryData: {b: AAAA}", "immutable: true",
@@ -81,9 +81,9 @@ func TestNothingIsAddedBehindAReset(t *testing.T) {
 		ownership.Role: {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
 	}
 	for _, r := range alone(t) {
-		s, c := r.in(t, stage)
+		s, c := r.in(t, env)
 		m := string(r.manager)
-		stage.Must(s.apply(t.Context(), c, m, true), "stating")
+		env.Must(s.apply(t.Context(), c, m, true), "stating")
 		for _, change := range changes[r.object] {
 			s.more = change
 			for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
@@ -102,20 +102,20 @@ func TestNothingIsAddedBehindAReset(t *testing.T) {
 func TestObjectsWithoutManagedFields(t *testing.T) {
 	for _, r := range append(alone(t), rights[0]) {
 		t.Run(fmt.Sprintf("%s on %s", r.manager, r.object), func(t *testing.T) {
-			stage := kit.NewStage(t, plane)
+			env := kit.NewEnv(t, plane)
 			if r.object == ownership.MCPServer {
-				stage.Apply("kubectl", kit.Server("echo", "i", ""))
+				env.Apply("kubectl", kit.Server("echo", "i", ""))
 			}
-			s, c := r.in(t, stage)
+			s, c := r.in(t, env)
 			m := string(r.manager)
 			forget := func() {
 				t.Helper()
-				stage.Patch(s.intent(), "kubectl", `{"metadata":{"managedFields":[{}]}}`)
+				env.Patch(s.intent(), "kubectl", `{"metadata":{"managedFields":[{}]}}`)
 				if got := s.live(t).GetManagedFields(); len(got) > 0 {
 					t.Fatalf("there still are %v", got)
 				}
 			}
-			stage.Must(s.apply(t.Context(), c, m, true), "stating")
+			env.Must(s.apply(t.Context(), c, m, true), "stating")
 			forget()
 			for _, more := range []string{"{}", reset, emptied} {
 				refused(t, s.mergePatch(t.Context(), admin, m, more), "is not that")
@@ -124,10 +124,10 @@ func TestObjectsWithoutManagedFields(t *testing.T) {
 			entry := fmt.Sprintf(`[{"op":"add","path":"/metadata/managedFields","value":[{"manager":%q,"operation":"Apply","apiVersion":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:freehold.dev/server":{}}}}}]}]`,
 				m, s.intent().GetAPIVersion())
 			if strings.Contains(s.fields, "labels") {
-				stage.Must(c.Patch(t.Context(), s.intent(), client.RawPatch(types.JSONPatchType, []byte(entry)), client.FieldOwner(m)), "taking over what nobody holds")
+				env.Must(c.Patch(t.Context(), s.intent(), client.RawPatch(types.JSONPatchType, []byte(entry)), client.FieldOwner(m)), "taking over what nobody holds")
 				forget()
 			}
-			stage.Must(s.apply(t.Context(), c, m, true), "stating again")
+			env.Must(s.apply(t.Context(), c, m, true), "stating again")
 			if got := entriesOf(s.live(t), r.manager); len(got) != 1 {
 				t.Errorf("the manager has the entries %v", got)
 			}
@@ -138,11 +138,11 @@ func TestObjectsWithoutManagedFields(t *testing.T) {
 // TestOthersEntriesAreNotReset holds that no request under a manager of ours
 // makes the API server forget what others own, also one that writes nothing.
 func TestOthersEntriesAreNotReset(t *testing.T) {
-	stage := kit.NewStage(t, plane)
+	env := kit.NewEnv(t, plane)
 	for _, r := range alone(t) {
-		s, c := r.in(t, stage)
-		stage.Must(s.apply(t.Context(), c, string(r.manager), true), "stating")
-		stage.Patch(s.intent(), "kubectl", noteB)
+		s, c := r.in(t, env)
+		env.Must(s.apply(t.Context(), c, string(r.manager), true), "stating")
+		env.Patch(s.intent(), "kubectl", noteB)
 		for _, nothing := range []string{"{}", "metadata: {annotations: {example.com/note: null}}"} {
 			s.more = nothing
 			refused(t, s.mergePatch(t.Context(), c, string(r.manager), reset), "leave metadata.managedFields out")

@@ -34,7 +34,7 @@ func toStatus(ctx context.Context, c client.Client, o client.Object, manager, ch
 // that everybody else has as before.
 func TestNobodyOfOursWritesTheStatusOfOthers(t *testing.T) {
 	for _, text := range withStatus {
-		s := kit.NewStage(t, plane)
+		s := kit.NewEnv(t, plane)
 		o := s.Intent(fmt.Sprintf(text, oursAndNumbered))
 		s.Must(admin.Create(s.Ctx, o), "creating")
 		for _, g := range contract.Grants {

@@ -32,7 +32,7 @@ import (
 
 // server is an MCPServer whose operator is the test.
 type server struct {
-	*kit.Stage
+	*kit.Env
 	object v1alpha1.MCPServer
 	wire   *wire
 	// backend is where its runners find the MCP server.
@@ -43,7 +43,7 @@ type server struct {
 // two tools in place of the pods that do not run.
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{Stage: kit.NewStage(t, plane), wire: newWire(t, strings.Trim(strings.TrimPrefix(plane.Config.Host, "https://"), "/"))}
+	s := &server{Env: kit.NewEnv(t, plane), wire: newWire(t, strings.Trim(strings.TrimPrefix(plane.Config.Host, "https://"), "/"))}
 	s.Apply("user", kit.Server("echo", "echo:1", ""))
 	s.object.Name = "echo"
 	s.Read(&s.object)

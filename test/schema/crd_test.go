@@ -22,7 +22,7 @@ import (
 // is where client-side `kubectl apply` puts the whole file.
 const sizeLimit = 256 << 10
 
-// checks judge one CRD; each returns a finding for everything that is wrong.
+// checks examine one CRD; each returns a finding for everything that is wrong.
 var checks = map[string]func(apiextensionsv1.CustomResourceDefinition) []string{
 	"lists merge":           schemas(lists),
 	"list keys are there":   schemas(keys),

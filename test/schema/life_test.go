@@ -69,7 +69,7 @@ func TestWhatReadersMakeOfTheLifeOfAServer(t *testing.T) {
 	read(t, "../../controllers/mcpserver/testdata/life.yaml", &states)
 	var got [][4]string
 	for _, s := range states {
-		is, _, err := kit.Judge(&s.Server)
+		is, _, err := kit.Kstatus(&s.Server)
 		if err != nil {
 			t.Fatal(err)
 		}

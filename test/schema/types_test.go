@@ -108,13 +108,13 @@ func TestMarkersSeesBadFields(t *testing.T) {
 		"upper case":           {"// Port is a port.\n// +required\nPort int32 `json:\"Port\"`", "does not begin with a lower-case letter"},
 		"not described":        {"// +required\nPort int32 `json:\"port\"`", "has no description"},
 	} {
-		t.Run(name, func(t *testing.T) { expect(t, judge(t, tc.field), tc.finding) })
+		t.Run(name, func(t *testing.T) { expect(t, findings(t, tc.field), tc.finding) })
 	}
-	expect(t, judge(t, "// port is a port.\n// +optional\nPort int32 `json:\"port,omitempty\"`"))
-	expect(t, judge(t, "metav1.TypeMeta `json:\",inline\"`"))
+	expect(t, findings(t, "// port is a port.\n// +optional\nPort int32 `json:\"port,omitempty\"`"))
+	expect(t, findings(t, "metav1.TypeMeta `json:\",inline\"`"))
 }
 
-func judge(t *testing.T, field string) []string {
+func findings(t *testing.T, field string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "x.go", "package x\n\ntype Thing struct {\n"+field+"\n}\n", parser.ParseComments)

@@ -28,7 +28,7 @@ import (
 
 // mutators are what changes data.image of every ConfigMap of a namespace to
 // mirror/IMAGE, as a registry mirror does. They return what ends it.
-var mutators = map[string]func(*desk) []client.Object{
+var mutators = map[string]func(*fixture) []client.Object{
 	"a webhook": webhook,
 	"a policy":  mutatingPolicy,
 }
@@ -40,11 +40,11 @@ func rules() admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-func (d *desk) selected() *metav1.LabelSelector {
+func (d *fixture) selected() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: d.Namespace}}
 }
 
-func webhook(d *desk) []client.Object {
+func webhook(d *fixture) []client.Object {
 	d.Helper()
 	hook := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review, config := &admissionv1.AdmissionReview{}, &corev1.ConfigMap{}
@@ -75,7 +75,7 @@ func webhook(d *desk) []client.Object {
 	}}
 }
 
-func mutatingPolicy(d *desk) []client.Object {
+func mutatingPolicy(d *fixture) []client.Object {
 	return []client.Object{
 		&admissionregistrationv1.MutatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: d.Namespace},
@@ -99,7 +99,7 @@ func mutatingPolicy(d *desk) []client.Object {
 }
 
 // mutated starts what mutates, and ends it with the test. The function ends it now.
-func (d *desk) mutated(objects []client.Object) (end func()) {
+func (d *fixture) mutated(objects []client.Object) (end func()) {
 	d.Helper()
 	for _, object := range objects {
 		d.Must(d.Client.Create(d.Ctx, object), "creating what mutates")
@@ -115,7 +115,7 @@ func (d *desk) mutated(objects []client.Object) (end func()) {
 }
 
 // mutates waits until the API server knows.
-func (d *desk) mutates(want bool) {
+func (d *fixture) mutates(want bool) {
 	d.Helper()
 	for end := time.Now().Add(kit.Patience); ; time.Sleep(50 * time.Millisecond) {
 		try := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, GenerateName: "try-"}, Data: map[string]string{"image": "i"}}
@@ -142,7 +142,7 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := under(t, contract(grant(one, "data")))
-			m := &mirrored{desk: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC), intent: d.note("note", "image", "ours", "other", "1")}
+			m := &mirrored{fixture: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC), intent: d.note("note", "image", "ours", "other", "1")}
 			d.applier.Now = m.clock
 			d.put(apply.Born, one, nil, m.intent)
 			end := d.mutated(mutator(d))
@@ -155,7 +155,7 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 
 // mirrored is a ConfigMap whose image admission changes.
 type mirrored struct {
-	*desk
+	*fixture
 	now    time.Time
 	intent *corev1ac.ConfigMapApplyConfiguration
 }
@@ -164,7 +164,7 @@ func (m *mirrored) clock() time.Time { return m.now }
 
 func (m *mirrored) live() *corev1.ConfigMap {
 	m.Helper()
-	return read(m.desk, &corev1.ConfigMap{}, "note")
+	return read(m.fixture, &corev1.ConfigMap{}, "note")
 }
 
 func (m *mirrored) putNow(want apply.Result) apply.Outcome {

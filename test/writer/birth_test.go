@@ -119,7 +119,7 @@ func TestADeletedChildIsBornAnew(t *testing.T) {
 }
 
 // fleeting is a reader of the API server from which objects vanish once read.
-type fleeting struct{ *desk }
+type fleeting struct{ *fixture }
 
 func (f fleeting) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	err := f.client.Get(ctx, key, object, opts...)
@@ -188,7 +188,7 @@ func TestOfTwoBirthsOneIsRefused(t *testing.T) {
 }
 
 // foreign makes what a statement says belong to nobody, under another manager.
-func (d *desk) foreign(s statement) client.Object {
+func (d *fixture) foreign(s statement) client.Object {
 	d.Helper()
 	object := d.Intent(d.text(s.ac))
 	object.SetOwnerReferences(nil)

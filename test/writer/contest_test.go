@@ -20,17 +20,17 @@ import (
 // times, then once a minute, and everything else goes on at once meanwhile.
 func TestAFightIsNotFoughtForEver(t *testing.T) {
 	for name, take := range map[string]struct {
-		theirs func(*desk)
+		theirs func(*fixture)
 		by     []string
 		hidden bool
 	}{
-		"with a tool that forces":     {(*desk).force, []string{"somebody"}, false},
-		"with one that updates":       {(*desk).update, []string{"somebody"}, false},
-		"with one that removes a key": {(*desk).strike, nil, false},
+		"with a tool that forces":     {(*fixture).force, []string{"somebody"}, false},
+		"with one that updates":       {(*fixture).update, []string{"somebody"}, false},
+		"with one that removes a key": {(*fixture).strike, nil, false},
 		// As where it removes the label by which the cache knows our objects.
-		"with one that hides the object": {(*desk).strike, nil, true},
+		"with one that hides the object": {(*fixture).strike, nil, true},
 		// As a manifest that is written whole, with the annotation in it.
-		"with one that hands over and takes again": {(*desk).handOver, nil, false},
+		"with one that hands over and takes again": {(*fixture).handOver, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,20 +133,20 @@ func TestANewProcessKnowsAFight(t *testing.T) {
 }
 
 // force, update, handOver and strike change our field with another manager's name.
-func (d *desk) force() {
+func (d *fixture) force() {
 	d.Helper()
 	_, err := d.ApplyErr("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note}\ndata: {ours: theirs}\n", client.ForceOwnership)
 	d.Must(err, "forcing")
 }
 
-func (d *desk) update() {
+func (d *fixture) update() {
 	d.Helper()
 	live := read(d, &corev1.ConfigMap{}, "note")
 	live.Data["ours"] = "theirs"
 	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "updating")
 }
 
-func (d *desk) handOver() {
+func (d *fixture) handOver() {
 	d.Helper()
 	live := read(d, &corev1.ConfigMap{}, "note")
 	live.Data["ours"] = "theirs"
@@ -155,7 +155,7 @@ func (d *desk) handOver() {
 	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "handing over")
 }
 
-func (d *desk) strike() {
+func (d *fixture) strike() {
 	d.Helper()
 	live := read(d, &corev1.ConfigMap{}, "note")
 	delete(live.Data, "ours")

@@ -187,7 +187,7 @@ func unlabelled(object client.Object) client.Object {
 }
 
 // foreignAgain lets somebody else make another object of a statement's name.
-func (d *desk) foreignAgain(s statement) {
+func (d *fixture) foreignAgain(s statement) {
 	d.Helper()
 	live := d.live(s)
 	d.Delete(live.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -137,7 +137,7 @@ func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 }
 
 // restate puts everything once more and expects that it is unchanged.
-func (d *desk) restate(all []statement, by *apply.Applier) {
+func (d *fixture) restate(all []statement, by *apply.Applier) {
 	d.Helper()
 	for _, s := range all {
 		got, err := by.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
@@ -149,7 +149,7 @@ func (d *desk) restate(all []statement, by *apply.Applier) {
 }
 
 // raw applies a statement whether it is needed or not, as the writer would.
-func (d *desk) raw(s statement) {
+func (d *fixture) raw(s statement) {
 	d.Helper()
 	intent := client.ApplyConfigurationFromUnstructured(d.Intent(d.text(s.ac)))
 	var err error
@@ -161,14 +161,14 @@ func (d *desk) raw(s statement) {
 	d.Must(err, "applying "+s.String())
 }
 
-func (d *desk) onStatus(s statement) bool {
+func (d *fixture) onStatus(s statement) bool {
 	_, main := d.contract.Grant(s.manager, ownership.Object{GroupVersionKind: d.gvk(s.empty)}, *s.ac.(named).GetName())
 	return !main
 }
 
 // neighbour lets another party apply something of its own beside a statement:
 // a condition beside a status, a sidecar beside containers, else an annotation.
-func (d *desk) neighbour(s statement) {
+func (d *fixture) neighbour(s statement) {
 	d.Helper()
 	gvk, name := d.gvk(s.empty), *s.ac.(named).GetName()
 	head := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{"example.com/neighbour":"x"}}`,
@@ -190,7 +190,7 @@ func (d *desk) neighbour(s statement) {
 
 // settle waits until the workloads of a server, and the objects behind them,
 // have come to rest.
-func (d *desk) settle(server string) {
+func (d *fixture) settle(server string) {
 	d.Helper()
 	for _, object := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} {
 		object.SetNamespace(d.Namespace)
@@ -202,7 +202,7 @@ func (d *desk) settle(server string) {
 			"apiVersion": "apps/v1", "kind": d.gvk(object).Kind, "metadata": map[string]any{"name": object.GetName()},
 		}))
 		d.Await(live, "it is at rest", func() error {
-			is, why, err := kit.Judge(live)
+			is, why, err := kit.Kstatus(live)
 			if err == nil && is != status.CurrentStatus {
 				err = fmt.Errorf("kstatus says %s: %s", is, why)
 			}
@@ -213,7 +213,7 @@ func (d *desk) settle(server string) {
 }
 
 // rest waits until nothing in the namespace has moved for a while.
-func (d *desk) rest() {
+func (d *fixture) rest() {
 	d.Helper()
 	for before := d.Versions(); ; {
 		time.Sleep(pause)
@@ -225,7 +225,7 @@ func (d *desk) rest() {
 	}
 }
 
-func (d *desk) gvk(object client.Object) schema.GroupVersionKind {
+func (d *fixture) gvk(object client.Object) schema.GroupVersionKind {
 	d.Helper()
 	gvk, err := apiutil.GVKForObject(object, plane.Scheme)
 	d.Must(err, "finding the kind of an object")

@@ -63,7 +63,7 @@ proxy:
 `
 
 // server is an MCPServer as a user makes it, with more of its spec.
-func (d *desk) server(name, more string) *v1alpha1.MCPServer {
+func (d *fixture) server(name, more string) *v1alpha1.MCPServer {
 	d.Helper()
 	d.Apply("user", kit.Server(name, "registry.example.com/echo:1", more))
 	return read(d, &v1alpha1.MCPServer{}, name)
@@ -85,7 +85,7 @@ func (s statement) String() string {
 var options = workload.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: corev1.PullIfNotPresent}
 
 // content is what a server's pods run, as generation of the workload.
-func (d *desk) content(server *v1alpha1.MCPServer, generation int64) runconfig.RunConfig {
+func (d *fixture) content(server *v1alpha1.MCPServer, generation int64) runconfig.RunConfig {
 	d.Helper()
 	rendered := workload.Render(server, options)
 	if len(rendered.Problems) > 0 {
@@ -95,7 +95,7 @@ func (d *desk) content(server *v1alpha1.MCPServer, generation int64) runconfig.R
 }
 
 // children are the intents that give birth to an object.
-func (d *desk) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []statement {
+func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []statement {
 	d.Helper()
 	config, err := workload.RunConfigMap(run)
 	d.Must(err, "building the run config")
@@ -120,7 +120,7 @@ var atVersion = []apply.Option{apply.AtVersion}
 
 // statements are all intents about a server, in an order in which they can be
 // written first. Together they use every grant of the contract.
-func (d *desk) statements(server *v1alpha1.MCPServer) []statement {
+func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 	d.Helper()
 	run := d.content(server, 1)
 	main := v1alpha1ac.MCPServer(server.Name, server.Namespace)
@@ -160,7 +160,7 @@ type named interface {
 }
 
 // live is the object that a statement is about, nil if there is none.
-func (d *desk) live(s statement) client.Object {
+func (d *fixture) live(s statement) client.Object {
 	d.Helper()
 	about := s.ac.(named)
 	object := s.empty.DeepCopyObject().(client.Object)
@@ -173,7 +173,7 @@ func (d *desk) live(s statement) client.Object {
 }
 
 // state reads what a statement is about and puts it.
-func (d *desk) state(want apply.Result, s statement) apply.Outcome {
+func (d *fixture) state(want apply.Result, s statement) apply.Outcome {
 	d.Helper()
 	return d.put(want, s.manager, d.live(s), s.ac, s.opts...)
 }

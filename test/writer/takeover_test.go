@@ -32,26 +32,26 @@ const (
 )
 
 // origins are the ways in which an object comes into another hand than ours.
-var origins = map[string]func(d *desk, object *unstructured.Unstructured, manager ownership.Manager){
-	"kubectl apply": func(d *desk, object *unstructured.Unstructured, _ ownership.Manager) {
+var origins = map[string]func(d *fixture, object *unstructured.Unstructured, manager ownership.Manager){
+	"kubectl apply": func(d *fixture, object *unstructured.Unstructured, _ ownership.Manager) {
 		text := d.text(object.Object)
 		annotate(object, lastApplied, text)
 		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner(csa)), "creating as kubectl apply does")
 	},
-	"another operator": func(d *desk, object *unstructured.Unstructured, _ ownership.Manager) {
+	"another operator": func(d *fixture, object *unstructured.Unstructured, _ ownership.Manager) {
 		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner("other-operator")), "creating")
 		d.Patch(object, "other-dashboard", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
 	},
-	"another applier": func(d *desk, object *unstructured.Unstructured, _ ownership.Manager) {
+	"another applier": func(d *fixture, object *unstructured.Unstructured, _ ownership.Manager) {
 		d.Apply("argocd-controller", d.text(object.Object))
 	},
-	"an earlier release": func(d *desk, object *unstructured.Unstructured, manager ownership.Manager) {
+	"an earlier release": func(d *fixture, object *unstructured.Unstructured, manager ownership.Manager) {
 		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner(manager)), "creating")
 	},
 }
 
 // inAnotherHand makes what a statement says, without an owner, and hands it over.
-func (d *desk) inAnotherHand(s statement, origin string, edit func(*unstructured.Unstructured)) client.Object {
+func (d *fixture) inAnotherHand(s statement, origin string, edit func(*unstructured.Unstructured)) client.Object {
 	d.Helper()
 	object := d.Intent(d.text(s.ac))
 	object.SetOwnerReferences(nil)
@@ -73,7 +73,7 @@ func annotate(object *unstructured.Unstructured, key, value string) {
 }
 
 // running is what would change if a pod was restarted.
-func (d *desk) running() map[string]string {
+func (d *fixture) running() map[string]string {
 	d.Helper()
 	d.settle("echo")
 	found := map[string]string{}
@@ -91,7 +91,7 @@ func (d *desk) running() map[string]string {
 }
 
 // wrongly are the holdings of an object that the contract forbids.
-func (d *desk) wrongly(object client.Object) []string {
+func (d *fixture) wrongly(object client.Object) []string {
 	d.Helper()
 	holdings, err := d.contract.Judge(d.gvk(object).GroupKind(), object.GetName(), object.GetManagedFields())
 	d.Must(err, "judging")
@@ -159,7 +159,7 @@ func TestWhatIsHandedOverIsTakenWithItsFields(t *testing.T) {
 
 // tookOver expects the three writes of a take-over: an apply that is not kept,
 // managedFields, and the apply.
-func (d *desk) tookOver(births int) {
+func (d *fixture) tookOver(births int) {
 	d.Helper()
 	var verbs []string
 	for _, r := range d.sent().Writes() {
@@ -175,7 +175,7 @@ func (d *desk) tookOver(births int) {
 }
 
 // keptTheirs expects that what we do not state is still whose it was.
-func (d *desk) keptTheirs(origin string) {
+func (d *fixture) keptTheirs(origin string) {
 	d.Helper()
 	service := read(d, &corev1.Service{}, "echo-proxy")
 	switch origin {
@@ -195,7 +195,7 @@ func (d *desk) keptTheirs(origin string) {
 
 // stopsStating expects that what is not stated any more goes, though others had
 // stated it once.
-func (d *desk) stopsStating() {
+func (d *fixture) stopsStating() {
 	d.Helper()
 	d.settle("echo")
 	server := d.server("echo", "")
@@ -266,17 +266,17 @@ func TestOtherContentThatIsHandedOverRollsOutOnce(t *testing.T) {
 var unadoptable = map[string]struct {
 	of   client.Object
 	name string
-	edit func(d *desk, object *unstructured.Unstructured)
+	edit func(d *fixture, object *unstructured.Unstructured)
 	says string
 }{
 	"a Deployment of another selector": {&appsv1.Deployment{}, "echo-proxy", set("b", "spec", "selector", "matchLabels", "a"), "spec.selector: Invalid value"},
 	"a StatefulSet of another Service": {&appsv1.StatefulSet{}, "echo-backend", set("other", "spec", "serviceName"), "updates to statefulset spec for fields other than"},
-	"a headless Service with an IP": {&corev1.Service{}, "echo-backend-headless", func(_ *desk, object *unstructured.Unstructured) {
+	"a headless Service with an IP": {&corev1.Service{}, "echo-backend-headless", func(_ *fixture, object *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
 	}, "may not change once set"},
 	"a binding of another role":     {&rbacv1.RoleBinding{}, "echo-runner", set("other", "roleRef", "name"), "cannot change roleRef"},
 	"a run config of other content": {&corev1.ConfigMap{}, "", set("other", "data", runconfig.FileName), "field is immutable when `immutable` is set"},
-	"another controller's": {&corev1.Service{}, "echo-proxy", func(d *desk, object *unstructured.Unstructured) {
+	"another controller's": {&corev1.Service{}, "echo-proxy", func(d *fixture, object *unstructured.Unstructured) {
 		owner := d.there("holder")
 		object.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "name": owner.Name, "uid": string(owner.UID), "controller": true,
@@ -286,8 +286,8 @@ var unadoptable = map[string]struct {
 
 // set sets a text in an object, and in the labels of its pods where it is one of
 // its selector.
-func set(value string, path ...string) func(*desk, *unstructured.Unstructured) {
-	return func(d *desk, object *unstructured.Unstructured) {
+func set(value string, path ...string) func(*fixture, *unstructured.Unstructured) {
+	return func(d *fixture, object *unstructured.Unstructured) {
 		d.Must(unstructured.SetNestedField(object.Object, value, path...), "editing")
 		if path[1] == "selector" {
 			d.Must(unstructured.SetNestedField(object.Object, value, "spec", "template", "metadata", "labels", path[3]), "editing")

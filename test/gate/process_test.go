@@ -40,12 +40,12 @@ func (e environment) String() string {
 	}[e]
 }
 
-// actor is a runner's pod: its process may be killed, stopped and restarted.
-type actor struct {
-	play *play
-	name string
-	run  runconfig.RunConfig
-	env  environment
+// process is a runner's pod: its process may be killed, stopped and restarted.
+type process struct {
+	scenario *scenario
+	name     string
+	run      runconfig.RunConfig
+	env      environment
 
 	// The process, while there is one.
 	runner     *backend.Runner
@@ -65,7 +65,7 @@ type actor struct {
 // content is what a server runs at a generation. variant is another content
 // that claims the same number. Two generations in turn differ in the proxy's
 // half alone.
-func (p *play) content(generation int64, variant string) runconfig.RunConfig {
+func (p *scenario) content(generation int64, variant string) runconfig.RunConfig {
 	half := generation / 2
 	run := runconfig.RunConfig{
 		Version: runconfig.Version,
@@ -85,20 +85,20 @@ func (p *play) content(generation int64, variant string) runconfig.RunConfig {
 	return run
 }
 
-// cast makes up two to four runners.
-func (p *play) cast() {
+// addProcesses makes up two to four runners.
+func (p *scenario) addProcesses() {
 	for i := range 2 + p.random.IntN(3) {
-		a := &actor{play: p, name: fmt.Sprintf("runner %d", i), env: p.environment()}
+		a := &process{scenario: p, name: fmt.Sprintf("runner %d", i), env: p.environment()}
 		a.run = p.content(int64(1+p.random.IntN(3)), []string{"a", "a", "b"}[p.random.IntN(3)])
 		if i > 0 && p.random.IntN(3) == 0 {
-			a.run = p.actors[i-1].run // a replica
+			a.run = p.processes[i-1].run // a replica
 		}
-		p.actors = append(p.actors, a)
+		p.processes = append(p.processes, a)
 	}
 }
 
 // environment draws what a runner finds in its environment.
-func (p *play) environment() environment {
+func (p *scenario) environment() environment {
 	if p.random.IntN(4) != 0 {
 		return asFile
 	}
@@ -106,14 +106,14 @@ func (p *play) environment() environment {
 }
 
 // sound reports whether the runner may write at all.
-func (a *actor) sound() bool { return a.env == asFile }
+func (a *process) sound() bool { return a.env == asFile }
 
-func (a *actor) mark() workload.Mark {
+func (a *process) mark() workload.Mark {
 	return workload.Mark{Generation: a.run.Workload.Generation, Hash: a.run.Workload.Hash}
 }
 
 // found is the mark that the process finds in its environment.
-func (a *actor) found() (workload.Mark, error) {
+func (a *process) found() (workload.Mark, error) {
 	number, hash := strconv.FormatInt(a.run.Workload.Generation, 10), a.run.Workload.Hash
 	switch a.env {
 	case absent:
@@ -135,7 +135,7 @@ func (a *actor) found() (workload.Mark, error) {
 }
 
 // file is the run config that the process reads.
-func (a *actor) file() runconfig.RunConfig {
+func (a *process) file() runconfig.RunConfig {
 	run := a.run
 	if a.env == asFileWithOtherContent {
 		run.Backend.Args = append([]string{"other"}, run.Backend.Args...)
@@ -144,12 +144,12 @@ func (a *actor) file() runconfig.RunConfig {
 }
 
 // start starts the process, with nothing remembered and a cache that is full.
-func (a *actor) start() {
-	p := a.play
+func (a *process) start() {
+	p := a.scenario
 	p.claim(a.run)
 	p.note("%s: starts with %q, environment %s", a.name, a.run.Backend.Args, a.env)
-	connection := &connection{Client: admin, actor: a}
-	a.cache = &lagging{actor: a, shown: map[string]client.Object{}}
+	connection := &connection{Client: admin, process: a}
+	a.cache = &lagging{process: a, shown: map[string]client.Object{}}
 	a.cache.hears(1)
 	now := func() time.Time { return p.clock }
 	applier := apply.New(connection, connection, converter, ownership.Freehold())
@@ -165,15 +165,15 @@ func (a *actor) start() {
 	a.ctx, a.terminate = context.WithCancel(p.t.Context())
 }
 
-func (a *actor) alive() bool { return a.runner != nil }
-func (a *actor) dead() bool  { return a.runner == nil }
-func (a *actor) busy() bool  { return a.pass != nil }
+func (a *process) alive() bool { return a.runner != nil }
+func (a *process) dead() bool  { return a.runner == nil }
+func (a *process) busy() bool  { return a.pass != nil }
 
 // wakeful reports whether the process has something to do: a pass on its way,
 // or news, and is not held. News may reach its cache now.
-func (a *actor) wakeful() bool {
+func (a *process) wakeful() bool {
 	switch {
-	case !a.alive() || a.play.now < a.held:
+	case !a.alive() || a.scenario.now < a.held:
 		return false
 	case a.pass != nil:
 		return true
@@ -182,16 +182,16 @@ func (a *actor) wakeful() bool {
 }
 
 // advance lets the process send its next request, or begins its next pass.
-func (a *actor) advance() {
+func (a *process) advance() {
 	var waiting bool
 	if a.pass == nil {
 		a.woken = false
-		runner, ctx := a.runner, a.play.plant.context(a.ctx)
+		runner, ctx := a.runner, a.scenario.plant.context(a.ctx)
 		a.pass, waiting = kit.BeginTurn(func(t *kit.Turn) {
 			a.pass = t
 			report, err := runner.Pass(ctx)
 			a.woken = a.woken || err != nil
-			a.play.note("%s: pass ends: %v %s %q %v", a.name, report.Verdict, report.Finding.Reason, report.Waiting, short(err))
+			a.scenario.note("%s: pass ends: %v %s %q %v", a.name, report.Verdict, report.Finding.Reason, report.Waiting, short(err))
 		})
 	} else {
 		waiting = a.pass.Step()
@@ -207,14 +207,14 @@ func (a *actor) advance() {
 
 // turn waits until the process may send its next request. A request of a
 // process that is being stopped is not sent: its context has ended.
-func (a *actor) turn(ctx context.Context) error {
+func (a *process) turn(ctx context.Context) error {
 	a.pass.Wait()
 	return ctx.Err()
 }
 
 // stop is SIGTERM: a pass on its way goes on to its end.
-func (a *actor) stop() {
-	a.play.note("%s: SIGTERM", a.name)
+func (a *process) stop() {
+	a.scenario.note("%s: SIGTERM", a.name)
 	a.terminated = true
 	a.terminate()
 	if a.pass == nil {
@@ -223,8 +223,8 @@ func (a *actor) stop() {
 }
 
 // kill is SIGKILL.
-func (a *actor) kill() {
-	a.play.note("%s: SIGKILL", a.name)
+func (a *process) kill() {
+	a.scenario.note("%s: SIGKILL", a.name)
 	if a.pass != nil {
 		a.pass.Kill()
 		a.pass = nil
@@ -233,4 +233,4 @@ func (a *actor) kill() {
 	a.end()
 }
 
-func (a *actor) end() { a.runner, a.cache = nil, nil }
+func (a *process) end() { a.runner, a.cache = nil, nil }

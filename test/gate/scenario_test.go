@@ -24,40 +24,40 @@ const (
 	round = time.Hour
 )
 
-// play is one run.
-type play struct {
-	t      *testing.T
-	name   string
-	random *rand.Rand
-	plant  plant
-	now    int // counts steps
-	calm   int // the step before which nobody interferes with a rollout
-	clock  time.Time
-	server *v1alpha1.MCPServer
-	actors []*actor
-	stands map[string]client.Object
-	judge  *judge
+// scenario is one run.
+type scenario struct {
+	t         *testing.T
+	name      string
+	random    *rand.Rand
+	plant     plant
+	now       int // counts steps
+	calm      int // the step before which nobody interferes with a rollout
+	clock     time.Time
+	server    *v1alpha1.MCPServer
+	processes []*process
+	stands    map[string]client.Object
+	checker   *checker
 	// disorder is whether answers get lost.
 	disorder bool
 	script   strings.Builder
 }
 
-// performed counts runs, so that those of one seed have names of their own.
-var performed int
+// scenarios counts runs, so that those of one seed have names of their own.
+var scenarios int
 
-// perform plays the run of a seed to its end.
-func perform(t *testing.T, seed uint64, plant plant) *play {
+// runScenario runs the scenario of a seed to its end.
+func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 	kit.Announce(t, seed)
-	performed++
-	p := &play{
-		t: t, name: fmt.Sprintf("run-%d", performed),
+	scenarios++
+	p := &scenario{
+		t: t, name: fmt.Sprintf("run-%d", scenarios),
 		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
 		clock:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		stands: map[string]client.Object{},
 	}
-	p.judge = &judge{play: p, marks: map[string]standing{}, pods: map[string]string{}}
+	p.checker = &checker{scenario: p, marks: map[string]standing{}, pods: map[string]string{}}
 	p.create()
-	p.cast()
+	p.addProcesses()
 	p.disorder = true
 	for range steps {
 		p.now++
@@ -66,7 +66,7 @@ func perform(t *testing.T, seed uint64, plant plant) *play {
 	}
 	p.disorder = false
 	p.settle()
-	for _, a := range p.actors {
+	for _, a := range p.processes {
 		if a.alive() {
 			a.kill()
 		}
@@ -74,37 +74,37 @@ func perform(t *testing.T, seed uint64, plant plant) *play {
 	return p
 }
 
-func (p *play) note(format string, args ...any) {
+func (p *scenario) note(format string, args ...any) {
 	fmt.Fprintf(&p.script, format+"\n", args...)
 }
 
 // step lets one thing happen.
-func (p *play) step() {
+func (p *scenario) step() {
 	n := p.random.IntN(100)
 	if p.now < p.calm {
 		n = 0
 	}
 	switch {
 	case n < 78:
-		if a := p.pick((*actor).wakeful); a != nil {
+		if a := p.pick((*process).wakeful); a != nil {
 			a.advance()
 		}
 	case n < 83:
-		if a := p.pick((*actor).dead); a != nil {
+		if a := p.pick((*process).dead); a != nil {
 			a.start()
 		}
 	case n < 88:
 		p.rollout()
 	case n < 91:
-		if a := p.pick((*actor).alive); a != nil && !a.terminated {
+		if a := p.pick((*process).alive); a != nil && !a.terminated {
 			a.stop()
 		}
 	case n < 94:
-		if a := p.pick((*actor).alive); a != nil {
+		if a := p.pick((*process).alive); a != nil {
 			a.kill()
 		}
 	case n < 95:
-		p.claim(p.actors[p.random.IntN(len(p.actors))].run)
+		p.claim(p.processes[p.random.IntN(len(p.processes))].run)
 	case n < 98:
 		p.remove()
 	case n < 99:
@@ -116,8 +116,8 @@ func (p *play) step() {
 
 // hold leaves a runner, often, where it is: between a decision and its write.
 // The races are about what others do meanwhile, so one is held at a time.
-func (p *play) hold(a *actor) {
-	for _, other := range p.actors {
+func (p *scenario) hold(a *process) {
+	for _, other := range p.processes {
 		if p.now < other.held {
 			return
 		}
@@ -129,8 +129,8 @@ func (p *play) hold(a *actor) {
 
 // rollout replaces two runners by newer ones at once: of two generations, two
 // replicas of one, or, after a number was claimed twice, two contents of one.
-func (p *play) rollout() {
-	p.random.Shuffle(len(p.actors), func(i, j int) { p.actors[i], p.actors[j] = p.actors[j], p.actors[i] })
+func (p *scenario) rollout() {
+	p.random.Shuffle(len(p.processes), func(i, j int) { p.processes[i], p.processes[j] = p.processes[j], p.processes[i] })
 	next := int64(1)
 	if claimed := p.status().Workload; claimed != nil {
 		next = claimed.Generation + 1
@@ -148,7 +148,7 @@ func (p *play) rollout() {
 		p.remove()
 	}
 	for i, run := range runs {
-		a := p.actors[i]
+		a := p.processes[i]
 		if a.alive() {
 			a.kill()
 		}
@@ -159,9 +159,9 @@ func (p *play) rollout() {
 }
 
 // pick chooses one of the runners for which is holds, nil if there is none.
-func (p *play) pick(is func(*actor) bool) *actor {
-	var candidates []*actor
-	for _, a := range p.actors {
+func (p *scenario) pick(is func(*process) bool) *process {
+	var candidates []*process
+	for _, a := range p.processes {
 		if is(a) {
 			candidates = append(candidates, a)
 		}
@@ -173,41 +173,41 @@ func (p *play) pick(is func(*actor) bool) *actor {
 }
 
 // settle lets the living runners make passes, in turns, until a whole round
-// writes nothing that began with what stands; then the judge looks at it. A pass
+// writes nothing that began with what stands; then the checker looks at it. A pass
 // that was under way before has decided on older news.
-func (p *play) settle() {
+func (p *scenario) settle() {
 	p.note("nothing happens any more")
 	for range rounds {
 		p.clock = p.clock.Add(round)
-		before, late := p.script.Len(), slices.ContainsFunc(p.actors, (*actor).busy)
-		for _, a := range p.actors {
+		before, late := p.script.Len(), slices.ContainsFunc(p.processes, (*process).busy)
+		for _, a := range p.processes {
 			if a.alive() && a.pass == nil {
 				a.cache.hears(1)
 				a.advance()
 			}
 		}
-		for a := p.pick((*actor).busy); a != nil; a = p.pick((*actor).busy) {
+		for a := p.pick((*process).busy); a != nil; a = p.pick((*process).busy) {
 			a.advance()
 		}
 		if !late && !strings.Contains(p.script.String()[before:], ": ok\n") {
-			p.judge.rest()
+			p.checker.rest()
 			p.quiet()
 			return
 		}
 	}
-	p.judge.found(noRest, "after %d rounds", rounds)
+	p.checker.found(noRest, "after %d rounds", rounds)
 }
 
 // quiet makes one more pass of each runner, which must need no request: what
 // stands is in its cache.
-func (p *play) quiet() {
-	for _, a := range p.actors {
+func (p *scenario) quiet() {
+	for _, a := range p.processes {
 		if !a.alive() {
 			continue
 		}
 		a.cache.hears(1)
 		if a.advance(); a.pass != nil {
-			p.judge.found(notQuiet, "%s at rest", a.name)
+			p.checker.found(notQuiet, "%s at rest", a.name)
 		}
 	}
 }

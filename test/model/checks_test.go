@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// rule is one invariant, named by its breach.
+// rule is one invariant, named by its violation.
 type rule string
 
 const (
@@ -38,9 +38,9 @@ const (
 	letThrough     rule = "a write that a policy forbids got through"
 )
 
-// judge holds the invariants against all that happens.
-type judge struct {
-	play     *play
+// checker holds the invariants against all that happens.
+type checker struct {
+	scenario *scenario
 	findings []finding
 	// stated is what each manager stated last, by the object it stated it of.
 	stated map[stating]*fieldpath.Set
@@ -62,13 +62,13 @@ type finding struct {
 	what string
 }
 
-func (j *judge) found(r rule, format string, args ...any) {
+func (j *checker) found(r rule, format string, args ...any) {
 	j.findings = append(j.findings, finding{r, fmt.Sprintf(format, args...)})
-	j.play.note("JUDGE: %s: %s", r, fmt.Sprintf(format, args...))
+	j.scenario.note("VIOLATION: %s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// breached reports whether a rule was broken.
-func (j *judge) breached(r rule) bool {
+// violated reports whether a rule was broken.
+func (j *checker) violated(r rule) bool {
 	return slices.ContainsFunc(j.findings, func(f finding) bool { return f.rule == r })
 }
 
@@ -76,7 +76,7 @@ func (j *judge) breached(r rule) bool {
 // not: another applier can hold an item of a list which alone makes no sense, and
 // nobody but that applier, or a person, can remove it. The server's status says
 // so, which must not be refused itself.
-func (j *judge) answered(o *operation) {
+func (j *checker) answered(o *operation) {
 	if j.refused == nil {
 		j.refused = map[refusal]bool{}
 	}
@@ -84,7 +84,7 @@ func (j *judge) answered(o *operation) {
 }
 
 // carriedOut judges an operation that the API server took.
-func (j *judge) carriedOut(o *operation) {
+func (j *checker) carriedOut(o *operation) {
 	if o.answer == nil {
 		j.removal(o)
 		return
@@ -99,7 +99,7 @@ func (j *judge) carriedOut(o *operation) {
 		return
 	}
 	// Who takes the last finalizer away is answered with the version that was.
-	gone := j.play.world.stands[o.of] == nil
+	gone := j.scenario.world.stands[o.of] == nil
 	changed := gone || uidOf(o.before) != uidOf(o.answer) || versionOf(o.before) != versionOf(o.answer)
 	if !changed {
 		if o.by.known[o.of] == versionOf(o.before) {
@@ -113,7 +113,7 @@ func (j *judge) carriedOut(o *operation) {
 }
 
 // ownership compares the record of owners with what the field manager predicts.
-func (j *judge) ownership(o *operation) {
+func (j *checker) ownership(o *operation) {
 	want, err := predict(o)
 	if err != nil {
 		j.found(mispredicted, "%v", err)
@@ -121,7 +121,7 @@ func (j *judge) ownership(o *operation) {
 	}
 	have, err := ownersOf(o.answer)
 	if err != nil {
-		j.play.broke(err)
+		j.scenario.broke(err)
 		return
 	}
 	if !maps.Equal(want, have) {
@@ -146,7 +146,7 @@ func difference(want, have owners) string {
 }
 
 // held judges what our managers hold, whoever wrote last.
-func (j *judge) held(o *operation) {
+func (j *checker) held(o *operation) {
 	contract := ownership.Freehold()
 	ours := fieldpath.NewSet()
 	for _, entry := range entriesOf(o.answer) {
@@ -155,7 +155,7 @@ func (j *judge) held(o *operation) {
 		}
 		fields, err := ownership.Fields(entry)
 		if err != nil {
-			j.play.broke(err)
+			j.scenario.broke(err)
 			return
 		}
 		grant, granted := contract.Grant(ownership.Manager(entry.Manager),
@@ -172,7 +172,7 @@ func (j *judge) held(o *operation) {
 }
 
 // premise judges whether a write rests on what was so.
-func (j *judge) premise(o *operation) {
+func (j *checker) premise(o *operation) {
 	read := o.by.read(o.of)
 	grant, _ := ownership.Freehold().Grant(ownership.Manager(o.Manager),
 		ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: o.subresource()}, o.of.name)
@@ -190,7 +190,7 @@ func (j *judge) premise(o *operation) {
 }
 
 // removal judges a deletion of ours.
-func (j *judge) removal(o *operation) {
+func (j *checker) removal(o *operation) {
 	if o.by == nil {
 		return
 	}
@@ -200,13 +200,13 @@ func (j *judge) removal(o *operation) {
 }
 
 // others judges whether a write changed what is not its manager's.
-func (j *judge) others(o *operation) {
+func (j *checker) others(o *operation) {
 	if o.before == nil || uidOf(o.before) != uidOf(o.answer) {
 		return
 	}
 	changed, err := changedLeaves(o.before, o.answer)
 	if err != nil {
-		j.play.broke(err)
+		j.scenario.broke(err)
 		return
 	}
 	grant, _ := ownership.Freehold().Grant(ownership.Manager(o.Manager),
@@ -217,7 +217,7 @@ func (j *judge) others(o *operation) {
 			fields, err := ownership.Fields(entry)
 			switch {
 			case err != nil:
-				j.play.broke(err)
+				j.scenario.broke(err)
 			case entry.Manager == o.Manager:
 				mine = mine.Union(fields)
 			case isBefore:
@@ -229,7 +229,7 @@ func (j *judge) others(o *operation) {
 	sort(o.answer, false)
 	present, err := fieldsOf(o.answer)
 	if err != nil {
-		j.play.broke(err)
+		j.scenario.broke(err)
 		return
 	}
 	changed.Iterate(func(field fieldpath.Path) {
@@ -288,14 +288,14 @@ func changedLeaves(before, after *unstructured.Unstructured) (*fieldpath.Set, er
 }
 
 // remember notes what a manager states.
-func (j *judge) remember(o *operation) {
+func (j *checker) remember(o *operation) {
 	if o.Verb != "apply" {
 		return
 	}
 	manager := ownership.Manager(o.Manager)
 	stated, err := ownership.Applied(o.answer.GetManagedFields(), manager, o.subresource())
 	if err != nil {
-		j.play.broke(err)
+		j.scenario.broke(err)
 		return
 	}
 	if j.stated == nil {

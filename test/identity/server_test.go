@@ -22,8 +22,8 @@ type server struct {
 	intents map[string]*unstructured.Unstructured
 }
 
-// scene makes a server of which there is nothing yet.
-func scene(t *testing.T, s *kit.Stage, name string) *server {
+// makeServer makes a server of which there is nothing yet.
+func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	t.Helper()
 	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", ""))
 	made := &server{object: &v1alpha1.MCPServer{}, intents: map[string]*unstructured.Unstructured{}}
@@ -66,7 +66,7 @@ func scene(t *testing.T, s *kit.Stage, name string) *server {
 	return made
 }
 
-func unstructuredOf(s *kit.Stage, ac any) *unstructured.Unstructured {
+func unstructuredOf(s *kit.Env, ac any) *unstructured.Unstructured {
 	s.Helper()
 	text, err := json.Marshal(ac)
 	s.Must(err, "writing an intent")
@@ -86,7 +86,7 @@ func (*server) apply(ctx context.Context, c client.Client, manager ownership.Man
 }
 
 // stands has the object of an intent there, by somebody else's hand.
-func (*server) stands(s *kit.Stage, intent *unstructured.Unstructured) {
+func (*server) stands(s *kit.Env, intent *unstructured.Unstructured) {
 	s.Helper()
 	s.Must(s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(intent.DeepCopy()), client.FieldOwner("somebody")), "making what stands")
 }

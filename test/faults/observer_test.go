@@ -21,10 +21,10 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// witness sees every state of every server and of what carries a mark, and
+// observer sees every state of every server and of what carries a mark, and
 // holds each against the one before. While the API server is away it sees
 // nothing, and goes on with what stands then.
-type witness struct {
+type observer struct {
 	mu     sync.Mutex
 	last   map[types.UID]state
 	gone   map[types.UID]bool
@@ -38,8 +38,8 @@ type state struct {
 	foreign []string
 }
 
-func watchEverything(ctx context.Context, p *kit.Plane) *witness {
-	w := &witness{last: map[types.UID]state{}, gone: map[types.UID]bool{}, made: map[string]map[types.UID]bool{}, breaks: map[string][]string{}}
+func watchEverything(ctx context.Context, p *kit.Plane) *observer {
+	w := &observer{last: map[types.UID]state{}, gone: map[types.UID]bool{}, made: map[string]map[types.UID]bool{}, breaks: map[string][]string{}}
 	all, err := cache.New(p.Config, cache.Options{Scheme: p.Scheme, Mapper: p.Client.RESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	for _, kind := range []client.Object{&v1alpha1.MCPServer{}, &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Service{}} {
@@ -57,7 +57,7 @@ func watchEverything(ctx context.Context, p *kit.Plane) *witness {
 	return w
 }
 
-func (w *witness) sees(o any, deleted bool) {
+func (w *observer) sees(o any, deleted bool) {
 	if unknown, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
 	}
@@ -78,23 +78,23 @@ func (w *witness) sees(o any, deleted bool) {
 	}
 	for _, lost := range before.foreign {
 		if !slices.Contains(now.foreign, lost) {
-			w.breach(object, "%s lost %s", name, lost)
+			w.violation(object, "%s lost %s", name, lost)
 		}
 	}
 	switch {
 	case now.mark.Generation < before.mark.Generation:
-		w.breach(object, "%s went back from generation %d to %d", name, before.mark.Generation, now.mark.Generation)
+		w.violation(object, "%s went back from generation %d to %d", name, before.mark.Generation, now.mark.Generation)
 	case now.mark.Generation == before.mark.Generation && now.mark != before.mark:
-		w.breach(object, "%s has other content under generation %d", name, now.mark.Generation)
+		w.violation(object, "%s has other content under generation %d", name, now.mark.Generation)
 	// Of numbers further apart there was content between, which nobody saw while
 	// the API server was away.
 	case now.mark.Generation == before.mark.Generation+1 && now.mark.Hash == before.mark.Hash:
-		w.breach(object, "%s has the same content under generations %d and %d", name, before.mark.Generation, now.mark.Generation)
+		w.violation(object, "%s has the same content under generations %d and %d", name, before.mark.Generation, now.mark.Generation)
 	}
 }
 
 // count holds that one server has one object of a name.
-func (w *witness) count(object client.Object, name string) {
+func (w *observer) count(object client.Object, name string) {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil {
 		return
@@ -105,11 +105,11 @@ func (w *witness) count(object client.Object, name string) {
 	}
 	w.made[key][object.GetUID()] = true
 	if len(w.made[key]) == 2 {
-		w.breach(object, "%s was made twice", name)
+		w.violation(object, "%s was made twice", name)
 	}
 }
 
-func (w *witness) breach(object client.Object, format string, args ...any) {
+func (w *observer) violation(object client.Object, format string, args ...any) {
 	w.breaks[object.GetNamespace()] = append(w.breaks[object.GetNamespace()], fmt.Sprintf(format, args...))
 }
 
@@ -138,12 +138,12 @@ func stateOf(object client.Object) state {
 }
 
 // saw is what was wrong in a namespace until an object went.
-func (w *witness) saw(namespace string, last types.UID) []string {
+func (w *observer) saw(namespace string, last types.UID) []string {
 	Eventually(func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.gone[last]
-	}, kit.Patience, "20ms").Should(BeTrue(), "the witness has not seen the end of %s", last)
+	}, kit.Patience, "20ms").Should(BeTrue(), "the observer has not seen the end of %s", last)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.breaks[namespace])

@@ -110,7 +110,7 @@ func (l *life) children() []client.Object {
 }
 
 // ended waits until only the auditor holds the server, lets it go, and sees
-// that nothing is left. Then the witness is heard.
+// that nothing is left. Then the observer is asked.
 func (l *life) ended() {
 	GinkgoHelper()
 	server := l.server()

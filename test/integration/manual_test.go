@@ -23,21 +23,21 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// desk is an operator process without a queue: its passes are made one by one,
-// on what its reader shows. Every desk is a process of its own, which remembers
+// manual is an operator process without a queue: its passes are made one by one,
+// on what its reader shows. Each is a process of its own, which remembers
 // nothing of another's writes.
-type desk struct {
-	stage      *kit.Stage
+type manual struct {
+	env        *kit.Env
 	reader     *reader
 	reconciler *mcpserver.Reconciler
 	requests   *kit.Requests
 }
 
-// newDesk opens a desk of an operator that gives proxies the runner's image.
+// newManual makes a process of an operator that gives proxies the runner's image.
 // wire may change what is sent.
-func newDesk(s *kit.Stage, image string, wire func(*rest.Config)) *desk {
+func newManual(s *kit.Env, image string, wire func(*rest.Config)) *manual {
 	GinkgoHelper()
-	d := &desk{stage: s, requests: &kit.Requests{}}
+	d := &manual{env: s, requests: &kit.Requests{}}
 	config := d.requests.Wrap(s.OperatorConfig())
 	if wire != nil {
 		wire(config)
@@ -53,14 +53,14 @@ func newDesk(s *kit.Stage, image string, wire func(*rest.Config)) *desk {
 }
 
 // pass makes one pass over echo.
-func (d *desk) pass() error {
+func (d *manual) pass() error {
 	GinkgoHelper()
-	_, err := d.reconciler.Reconcile(d.stage.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: d.stage.Namespace, Name: "echo"}})
+	_, err := d.reconciler.Reconcile(d.env.Ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: d.env.Namespace, Name: "echo"}})
 	return err
 }
 
 // passes makes passes until one of them writes nothing.
-func (d *desk) passes() {
+func (d *manual) passes() {
 	GinkgoHelper()
 	for range 10 {
 		mark := d.requests.Mark()
@@ -85,7 +85,7 @@ type reader struct {
 // the same ever after, as a cache does whose watch is stuck.
 func (r *reader) freeze() { r.frozen = map[string]any{} }
 
-// share makes another desk's reader show the same.
+// share makes another process's reader show the same.
 func (r *reader) share(with *reader) { with.frozen = r.frozen }
 
 // Get reads, and then lets the world go on.

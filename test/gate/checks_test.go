@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// rule is one invariant, named by its breach.
+// rule is one invariant, named by its violation.
 type rule string
 
 const (
@@ -33,10 +33,10 @@ const (
 	wrongReport    rule = "at rest the report is wrong"
 )
 
-// judge holds the invariants against all that happens.
-type judge struct {
-	play  *play
-	marks map[string]standing
+// checker holds the invariants against all that happens.
+type checker struct {
+	scenario *scenario
+	marks    map[string]standing
 	// pods are the templates that were sent, by what they run.
 	pods     map[string]string
 	findings []finding
@@ -52,18 +52,18 @@ type finding struct {
 	what string
 }
 
-func (j *judge) found(r rule, format string, args ...any) {
+func (j *checker) found(r rule, format string, args ...any) {
 	j.findings = append(j.findings, finding{r, fmt.Sprintf(format, args...)})
-	j.play.note("JUDGE: %s: %s", r, fmt.Sprintf(format, args...))
+	j.scenario.note("VIOLATION: %s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// breached reports whether a rule was broken.
-func (j *judge) breached(r rule) bool {
+// violated reports whether a rule was broken.
+func (j *checker) violated(r rule) bool {
 	return slices.ContainsFunc(j.findings, func(f finding) bool { return f.rule == r })
 }
 
 // sent judges a write as it goes out.
-func (j *judge) sent(a *actor, r request) {
+func (j *checker) sent(a *process, r request) {
 	what := strings.TrimSpace(r.GetKind() + " " + r.subresource)
 	if !a.sound() {
 		j.found(unsoundWrote, "%s with environment %q wrote %s", a.name, a.env, what)
@@ -84,7 +84,7 @@ func (j *judge) sent(a *actor, r request) {
 }
 
 // sees judges what stands after a change.
-func (j *judge) sees(key string, o client.Object) {
+func (j *checker) sees(key string, o client.Object) {
 	if o == nil || strings.HasPrefix(key, "MCPServer/") {
 		delete(j.marks, key)
 		return
@@ -94,7 +94,7 @@ func (j *judge) sees(key string, o client.Object) {
 		j.found(wrongAtRest, "%s has a broken mark: %v", key, err)
 		return
 	}
-	if claimed := j.play.status().Workload; claimed.Generation < mark.Generation || claimed.Generation == mark.Generation && claimed.Hash != mark.Hash {
+	if claimed := j.scenario.status().Workload; claimed.Generation < mark.Generation || claimed.Generation == mark.Generation && claimed.Hash != mark.Hash {
 		j.found(unclaimed, "%s at %d", key, mark.Generation)
 	}
 	last := j.marks[key]
@@ -108,7 +108,7 @@ func (j *judge) sees(key string, o client.Object) {
 	now := standing{o.GetUID(), mark}
 	j.marks[key] = now
 	if last.uid != now.uid {
-		if runtime := j.play.status().Runtime; runtime == nil || runtime.Generation < mark.Generation {
+		if runtime := j.scenario.status().Runtime; runtime == nil || runtime.Generation < mark.Generation {
 			j.found(bornUnreported, "%s at %d", key, mark.Generation)
 		}
 		return
@@ -122,10 +122,10 @@ func (j *judge) sees(key string, o client.Object) {
 }
 
 // highest are the living runners of the highest generation that may write.
-func (j *judge) highest() []*actor {
-	var best []*actor
-	claimed := j.play.status().Workload
-	for _, a := range j.play.actors {
+func (j *checker) highest() []*process {
+	var best []*process
+	claimed := j.scenario.status().Workload
+	for _, a := range j.scenario.processes {
 		m := a.mark()
 		entitled := a.alive() && a.sound() && (claimed.Generation != m.Generation || claimed.Hash == m.Hash)
 		switch {
@@ -133,15 +133,15 @@ func (j *judge) highest() []*actor {
 		case len(best) > 0 && m.Generation == best[0].mark().Generation:
 			best = append(best, a)
 		default:
-			best = []*actor{a}
+			best = []*process{a}
 		}
 	}
 	return best
 }
 
 // rest judges what stands when no runner has anything to do.
-func (j *judge) rest() {
-	p := j.play
+func (j *checker) rest() {
+	p := j.scenario
 	highest := j.highest()
 	if len(highest) == 0 {
 		return
@@ -161,7 +161,7 @@ func (j *judge) rest() {
 		j.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", mark.Generation, generation)
 		return
 	}
-	i := slices.IndexFunc(highest, func(a *actor) bool { return a.mark() == mark })
+	i := slices.IndexFunc(highest, func(a *process) bool { return a.mark() == mark })
 	if i < 0 || j.rivalry() {
 		return // the number was claimed twice; only a higher one ends that
 	}
@@ -170,7 +170,7 @@ func (j *judge) rest() {
 }
 
 // rivalry reports whether two contents stand under one number.
-func (j *judge) rivalry() bool {
+func (j *checker) rivalry() bool {
 	hashes := map[int64]string{}
 	for _, s := range j.marks {
 		if hash, ok := hashes[s.mark.Generation]; ok && hash != s.mark.Hash {
@@ -182,8 +182,8 @@ func (j *judge) rivalry() bool {
 }
 
 // content judges whether all that stands is one runner's.
-func (j *judge) content(a *actor) {
-	p := j.play
+func (j *checker) content(a *process) {
+	p := j.scenario
 	set := p.statefulSet()
 	if got := set.Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, a.run.Backend.Args) {
 		j.found(wrongAtRest, "the StatefulSet runs %q, its mark means %q", got, a.run.Backend.Args)
@@ -205,16 +205,16 @@ func (j *judge) content(a *actor) {
 	}
 }
 
-func (j *judge) report(mark workload.Mark) {
-	status := j.play.status()
+func (j *checker) report(mark workload.Mark) {
+	status := j.scenario.status()
 	if status.Runtime == nil {
 		j.found(wrongReport, "there is no status.runtime, the backend carries %d", mark.Generation)
 		return
 	}
-	if slices.ContainsFunc(j.highest(), func(a *actor) bool { return a.learned && a.mark() == mark }) && status.Runtime.Tools == nil {
+	if slices.ContainsFunc(j.highest(), func(a *process) bool { return a.learned && a.mark() == mark }) && status.Runtime.Tools == nil {
 		j.found(wrongReport, "what was learned of %d is not reported", mark.Generation)
 	}
-	if status.Runtime.Generation != mark.Generation || status.Runtime.ServerUID != string(j.play.server.UID) {
+	if status.Runtime.Generation != mark.Generation || status.Runtime.ServerUID != string(j.scenario.server.UID) {
 		j.found(wrongReport, "status.runtime is %v, the backend carries %d", status.Runtime, mark.Generation)
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackendApplied)

@@ -17,7 +17,7 @@ import (
 // the object done.
 func current(object *unstructured.Unstructured) func() error {
 	return func() error {
-		is, why, err := kit.Judge(object)
+		is, why, err := kit.Kstatus(object)
 		if err == nil && is != status.CurrentStatus {
 			err = fmt.Errorf("kstatus says %s: %s", is, why)
 		}
@@ -33,7 +33,7 @@ func decode(from *unstructured.Unstructured, to client.Object) error {
 	return nil
 }
 
-func nested(f kit.Frame, path ...string) (any, bool, error) {
+func nested(f kit.State, path ...string) (any, bool, error) {
 	return unstructured.NestedFieldNoCopy(f.Object.Object, path...)
 }
 

@@ -27,8 +27,8 @@ const (
 	round = time.Hour
 )
 
-// play is one run.
-type play struct {
+// scenario is one run.
+type scenario struct {
 	t         *testing.T
 	name      string // the server's
 	random    *rand.Rand
@@ -39,7 +39,7 @@ type play struct {
 	others    *others
 	reviewer  client.Client // the runners', past the wire
 	world     *world
-	judge     *judge
+	checker   *checker
 	// disorder is whether requests are refused and answers get lost.
 	disorder bool
 	// operations counts writes, accepted those of them that were not refused, and
@@ -51,22 +51,22 @@ type play struct {
 	broken error
 }
 
-// performed counts runs, so that those of one seed have names of their own.
-var performed int
+// scenarios counts runs, so that those of one seed have names of their own.
+var scenarios int
 
-// perform plays the run of a seed to its end.
-func perform(t *testing.T, seed uint64, plant plant) *play {
+// runScenario runs the scenario of a seed to its end.
+func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 	t.Helper()
 	kit.Announce(t, seed)
-	performed++
-	p := &play{
-		t: t, name: fmt.Sprintf("run-%d", performed),
+	scenarios++
+	p := &scenario{
+		t: t, name: fmt.Sprintf("run-%d", scenarios),
 		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
 		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		world: newWorld(), tally: map[string]int{},
 	}
-	p.judge = &judge{play: p}
-	p.others = &others{play: p}
+	p.checker = &checker{scenario: p}
+	p.others = &others{scenario: p}
 	p.others.Client = p.connect(p.wired(nil, plane.Config))
 	p.reviewer = p.connect(p.runner())
 	p.newProcess("operator", plane.OperatorConfig(), operator)
@@ -88,18 +88,18 @@ func perform(t *testing.T, seed uint64, plant plant) *play {
 }
 
 // broke notes that the test itself could not go on.
-func (p *play) broke(err error) {
+func (p *scenario) broke(err error) {
 	if p.broken == nil {
 		p.broken = err
 	}
 }
 
-func (p *play) note(format string, args ...any) {
+func (p *scenario) note(format string, args ...any) {
 	fmt.Fprintf(&p.script, format+"\n", args...)
 }
 
 // step lets one thing happen.
-func (p *play) step() {
+func (p *scenario) step() {
 	switch n := p.random.IntN(100); {
 	case n < 58:
 		if a := p.pick((*process).wakeful); a != nil {
@@ -125,7 +125,7 @@ func (p *play) step() {
 }
 
 // pick chooses one of the processes for which is holds, nil if there is none.
-func (p *play) pick(is func(*process) bool) *process {
+func (p *scenario) pick(is func(*process) bool) *process {
 	var candidates []*process
 	for _, a := range p.processes {
 		if is(a) {
@@ -139,7 +139,7 @@ func (p *play) pick(is func(*process) bool) *process {
 }
 
 // end lets the run come to rest, then the server go, and looks at what is left.
-func (p *play) end() {
+func (p *scenario) end() {
 	p.disorder = false
 	p.note("nobody interferes any more")
 	p.processes[1].kill() // who does not lead learns it some day
@@ -149,7 +149,7 @@ func (p *play) end() {
 		p.want()
 	}
 	if p.settle() {
-		p.judge.rest()
+		p.checker.rest()
 		p.quiet()
 	}
 	p.release()
@@ -158,11 +158,11 @@ func (p *play) end() {
 		p.others.attempt("delete", p.others.Delete(p.t.Context(), about(s)))
 	}
 	if p.settle() {
-		p.judge.released()
+		p.checker.released()
 		p.free()
 	}
 	if p.settle() {
-		p.judge.gone()
+		p.checker.gone()
 		p.quiet()
 	}
 	for _, a := range p.processes {
@@ -177,7 +177,7 @@ func (p *play) end() {
 
 // free takes away what others hold the server with: also our finalizer where
 // somebody stated it as well.
-func (p *play) free() {
+func (p *scenario) free() {
 	server := p.server()
 	if server == nil || server.GetDeletionTimestamp() == nil {
 		return
@@ -192,7 +192,7 @@ func (p *play) free() {
 
 // settle lets processes make passes, in turns, until a whole round writes
 // nothing that began with what stands. It reports whether they came to rest.
-func (p *play) settle() bool {
+func (p *scenario) settle() bool {
 	for range rounds {
 		if p.broken != nil {
 			return false
@@ -216,13 +216,13 @@ func (p *play) settle() bool {
 			return true
 		}
 	}
-	p.judge.found(noRest, "after %d rounds", rounds)
+	p.checker.found(noRest, "after %d rounds", rounds)
 	return false
 }
 
 // roll ends the runners of pods that the proxy has replaced, and starts one of
 // those that it wants; the operator is started if it is down.
-func (p *play) roll() {
+func (p *scenario) roll() {
 	mark, config := p.rolledOut()
 	for _, a := range p.processes[2:4] {
 		if a.alive() && (config == nil || a.mark != mark) {
@@ -238,7 +238,7 @@ func (p *play) roll() {
 
 // quiet makes one more pass of each process, which must write nothing. It may try
 // whether a name is free by now that somebody else has taken.
-func (p *play) quiet() {
+func (p *scenario) quiet() {
 	before := p.accepted
 	for _, a := range p.processes {
 		if !a.alive() {
@@ -252,11 +252,11 @@ func (p *play) quiet() {
 		if apierrors.IsForbidden(a.failed) && a.runs() && !p.runnerMay() {
 			continue // a Role of that name is another's
 		}
-		if a.failed != nil && !errors.As(a.failed, &invalid) { // of that, see judge.answered
-			p.judge.found(failing, "%s: %v", a.name, a.failed)
+		if a.failed != nil && !errors.As(a.failed, &invalid) { // of that, see checker.answered
+			p.checker.found(failing, "%s: %v", a.name, a.failed)
 		}
 	}
 	if p.accepted != before {
-		p.judge.found(notQuiet, "%d writes at rest", p.accepted-before)
+		p.checker.found(notQuiet, "%d writes at rest", p.accepted-before)
 	}
 }

@@ -13,20 +13,20 @@ import (
 )
 
 // The stories lean on the faked pods, so that those have a story of their own.
-var _ = Describe("The stage", func() {
+var _ = Describe("The faked kubelet", func() {
 	It("runs a Deployment and a StatefulSet through rollout, scaling and deletion", func() {
-		s := onStage()
+		s := newEnv()
 		for _, kind := range []string{"Deployment", "StatefulSet"} {
 			workload := s.Intent(workloadYAML(kind, "i:1", ""))
-			film := s.Film(workload)
+			recording := s.Record(workload)
 			s.Apply("t", workloadYAML(kind, "i:1", ""))
 			s.Await(workload, kind+" is current", current(workload))
 			s.Apply("t", workloadYAML(kind, "i:2", ""))
 			s.Await(workload, "the new image of "+kind+" is current", current(workload))
 			s.Delete(workload)
 			s.AwaitGone(workload)
-			film.Check(func(kit.Frame) error { return nil })
-			Expect(film.Frames()).To(ContainElement(HaveField("Deleted", true)))
+			recording.Check(func(kit.State) error { return nil })
+			Expect(recording.States()).To(ContainElement(HaveField("Deleted", true)))
 		}
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "all pods are gone", func() error { return none(len(pods.Items)) })
@@ -34,7 +34,7 @@ var _ = Describe("The stage", func() {
 
 	DescribeTable("lets a container fail as kubelet does:",
 		func(fate kit.Fate, more, phase, reason, message string) {
-			s := onStage()
+			s := newEnv()
 			image := "fate/" + s.Namespace
 			plane.Kubelet.Image(image, fate)
 			s.Apply("t", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"half"},"data":{"j":"v"}}`)
@@ -60,7 +60,7 @@ var _ = Describe("The stage", func() {
 	)
 
 	It("leaves a pod unscheduled, and keeps one in termination", func() {
-		s := onStage()
+		s := newEnv()
 		plane.Kubelet.Image("big/"+s.Namespace, kit.Unschedulable("0/1 nodes are available"))
 		s.Apply("t", workloadYAML("Deployment", "big/"+s.Namespace, ""))
 		var pods corev1.PodList

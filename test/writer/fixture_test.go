@@ -54,9 +54,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// desk is a stage with a writer at it whose requests are counted.
-type desk struct {
-	*kit.Stage
+// fixture is an environment with a writer at it whose requests are counted.
+type fixture struct {
+	*kit.Env
 	applier  *apply.Applier
 	contract ownership.Contract
 	requests *kit.Requests
@@ -64,12 +64,12 @@ type desk struct {
 	seen     kit.Mark
 }
 
-// freehold is a desk under the contract of the operator.
-func freehold(t *testing.T) *desk { return under(t, ownership.Freehold()) }
+// freehold is a fixture under the contract of the operator.
+func freehold(t *testing.T) *fixture { return under(t, ownership.Freehold()) }
 
-func under(t *testing.T, contract ownership.Contract) *desk {
+func under(t *testing.T, contract ownership.Contract) *fixture {
 	t.Helper()
-	d := &desk{Stage: kit.NewStage(t, plane), contract: contract, requests: &kit.Requests{}}
+	d := &fixture{Env: kit.NewEnv(t, plane), contract: contract, requests: &kit.Requests{}}
 	var err error
 	d.client, err = client.New(d.requests.Wrap(plane.Config), client.Options{Scheme: plane.Scheme, Mapper: plane.Client.RESTMapper()})
 	d.Must(err, "building a counted client")
@@ -78,12 +78,12 @@ func under(t *testing.T, contract ownership.Contract) *desk {
 }
 
 // process is the applier of a process that has just started.
-func (d *desk) process() *apply.Applier {
+func (d *fixture) process() *apply.Applier {
 	return apply.New(d.client, d.client, controllers.NewConverter(plane.Scheme), d.contract)
 }
 
 // put is Put that must succeed with a result.
-func (d *desk) put(want apply.Result, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) apply.Outcome {
+func (d *fixture) put(want apply.Result, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) apply.Outcome {
 	d.Helper()
 	got, err := d.applier.As(manager).Put(d.Ctx, live, ac, opts...)
 	d.Must(err, "putting")
@@ -94,7 +94,7 @@ func (d *desk) put(want apply.Result, manager ownership.Manager, live client.Obj
 }
 
 // refused is Put that must fail.
-func (d *desk) refused(manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
+func (d *fixture) refused(manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
 	d.Helper()
 	got, err := d.applier.As(manager).Put(d.Ctx, live, ac, opts...)
 	if err == nil {
@@ -104,7 +104,7 @@ func (d *desk) refused(manager ownership.Manager, live client.Object, ac runtime
 }
 
 // is fails the story unless err is want.
-func (d *desk) is(err, want error) {
+func (d *fixture) is(err, want error) {
 	d.Helper()
 	if !errors.Is(err, want) {
 		d.Fatalf("the error is %v, want %v", err, want)
@@ -112,7 +112,7 @@ func (d *desk) is(err, want error) {
 }
 
 // cause is the error of one type in err.
-func cause[E error](d *desk, err error) E {
+func cause[E error](d *fixture, err error) E {
 	d.Helper()
 	var found E
 	if !errors.As(err, &found) {
@@ -123,7 +123,7 @@ func cause[E error](d *desk, err error) E {
 
 // quiet expects that nothing was sent since it was last asked, neither read
 // nor write.
-func (d *desk) quiet() {
+func (d *fixture) quiet() {
 	d.Helper()
 	if sent := d.sent(); len(sent) > 0 {
 		d.Fatalf("nothing was to be sent, but there were %s", sent)
@@ -132,7 +132,7 @@ func (d *desk) quiet() {
 
 // applied expects exactly n applies since it was last asked, and no other
 // write.
-func (d *desk) applied(n int) {
+func (d *fixture) applied(n int) {
 	d.Helper()
 	sent := d.sent()
 	writes := sent.Where(func(r kit.Request) bool { return r.Verb != "get" })
@@ -142,14 +142,14 @@ func (d *desk) applied(n int) {
 	}
 }
 
-func (d *desk) sent() kit.Log {
+func (d *fixture) sent() kit.Log {
 	log := d.requests.Since(d.seen)
 	d.seen = d.requests.Mark()
 	return log
 }
 
 // read is the object as the API server has it.
-func read[T client.Object](d *desk, object T, name string) T {
+func read[T client.Object](d *fixture, object T, name string) T {
 	d.Helper()
 	object.SetName(name)
 	d.Read(object)
@@ -158,7 +158,7 @@ func read[T client.Object](d *desk, object T, name string) T {
 
 // unmoved expects that an object is as it was read, but for what Kubernetes'
 // controllers report of it.
-func (d *desk) unmoved(was client.Object) {
+func (d *fixture) unmoved(was client.Object) {
 	d.Helper()
 	now := d.Unstructured(was)
 	if now.GetResourceVersion() == was.GetResourceVersion() {
@@ -204,7 +204,7 @@ func contract(grants ...ownership.Grant) ownership.Contract {
 }
 
 // note is an intent about a ConfigMap. pairs are keys and values of its data.
-func (d *desk) note(name string, pairs ...string) *corev1ac.ConfigMapApplyConfiguration {
+func (d *fixture) note(name string, pairs ...string) *corev1ac.ConfigMapApplyConfiguration {
 	data := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
 		data[pairs[i]] = pairs[i+1]
@@ -213,14 +213,14 @@ func (d *desk) note(name string, pairs ...string) *corev1ac.ConfigMapApplyConfig
 }
 
 // there makes a ConfigMap that somebody else created, and reads it.
-func (d *desk) there(name string) *corev1.ConfigMap {
+func (d *fixture) there(name string) *corev1.ConfigMap {
 	d.Helper()
 	d.Apply("somebody", fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"theirs":"x"}}`, name))
 	return read(d, &corev1.ConfigMap{}, name)
 }
 
 // text is a value as JSON, to compare it.
-func (d *desk) text(value any) string {
+func (d *fixture) text(value any) string {
 	d.Helper()
 	data, err := json.Marshal(value)
 	d.Must(err, "encoding")

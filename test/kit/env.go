@@ -29,36 +29,36 @@ import (
 // list again.
 const Patience = 2 * time.Minute
 
-// Stage is one test's namespace, and what can be done in it. Its methods fail
+// Env is one test's namespace, and what can be done in it. Its methods fail
 // the test instead of returning errors, except those whose name ends in Err.
-type Stage struct {
+type Env struct {
 	testing.TB
 	*Plane
 	Ctx       context.Context
 	Namespace string
-	// Patience is that of this stage's waits.
+	// Patience is that of this environment's waits.
 	Patience time.Duration
 }
 
-var stages atomic.Int64
+var environments atomic.Int64
 
-// NewStage makes a namespace in which only pods are admitted that meet the
+// NewEnv makes a namespace in which only pods are admitted that meet the
 // "restricted" Pod Security Standard
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted).
 // The namespace goes when the plane stops.
-func NewStage(t testing.TB, p *Plane) *Stage {
+func NewEnv(t testing.TB, p *Plane) *Env {
 	t.Helper()
-	s := &Stage{TB: t, Plane: p, Ctx: t.Context(), Patience: Patience}
+	s := &Env{TB: t, Plane: p, Ctx: t.Context(), Patience: Patience}
 	s.Namespace = s.NewNamespace()
 	return s
 }
 
-// NewNamespace makes another namespace like the stage's own.
-func (s *Stage) NewNamespace() string {
+// NewNamespace makes another namespace like the test's own.
+func (s *Env) NewNamespace() string {
 	s.Helper()
 	digest := fnv.New32a()
 	_, _ = digest.Write([]byte(s.Name())) // a hash.Hash never returns an error
-	name := fmt.Sprintf("t%03d-%08x", stages.Add(1), digest.Sum32())
+	name := fmt.Sprintf("t%03d-%08x", environments.Add(1), digest.Sum32())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		"pod-security.kubernetes.io/enforce": "restricted",
 	}, Annotations: map[string]string{"freehold.dev/test": s.Name()}}}
@@ -69,16 +69,16 @@ func (s *Stage) NewNamespace() string {
 	return name
 }
 
-// On returns the same stage in another namespace.
-func (s *Stage) On(namespace string) *Stage {
+// On returns the same environment in another namespace.
+func (s *Env) On(namespace string) *Env {
 	other := *s
 	other.Namespace = namespace
 	return &other
 }
 
-// As returns the same stage for a ServiceAccount: what it writes, that identity
+// As returns the same environment for a ServiceAccount: what it writes, that identity
 // does, with no right but its own.
-func (s *Stage) As(namespace, name string) *Stage {
+func (s *Env) As(namespace, name string) *Env {
 	s.Helper()
 	plane := *s.Plane
 	plane.Config = s.AsServiceAccount(namespace, name)
@@ -92,28 +92,28 @@ func (s *Stage) As(namespace, name string) *Stage {
 
 // AsController is As for the MCPServer controller of the operator that Install
 // installed. It may write and not read.
-func (s *Stage) AsController() *Stage {
+func (s *Env) AsController() *Env {
 	s.Helper()
 	return s.As(SystemNamespace, ownership.IdentityMCPServer)
 }
 
-// Patient returns the same stage with longer waits, for what is many.
-func (s *Stage) Patient(patience time.Duration) *Stage {
+// Patient returns the same environment with longer waits, for what is many.
+func (s *Env) Patient(patience time.Duration) *Env {
 	other := *s
 	other.Patience = patience
 	return &other
 }
 
 // Must fails the test if err is an error; doing says what was being done.
-func (s *Stage) Must(err error, doing string) {
+func (s *Env) Must(err error, doing string) {
 	s.Helper()
 	if err != nil {
 		s.Fatalf("%s: %v", doing, err)
 	}
 }
 
-// Intent reads an object from YAML and puts it into the stage's namespace.
-func (s *Stage) Intent(text string) *unstructured.Unstructured {
+// Intent reads an object from YAML and puts it into the test's namespace.
+func (s *Env) Intent(text string) *unstructured.Unstructured {
 	s.Helper()
 	object := &unstructured.Unstructured{}
 	s.Must(yaml.Unmarshal([]byte(text), &object.Object), "reading YAML:\n"+text)
@@ -124,7 +124,7 @@ func (s *Stage) Intent(text string) *unstructured.Unstructured {
 }
 
 // Apply applies YAML under a field manager, unforced, as another party would.
-func (s *Stage) Apply(manager, text string) *unstructured.Unstructured {
+func (s *Env) Apply(manager, text string) *unstructured.Unstructured {
 	s.Helper()
 	object, err := s.ApplyErr(manager, text)
 	s.Must(err, "applying as "+manager+":\n"+text)
@@ -132,7 +132,7 @@ func (s *Stage) Apply(manager, text string) *unstructured.Unstructured {
 }
 
 // Force is Apply that takes fields from their owners.
-func (s *Stage) Force(manager, text string) *unstructured.Unstructured {
+func (s *Env) Force(manager, text string) *unstructured.Unstructured {
 	s.Helper()
 	object, err := s.ApplyErr(manager, text, client.ForceOwnership)
 	s.Must(err, "applying by force as "+manager+":\n"+text)
@@ -140,7 +140,7 @@ func (s *Stage) Force(manager, text string) *unstructured.Unstructured {
 }
 
 // ApplyErr is Apply that returns the API server's error.
-func (s *Stage) ApplyErr(manager, text string, opts ...client.ApplyOption) (*unstructured.Unstructured, error) {
+func (s *Env) ApplyErr(manager, text string, opts ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	s.Helper()
 	object := s.Intent(text)
 	err := s.Client.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(object),
@@ -149,7 +149,7 @@ func (s *Stage) ApplyErr(manager, text string, opts ...client.ApplyOption) (*uns
 }
 
 // ApplyStatus is Apply on the status subresource.
-func (s *Stage) ApplyStatus(manager, text string) *unstructured.Unstructured {
+func (s *Env) ApplyStatus(manager, text string) *unstructured.Unstructured {
 	s.Helper()
 	object, err := s.ApplyStatusErr(manager, text)
 	s.Must(err, "applying status as "+manager+":\n"+text)
@@ -157,7 +157,7 @@ func (s *Stage) ApplyStatus(manager, text string) *unstructured.Unstructured {
 }
 
 // ApplyStatusErr is ApplyStatus that returns the API server's error.
-func (s *Stage) ApplyStatusErr(manager, text string) (*unstructured.Unstructured, error) {
+func (s *Env) ApplyStatusErr(manager, text string) (*unstructured.Unstructured, error) {
 	s.Helper()
 	object := s.Intent(text)
 	err := s.Client.Status().Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager))
@@ -166,13 +166,13 @@ func (s *Stage) ApplyStatusErr(manager, text string) (*unstructured.Unstructured
 
 // Patch merges JSON into an object, as kubectl patch does. The object is
 // replaced by what the API server answers.
-func (s *Stage) Patch(object client.Object, manager, merge string) {
+func (s *Env) Patch(object client.Object, manager, merge string) {
 	s.Helper()
 	s.Must(s.Client.Patch(s.Ctx, object, rawMerge(merge), client.FieldOwner(manager)), "patching "+s.Title(object)+" with "+merge)
 }
 
 // Scale writes the scale subresource as an autoscaler does.
-func (s *Stage) Scale(object client.Object, manager string, replicas int32) {
+func (s *Env) Scale(object client.Object, manager string, replicas int32) {
 	s.Helper()
 	scale := map[string]any{"spec": map[string]any{"replicas": replicas}}
 	body, err := json.Marshal(scale)
@@ -186,14 +186,14 @@ func rawMerge(merge string) client.Patch {
 }
 
 // Read fills object, whose name is set, from the API server.
-func (s *Stage) Read(object client.Object) {
+func (s *Env) Read(object client.Object) {
 	s.Helper()
 	s.place(object)
 	s.Must(s.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object), "reading "+s.Title(object))
 }
 
 // Exists reports whether the object is there, and fills it.
-func (s *Stage) Exists(object client.Object) bool {
+func (s *Env) Exists(object client.Object) bool {
 	s.Helper()
 	s.place(object)
 	err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(object), object)
@@ -205,13 +205,13 @@ func (s *Stage) Exists(object client.Object) bool {
 }
 
 // Delete deletes an object and does not wait for its end.
-func (s *Stage) Delete(object client.Object, opts ...client.DeleteOption) {
+func (s *Env) Delete(object client.Object, opts ...client.DeleteOption) {
 	s.Helper()
 	s.place(object)
 	s.Must(client.IgnoreNotFound(s.Client.Delete(s.Ctx, object, opts...)), "deleting "+s.Title(object))
 }
 
-func (s *Stage) place(object client.Object) {
+func (s *Env) place(object client.Object) {
 	_, cluster := object.(*corev1.Namespace)
 	if !cluster && object.GetNamespace() == "" {
 		object.SetNamespace(s.Namespace)
@@ -219,7 +219,7 @@ func (s *Stage) place(object client.Object) {
 }
 
 // Title is Kind namespace/name.
-func (s *Stage) Title(object client.Object) string {
+func (s *Env) Title(object client.Object) string {
 	gvk, err := apiutil.GVKForObject(object, s.Scheme)
 	if err != nil {
 		return fmt.Sprintf("%T %s/%s", object, object.GetNamespace(), object.GetName())
@@ -229,7 +229,7 @@ func (s *Stage) Title(object client.Object) string {
 
 // Unstructured reads an object as the API server has it, managedFields
 // included.
-func (s *Stage) Unstructured(object client.Object) *unstructured.Unstructured {
+func (s *Env) Unstructured(object client.Object) *unstructured.Unstructured {
 	s.Helper()
 	s.place(object)
 	gvk, err := apiutil.GVKForObject(object, s.Scheme)
