@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,9 +15,9 @@ import (
 // Whoever may create an object in a namespace can give it our label, and make it
 // large: what the cache keeps of an object that is not ours is bounded.
 const (
-	// childLimit is the size, as protobuf, of the largest child of which no user
-	// decides what it holds. Ours have some kilobytes.
-	childLimit = 64 << 10
+	// childLimit is the size, as protobuf, of the largest object that is kept whole
+	// though a user's server does not say what it holds. Ours have some kilobytes.
+	childLimit = 32 << 10
 	// messageLimit is how much is kept of what an Event says. The API bounds it
 	// for new Events only.
 	messageLimit = 1 << 10
@@ -33,24 +32,29 @@ func slim(obj any) (any, error) {
 	case *corev1.Event:
 		return slimEvent(o), nil
 	case client.Object:
-		if !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()) || tooLarge(o) {
-			return stub(o), nil
-		}
 		if backend, ok := o.(*appsv1.StatefulSet); ok {
 			forgetTexts(&backend.Spec.Template.Spec)
+		}
+		if !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()) || tooLarge(o) {
+			return stub(o), nil
 		}
 	}
 	return obj, nil
 }
 
-// tooLarge reports whether no child of ours can be as large as obj.
+// tooLarge reports whether obj is larger than what Freehold makes. What a user
+// writes in a server counts only where that server controls the object: others
+// cannot be had without a server, since the garbage collector deletes them.
 func tooLarge(obj client.Object) bool {
 	switch obj.(type) {
-	case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding, *metav1.PartialObjectMetadata:
-		sized, ok := obj.(interface{ Size() int })
-		return ok && sized.Size() > childLimit
+	case *appsv1.Deployment, *appsv1.StatefulSet, *corev1.Service:
+		owner := metav1.GetControllerOfNoCopy(obj)
+		if owner != nil && owner.Kind == "MCPServer" && owner.Name == obj.GetLabels()[workload.LabelServer] {
+			return false
+		}
 	}
-	return false
+	sized, ok := obj.(interface{ Size() int })
+	return ok && sized.Size() > childLimit
 }
 
 // stub is an object of which no more is known than that it is there: a pass

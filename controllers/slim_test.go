@@ -56,12 +56,7 @@ func sizeOf(t *testing.T, obj any) int {
 // size, and must not decide about the operator's memory with it.
 func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 	for _, kind := range append(mcpserver.Watched(), &corev1.Event{}) {
-		names := []string{"anything", "echo", "other-proxy"}
-		switch kind.(type) {
-		case *corev1.Service, *appsv1.Deployment, *appsv1.StatefulSet: // a user's texts may be in ours
-		default:
-			names = append(names, "echo-runner", "echo-proxy", "echo-run-7-abc")
-		}
+		names := []string{"anything", "echo", "other-proxy", "echo-runner", "echo-proxy", "echo-run-7-abc", "echo-backend"}
 		for _, name := range names {
 			obj := large(kind)
 			obj.SetName(name)
@@ -94,6 +89,7 @@ func TestOurChildrenAreKept(t *testing.T) {
 		kind.SetName(name)
 		kind.SetLabels(map[string]string{"freehold.dev/server": "echo", "theirs": "1"})
 		kind.SetAnnotations(map[string]string{"freehold.dev/workload-generation": "7", "theirs": strings.Repeat("x", 8<<10)})
+		kind.SetOwnerReferences([]metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", Controller: new(true)}})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "mcpserver.freehold.dev/children"}})
 		want := kind.DeepCopyObject()
 		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
