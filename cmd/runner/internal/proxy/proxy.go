@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Config says what is served and how.
@@ -53,6 +54,11 @@ type Proxy struct {
 	draining    atomic.Bool
 }
 
+// flushInterval is how long a part of an answer of stated length is held back at
+// most; ReverseProxy sends all other answers on at once. To hold nothing back would
+// send the headers of each answer apart: one more write, and a goroutine.
+const flushInterval = 50 * time.Millisecond
+
 // New makes a proxy that serves at once.
 func New(config Config) *Proxy {
 	p := &Proxy{
@@ -64,7 +70,7 @@ func New(config Config) *Proxy {
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.backend,
-		FlushInterval:  -1,
+		FlushInterval:  flushInterval,
 		BufferPool:     newBufferPool(),
 		ModifyResponse: p.response,
 		ErrorHandler:   p.failed,
