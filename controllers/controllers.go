@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -23,7 +23,7 @@ import (
 func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
 	if options.IdentityNamespace != "" {
-		if err := applier.Impersonate(mgr.GetConfig(), options.IdentityNamespace, ownership.Controllers()...); err != nil {
+		if err := applier.Impersonate(mgr.GetConfig(), options.IdentityNamespace, contract.Controllers()...); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 // NewApplier returns the applier of Freehold's contract. live reads from the
 // API server.
 func NewApplier(c client.Client, live client.Reader) *apply.Applier {
-	return apply.New(c, live, NewConverter(c.Scheme()), ownership.Freehold())
+	return apply.New(c, live, NewConverter(c.Scheme()), contract.Freehold())
 }
 
 // NewConverter knows the built-in kinds and those of Freehold.

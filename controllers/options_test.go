@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -32,8 +33,8 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 		cached[ownership.Object{GroupVersionKind: gvk}.Resource()+"."+gvk.Group] = true
 	}
 	watched := map[string]bool{}
-	for _, right := range ownership.Freehold().Rights {
-		if right.Identity == ownership.IdentityOperator && slices.Contains(right.Verbs, "watch") {
+	for _, right := range contract.Freehold().Rights {
+		if right.Identity == contract.IdentityOperator && slices.Contains(right.Verbs, "watch") {
 			watched[right.Resource+"."+right.Group] = true
 		}
 	}

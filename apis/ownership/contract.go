@@ -11,6 +11,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
+// Manager is the name of a field manager. It is stable: it names a purpose,
+// never an instance, because the API server keeps an entry for every name it
+// has seen and does not cap those of appliers.
+type Manager string
+
 // Mode says what happens when somebody else holds a field of a grant.
 type Mode string
 

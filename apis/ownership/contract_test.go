@@ -5,14 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
-
-func TestTheContractHoldsItsOwnRules(t *testing.T) {
-	for _, err := range Freehold().Check() {
-		t.Error(err)
-	}
-}
 
 func TestABrokenTableIsRefusedByRow(t *testing.T) {
 	kind := Object{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}}
@@ -56,18 +49,6 @@ func TestABrokenTableIsRefusedByRow(t *testing.T) {
 	}
 }
 
-func TestAManagerIsOfOneIdentity(t *testing.T) {
-	c := Freehold()
-	c.Grants[0].Identity = "somebody"
-	c.Grants = append(c.Grants, Grant{
-		Manager: c.Grants[0].Manager, Identity: "else", Object: ConfigMap, Mode: Exclusive, Why: "w", Fields: Paths("binaryData"),
-	})
-	errs := c.Check()
-	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "else and somebody both write as "+string(MCPServerFinalizer)) {
-		t.Errorf("got %v", errs)
-	}
-}
-
 func TestARightNamesWhatItIsTo(t *testing.T) {
 	right := Right{Identity: "i", Group: "g", Resource: "things", Verbs: []string{"get"}, Why: "w"}
 	for name, change := range map[string]func(*Right){
@@ -83,61 +64,6 @@ func TestARightNamesWhatItIsTo(t *testing.T) {
 		change(&wrong)
 		if errs := (Contract{Rights: []Right{right, wrong}}).Check(); len(errs) != 1 {
 			t.Errorf("a right %s: %v", name, errs)
-		}
-	}
-}
-
-func TestNobodyMayReadSecrets(t *testing.T) {
-	c := Freehold()
-	for _, r := range c.Rights {
-		if strings.HasPrefix(r.Resource, "secrets") {
-			t.Errorf("%s may %v %s", r.Identity, r.Verbs, r.Resource)
-		}
-	}
-	for _, g := range c.Grants {
-		if g.Object.Kind == "Secret" {
-			t.Errorf("%s writes Secrets", g.Manager)
-		}
-	}
-}
-
-func TestOnlyItsIdentityMayRemove(t *testing.T) {
-	c := Freehold()
-	for identity, want := range map[string]bool{IdentityMCPServer: true, IdentityOperator: false, IdentityRBAC: false, IdentityRunner: false, "": false} {
-		if c.MayRemove(identity, StatefulSet.GroupVersionKind) != want {
-			t.Errorf("%q may remove a StatefulSet: %t", identity, !want)
-		}
-	}
-	if c.MayRemove(IdentityMCPServer, Deployment.GroupVersionKind) {
-		t.Error("a Deployment may be removed")
-	}
-}
-
-func TestLeavesOutsideAGrantAreNamed(t *testing.T) {
-	grant, ok := Freehold().Grant(MCPServerConditions, MCPServerSub, "echo")
-	if !ok {
-		t.Fatal("no grant")
-	}
-	set := fieldpath.NewSet(
-		fieldpath.MakePathOrDie("status", "observedGeneration"),
-		fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", "Ready"), "status"),
-		fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", "BackendApplied"), "status"),
-		fieldpath.MakePathOrDie("status", "url"),
-	)
-	got := strings.Join(grant.Outside(set), " ")
-	want := `.status.url .status.conditions[type="BackendApplied"].status`
-	if got != want {
-		t.Errorf("outside = %s, want %s", got, want)
-	}
-}
-
-func TestGrantsAreFoundByName(t *testing.T) {
-	c := Freehold()
-	for name, want := range map[string]Manager{"echo-proxy": MCPServerChildren, "echo-backend": RunnerBackend, "echo-backend-headless": RunnerBackend} {
-		for _, manager := range []Manager{MCPServerChildren, RunnerBackend} {
-			if _, ok := c.Grant(manager, Service, name); ok != (manager == want) {
-				t.Errorf("grant of %s on Service %s: %v", manager, name, ok)
-			}
 		}
 	}
 }

@@ -16,7 +16,7 @@ func FuzzPath(f *testing.F) {
 		"spec", "spec.replicas", `metadata.labels["example.com/a"].x`, `metadata.finalizers[="a/b"]`,
 		"spec.ports[port=80,protocol=TCP].name", `l[k="1"]`, "l[k=1].a[=true]",
 	}
-	for _, g := range Freehold().Grants {
+	for _, g := range things().Grants {
 		for i, p := range g.Fields {
 			f.Add(p.String(), fields[i%len(fields)])
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -143,7 +144,7 @@ func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unst
 		}
 		return all(builder.Flatten().Do())
 	}
-	servers, err = list("", argument(ownership.MCPServer))
+	servers, err = list("", argument(contract.MCPServer))
 	if err != nil {
 		return nil, nil, err
 	}

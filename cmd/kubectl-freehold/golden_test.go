@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -97,20 +98,20 @@ func TestWhatCommandsPrint(t *testing.T) {
 // commands only. Freehold's is a page, docs/ownership.md.
 var small = ownership.Contract{Grants: []ownership.Grant{
 	{
-		Manager: "tests.freehold.dev/builder", Identity: "builder", Object: ownership.Deployment, Names: []string{"SERVER-proxy"},
+		Manager: "tests.freehold.dev/builder", Identity: "builder", Object: contract.Deployment, Names: []string{"SERVER-proxy"},
 		Mode: ownership.Exclusive, Create: true, Versioned: true, Why: "builds",
 		Fields: ownership.Paths(`metadata.labels["app.kubernetes.io/name"]`, "spec.template"),
 	},
 	{
-		Manager: "tests.freehold.dev/scale", Identity: "scaler", Object: ownership.Deployment, Names: []string{"SERVER-proxy", "SERVER-other"},
+		Manager: "tests.freehold.dev/scale", Identity: "scaler", Object: contract.Deployment, Names: []string{"SERVER-proxy", "SERVER-other"},
 		Mode: ownership.Shared, Why: "scales", Fields: ownership.Paths("spec.replicas"),
 	},
 	{
-		Manager: "tests.freehold.dev/report", Identity: "SERVER-runner", Object: ownership.MCPServerSub,
+		Manager: "tests.freehold.dev/report", Identity: "SERVER-runner", Object: contract.MCPServerSub,
 		Mode: ownership.Exclusive, Why: "reports", Fields: ownership.Paths("status.conditions[type=Ready]", "status.runtime"),
 	},
 	{
-		Manager: "tests.freehold.dev/builder", Identity: "builder", Object: ownership.ConfigMap,
+		Manager: "tests.freehold.dev/builder", Identity: "builder", Object: contract.ConfigMap,
 		Mode: ownership.Exclusive, Why: "configures", Fields: ownership.Paths("data"),
 	},
 }}
@@ -205,7 +206,7 @@ func TestReleaseShowsAndAsks(t *testing.T) {
 func TestASharedFieldIsYielded(t *testing.T) {
 	d := sit("")
 	d.contract = ownership.Contract{Grants: []ownership.Grant{{
-		Manager: "tests.freehold.dev/one", Object: ownership.StatefulSet, Mode: ownership.Shared, Fields: ownership.Paths("spec.replicas"),
+		Manager: "tests.freehold.dev/one", Object: contract.StatefulSet, Mode: ownership.Shared, Fields: ownership.Paths("spec.replicas"),
 	}}}
 	backend := d.object(t, "backend-scaled")
 	code := d.exit(d.showOwners(backend, output{}))
@@ -243,7 +244,7 @@ func TestAuditAsksForKindsOfTheirGroup(t *testing.T) {
 	if diff := cmp.Diff(want, d.childKinds()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := argument(ownership.Service); got != "Service.v1." {
+	if got := argument(contract.Service); got != "Service.v1." {
 		t.Errorf("a Service is asked for as %q", got)
 	}
 }

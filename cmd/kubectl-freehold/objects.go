@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -87,7 +88,7 @@ func title(u *unstructured.Unstructured) string { return u.GetKind() + "/" + u.G
 // MCPServer or belongs to one, or a manager of ours has written it. A name
 // alone says nothing, since anybody may call a Deployment x-proxy.
 func (c *cli) governed(u *unstructured.Unstructured) bool {
-	server := ownership.MCPServer.GroupKind()
+	server := contract.MCPServer.GroupKind()
 	if u.GroupVersionKind().GroupKind() == server {
 		return true
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -24,7 +25,7 @@ func newCLI(streams genericiooptions.IOStreams) *cli {
 	return &cli{
 		IOStreams: streams,
 		flags:     genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
-		contract:  ownership.Freehold(),
+		contract:  contract.Freehold(),
 		now:       time.Now,
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 )
 
@@ -47,7 +47,7 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
 	flags.StringVar(&s.controllers.IdentityNamespace, "identity-namespace", "",
-		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(ownership.Controllers(), " and ")+"; the operator writes as itself if empty")
+		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(contract.Controllers(), " and ")+"; the operator writes as itself if empty")
 	flags.StringVar(&s.probeAddress, "probe-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
 	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run")
@@ -113,7 +113,7 @@ func (s settings) lock(config *rest.Config) (resourcelock.Interface, error) {
 	}
 	unlimited := rest.CopyConfig(config)
 	unlimited.RateLimiter = nil
-	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, s.leaseNamespace, ownership.LeaseName,
+	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, s.leaseNamespace, contract.LeaseName,
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, unlimited, renewDeadline)
 }
 

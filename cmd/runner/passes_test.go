@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -29,10 +29,10 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 	applied := backend.Report{Finding: conditions.True("Applied", "m")}
 	back, over := applied, applied
 	back.TakenBack = []apply.Contest{{
-		Object: ownership.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"},
+		Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"},
 		Since: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC),
 	}}
-	over.TakenOver = []apply.Takeover{{Object: ownership.StatefulSet, Key: types.NamespacedName{Name: "echo-backend"}, From: []string{"helm"}}}
+	over.TakenOver = []apply.Takeover{{Object: contract.StatefulSet, Key: types.NamespacedName{Name: "echo-backend"}, From: []string{"helm"}}}
 	refused := backend.Report{Waiting: "the report could not be made"}
 	const took = `level=INFO msg="taken back" object=Service name=echo-backend fields=[.spec.type] from=[kubectl] since=2026-05-06T07:08:09.000Z` + "\n"
 	for i, step := range []struct {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -53,7 +53,7 @@ func connect(config *rest.Config, runner *backend.Runner) (*cluster, error) {
 	converter := apply.NewConverter(c.scheme, map[string]managedfields.TypeConverter{
 		v1alpha1.SchemeGroupVersion.Group: applyconfig.NewTypeConverter(c.scheme),
 	})
-	runner.Live, runner.Applier = live, apply.New(live, live, converter, ownership.Freehold())
+	runner.Live, runner.Applier = live, apply.New(live, live, converter, contract.Freehold())
 	return c, nil
 }
 

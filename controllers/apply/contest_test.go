@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -14,7 +15,7 @@ var noon = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 
 func contestOf(name string) (memoryKey, Contest) {
 	key := types.NamespacedName{Namespace: "ns", Name: name}
-	return memoryKey{key: key}, Contest{Object: ownership.Service, Key: key, Fields: []string{".spec.type"}, By: []string{"kubectl"}}
+	return memoryKey{key: key}, Contest{Object: contract.Service, Key: key, Fields: []string{".spec.type"}, By: []string{"kubectl"}}
 }
 
 // Somebody who writes every five seconds costs a write a minute, once the first

@@ -13,7 +13,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 )
 
 // What the writer costs where nothing is to be sent, which is nearly always.
@@ -44,14 +44,14 @@ func proxyLive(tb testing.TB, proxy runtime.ApplyConfiguration) *appsv1.Deployme
 		tb.Fatal(err)
 	}
 	const head = `apiVersion: apps/v1, kind: Deployment, metadata: {name: search-proxy, namespace: team-b`
-	server := newAPIServer(tb, ownership.Deployment.GroupVersionKind)
-	server.apply(string(ownership.MCPServerChildren), string(text))
+	server := newAPIServer(tb, contract.Deployment.GroupVersionKind)
+	server.apply(string(contract.MCPServerChildren), string(text))
 	server.apply("argocd-controller", `{`+head+`, labels: {team: b, cost-center: "7"}, annotations: {argocd.argoproj.io/tracking-id: x}}}`)
 	server.apply("mesh", `{`+head+`}, spec: {template: {metadata: {labels: {mesh: "on"}}, spec: {containers: [
 		{name: mesh, image: mesh:1, args: [sidecar], env: [{name: A, value: a}, {name: B, value: b}], ports: [{containerPort: 15001, protocol: TCP}]}]}}}}`)
 	live := server.live(&appsv1.Deployment{}).(*appsv1.Deployment)
 	live.ResourceVersion, live.Generation, live.CreationTimestamp = "1234", 3, metav1.Now()
-	live.SetGroupVersionKind(ownership.Deployment.GroupVersionKind) // as the cache does
+	live.SetGroupVersionKind(contract.Deployment.GroupVersionKind) // as the cache does
 	defaulted(live)
 	reported(live)
 	return live
@@ -107,7 +107,7 @@ func settledProxy(tb testing.TB) (*Writer, *appsv1ac.DeploymentApplyConfiguratio
 	if len(live.ManagedFields) != 4 {
 		tb.Fatalf("%d managers have written", len(live.ManagedFields))
 	}
-	return New(nil, nil, testConverter(), ownership.Freehold()).As(ownership.MCPServerChildren), proxy, live
+	return New(nil, nil, testConverter(), contract.Freehold()).As(contract.MCPServerChildren), proxy, live
 }
 
 // The time is for benchmarks to tell; what it leaves to the garbage collector

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -199,7 +199,7 @@ func TestFindings(t *testing.T) {
 	r := runner(t)
 	plain := errors.New("no route to host")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "echo-backend", errors.New("no"))
-	fight := []apply.Contest{{Object: ownership.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"}}}
+	fight := []apply.Contest{{Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"}}}
 	for name, tc := range map[string]struct {
 		err      error
 		contests []apply.Contest

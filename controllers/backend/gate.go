@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -87,7 +87,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Ver
 	case mark.Generation == 0 && !live:
 		return verdict, errLookLive
 	}
-	return verdict, r.note(r.Applier.As(ownership.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
+	return verdict, r.note(r.Applier.As(contract.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
 }
 
 // stands reads the mark of an object. The error says that it may not be judged

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -112,7 +112,7 @@ func (r *Runner) leftToAnother(server *v1alpha1.MCPServer, f conditions.Finding)
 }
 
 func (r *Runner) put(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
-	return r.note(r.Applier.As(ownership.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)))
+	return r.note(r.Applier.As(contract.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)))
 }
 
 func (r *Runner) stamp(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {

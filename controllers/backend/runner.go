@@ -20,7 +20,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -198,7 +198,7 @@ func (r *Runner) ahead(ctx context.Context, server *v1alpha1.MCPServer, live boo
 	if live {
 		return 0, nil
 	}
-	return r.Applier.Ahead(ctx, server, ownership.RunnerReport)
+	return r.Applier.Ahead(ctx, server, contract.RunnerReport)
 }
 
 // note keeps what a write took back or over, and when the next may, for the

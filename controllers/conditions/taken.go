@@ -3,7 +3,7 @@ package conditions
 import (
 	"fmt"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -11,7 +11,7 @@ import (
 // server's.
 func NameTaken(err error) Finding {
 	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, give this server another name, "+
-		"or hand the object over with the annotation %s: \"true\"", err, ownership.AdoptAnnotation))
+		"or hand the object over with the annotation %s: \"true\"", err, contract.AdoptAnnotation))
 }
 
 // NotAdoptable words that such an object was handed over and cannot become the

@@ -28,6 +28,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -40,7 +41,7 @@ const remembered = 1 << 14
 
 // ownManagers are the managers that write the server itself.
 var ownManagers = []ownership.Manager{
-	ownership.MCPServerFinalizer, ownership.MCPServerWorkload, ownership.MCPServerConditions, ownership.MCPServerStatus,
+	contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerStatus,
 }
 
 // Reconciler makes the world be as an MCPServer says.
@@ -103,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass decides and writes.
 func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
-	held, unheld := r.put(ctx, server, ownership.MCPServerFinalizer, server, finalizer(server))
+	held, unheld := r.put(ctx, server, contract.MCPServerFinalizer, server, finalizer(server))
 	if moved(unheld) || unheld == nil && held.Result != apply.Unchanged {
 		return unheld // the write wakes the next pass
 	}
@@ -151,7 +152,7 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 	}
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.mark)
-	_, err := r.put(ctx, server, ownership.MCPServerWorkload, server, workloadStatus(server, want.mark), apply.AtVersion)
+	_, err := r.put(ctx, server, contract.MCPServerWorkload, server, workloadStatus(server, want.mark), apply.AtVersion)
 	// The object moved, so the watch brings it again.
 	if errors.Is(err, apply.ErrStale) {
 		return false, nil
@@ -166,7 +167,7 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 // applyChildren applies what stands around the proxy, then the proxy, if all
 // that its pods need is there, and carries the scale to the backend.
 func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
-	children := r.applier.As(ownership.MCPServerChildren)
+	children := r.applier.As(contract.MCPServerChildren)
 	ours, err := r.applyIdentity(ctx, server, w, want)
 	errs := []error{err}
 	for _, child := range want.children {
@@ -205,12 +206,12 @@ func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServe
 	if !halted || w.proxy == nil || markOf(w.proxy) == want.mark {
 		return nil
 	}
-	stopped, err := workload.ScaledProxy(w.proxy, string(ownership.MCPServerChildren), 0)
+	stopped, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		return nil //nolint:nilerr // what was refused says why
 	}
-	_, err = r.put(ctx, server, ownership.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
+	_, err = r.put(ctx, server, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
 	return err
 }
 
@@ -252,7 +253,7 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 	if want.kept {
 		opts = append(opts, apply.Restated)
 	}
-	done, err := r.put(ctx, server, ownership.MCPServerChildren, live, want.proxy, opts...)
+	done, err := r.put(ctx, server, contract.MCPServerChildren, live, want.proxy, opts...)
 	if err == nil && live != nil && !want.kept {
 		r.found(server, live, done)
 	}
@@ -269,6 +270,6 @@ func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer,
 	if !w.ownBackend || w.draining > 0 {
 		return nil
 	}
-	_, err := r.put(ctx, server, ownership.MCPServerScale, w.backend, scale(server))
+	_, err := r.put(ctx, server, contract.MCPServerScale, w.backend, scale(server))
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
@@ -56,7 +56,7 @@ func (r *Reconciler) unbind(ctx context.Context, server *v1alpha1.MCPServer, w w
 	if w.binding == nil || !metav1.IsControlledBy(w.binding, server) {
 		return nil
 	}
-	if err := r.applier.As(ownership.RBACChildren).Remove(ctx, w.binding); err != nil {
+	if err := r.applier.As(contract.RBACChildren).Remove(ctx, w.binding); err != nil {
 		return err
 	}
 	r.event(server, corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -56,7 +57,7 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 		return wanted{}, false
 	}
 	want.unclaimed, want.identity = w.unclaimed(server, k.mark), identity(server, w)
-	want.children = []child{{manager: ownership.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)}}
+	want.children = []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)}}
 	return want, true
 }
 
@@ -125,7 +126,7 @@ func (r *Reconciler) carries(server *v1alpha1.MCPServer, live client.Object) boo
 func fingerprint(live client.Object) [sha256.Size]byte {
 	data, err := json.Marshal([]any{
 		live.GetUID(), live.GetGeneration(), live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences(),
-		ownership.Entry(live.GetManagedFields(), ownership.MCPServerChildren, "").GetRawString(), writers(live),
+		ownership.Entry(live.GetManagedFields(), contract.MCPServerChildren, "").GetRawString(), writers(live),
 	})
 	if err != nil {
 		return [sha256.Size]byte{}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/lru"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -26,7 +26,7 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 			})
 		}
 	}
-	operator := claimed(string(ownership.MCPServerWorkload), metav1.ManagedFieldsOperationApply)
+	operator := claimed(string(contract.MCPServerWorkload), metav1.ManagedFieldsOperationApply)
 	for name, tc := range map[string]struct {
 		held  workload.Mark
 		edits []edit
@@ -39,7 +39,7 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 		"the number that was held":     {workload.Mark{Generation: 3, Hash: "mine"}, []edit{operator}, false},
 		"the status was lost":          {mine, []edit{operator, func(s *scene) { s.server.Status.Workload = nil }}, false},
 		"edited by a person":           {mine, []edit{claimed("kubectl-edit", metav1.ManagedFieldsOperationUpdate)}, false},
-		"edited in our name":           {mine, []edit{claimed(string(ownership.MCPServerWorkload), metav1.ManagedFieldsOperationUpdate)}, false},
+		"edited in our name":           {mine, []edit{claimed(string(contract.MCPServerWorkload), metav1.ManagedFieldsOperationUpdate)}, false},
 		"held by two":                  {mine, []edit{operator, claimed("x", metav1.ManagedFieldsOperationApply)}, false},
 		"held by nobody":               {mine, nil, false},
 	} {
@@ -86,7 +86,7 @@ func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
 func taken() *v1alpha1.MCPServer {
 	return up(func(s *scene) {
 		s.server.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: string(ownership.MCPServerWorkload), Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
+			Manager: string(contract.MCPServerWorkload), Operation: metav1.ManagedFieldsOperationApply, Subresource: "status",
 			FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:workload":{"f:hash":{}}}}`),
 		}}
 	}).server

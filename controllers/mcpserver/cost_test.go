@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -34,7 +34,7 @@ func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, 
 	change(server)
 	s.create(server)
 	_, own := schemas()
-	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), ownership.Freehold())
+	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold())
 	r := New(s, s, applier, &events.FakeRecorder{}, options)
 	rest(tb, r, s)
 	s.come(applier)
@@ -86,12 +86,12 @@ func (s *stored) come(applier *apply.Applier) {
 	want.mark = workload.Mark{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
 	want.content.Workload.Generation, want.content.Workload.Hash = want.mark.Generation, want.mark.Hash
 	backend, err := workload.Backend(want.content)
-	_, made := applier.As(ownership.RunnerBackend).Put(s.tb.Context(), nil, backend)
+	_, made := applier.As(contract.RunnerBackend).Put(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
 		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.mark.Generation)).
 		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon),
 			conditions.Stamp(nil, v1alpha1.ConditionBackendAnswers, conditions.True("Answers", ""), 5, noon)))
-	_, reported := applier.As(ownership.RunnerReport).Put(s.tb.Context(), server, report)
+	_, reported := applier.As(contract.RunnerReport).Put(s.tb.Context(), server, report)
 	if err := errors.Join(err, made, reported); err != nil {
 		s.tb.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -62,7 +63,7 @@ func next(w world, since, now time.Time) step {
 func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
 	// In foreground deletion the backend waits for us also without our finalizer:
 	// config/policy/deletion-order.yaml.
-	if !slices.Contains(server.Finalizers, ownership.Finalizer) && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
+	if !slices.Contains(server.Finalizers, contract.Finalizer) && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
 		r.going.Remove(server.UID)
 		return ctrl.Result{}, nil
 	}
@@ -77,7 +78,7 @@ func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w w
 			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
 		}
-		return settle(ctx, r.applier.As(ownership.MCPServerChildren).Remove(ctx, w.backend))
+		return settle(ctx, r.applier.As(contract.MCPServerChildren).Remove(ctx, w.backend))
 	default:
 		return r.letGo(ctx, server)
 	}
@@ -115,13 +116,13 @@ func (r *Reconciler) goingSince(server *v1alpha1.MCPServer) time.Time {
 }
 
 // finalizerPath is our finalizer in the terms of field ownership.
-var finalizerPath = ownership.MustPath(`metadata.finalizers[="` + ownership.Finalizer + `"]`)
+var finalizerPath = ownership.MustPath(`metadata.finalizers[="` + contract.Finalizer + `"]`)
 
 // letGo gives up the finalizer. Where somebody else holds it too, as a tool
 // does that restored the object with a create, giving it up does not remove
 // it: that is said, because nothing more will happen by itself.
 func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctrl.Result, error) {
-	if !slices.Contains(server.Finalizers, ownership.Finalizer) {
+	if !slices.Contains(server.Finalizers, contract.Finalizer) {
 		return ctrl.Result{}, nil
 	}
 	holders, err := ownership.Owners(server.ManagedFields, finalizerPath)
@@ -130,8 +131,8 @@ func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctr
 	}
 	var others []string
 	for _, h := range holders {
-		if h.Manager == string(ownership.MCPServerFinalizer) && h.Operation == metav1.ManagedFieldsOperationApply {
-			return settle(ctx, r.applier.As(ownership.MCPServerFinalizer).Release(ctx, server))
+		if h.Manager == string(contract.MCPServerFinalizer) && h.Operation == metav1.ManagedFieldsOperationApply {
+			return settle(ctx, r.applier.As(contract.MCPServerFinalizer).Release(ctx, server))
 		}
 		others = append(others, h.Manager)
 	}
@@ -140,7 +141,7 @@ func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctr
 	}
 	return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionStalled, fmt.Sprintf(
 		"proxy and backend are gone, but Freehold cannot remove the finalizer %s, which is held by %s: remove it from metadata.finalizers",
-		ownership.Finalizer, strings.Join(others, ", "))))
+		contract.Finalizer, strings.Join(others, ", "))))
 }
 
 // callsEnd is what is said of a server while its calls end.
@@ -149,13 +150,13 @@ const callsEnd = "waiting for the proxy pods to end their calls, then for the ba
 // stopProxies scales the proxy that stands to zero, at the version that was
 // read: its content is restated as it is, so it must not have moved.
 func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
-	proxy, err := workload.ScaledProxy(w.proxy, string(ownership.MCPServerChildren), 0)
+	proxy, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		w.proxy = nil
 		return r.delete(ctx, server, w)
 	}
-	_, err = r.applier.As(ownership.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion, apply.Restated)
+	_, err = r.applier.As(contract.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion, apply.Restated)
 	if err != nil && !moved(err) {
 		r.event(server, corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
 		// A timer, because the end of patience is no event.
@@ -175,7 +176,7 @@ func (r *Reconciler) reportDeleting(ctx context.Context, server *v1alpha1.MCPSer
 		v1alpha1.ConditionReady: f,
 		movement:                conditions.True(f.Reason, f.Message),
 	}
-	said, err := r.applier.As(ownership.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
+	said, err := r.applier.As(contract.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {
 		r.announce(server, found)
 	}

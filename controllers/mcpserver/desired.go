@@ -10,6 +10,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -80,8 +81,8 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 	}
 	want.identity = identity(server, w)
 	want.children = []child{
-		{manager: ownership.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)},
-		{manager: ownership.MCPServerChildren, live: w.config(*config.Name), ac: config},
+		{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)},
+		{manager: contract.MCPServerChildren, live: w.config(*config.Name), ac: config},
 	}
 	want.proxy = proxy
 }
@@ -89,9 +90,9 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 // identity is what the runner needs to act. It depends on no field of the spec.
 func identity(server *v1alpha1.MCPServer, w world) []child {
 	return []child{
-		{ownership.MCPServerChildren, w.account, workload.ServiceAccount(server), lost(w.account, server)},
-		{ownership.RBACChildren, w.role, workload.Role(server), lost(w.role, server)},
-		{ownership.RBACChildren, w.binding, workload.RoleBinding(server), lost(w.binding, server)},
+		{contract.MCPServerChildren, w.account, workload.ServiceAccount(server), lost(w.account, server)},
+		{contract.RBACChildren, w.role, workload.Role(server), lost(w.role, server)},
+		{contract.RBACChildren, w.binding, workload.RoleBinding(server), lost(w.binding, server)},
 	}
 }
 
@@ -117,7 +118,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	if want.stopped = want.unguarded(w); want.stopped {
 		replicas = 0 // what stands may serve what the spec no longer lets it
 	}
-	proxy, err := workload.ScaledProxy(live, string(ownership.MCPServerChildren), replicas)
+	proxy, err := workload.ScaledProxy(live, string(contract.MCPServerChildren), replicas)
 	if err != nil {
 		want.refuse("spec", err)
 		return
@@ -158,7 +159,7 @@ func (want *wanted) leaveNode(live *appsv1.Deployment) []string {
 // finalizer holds the server until its calls have ended and its backend is
 // deleted.
 func finalizer(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
-	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(ownership.Finalizer)
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(contract.Finalizer)
 }
 
 // workloadStatus is the claim of a mark.

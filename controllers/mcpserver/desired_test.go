@@ -15,7 +15,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -183,7 +183,7 @@ func TestDesiredKeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 			live := proxyOf(current)
 			live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "proxy", Image: "last good"}}
 			live.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: string(ownership.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+				Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"proxy\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`),
 			}}
 			got := desired(server, world{proxy: live}, options)

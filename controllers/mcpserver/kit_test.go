@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -39,7 +39,7 @@ type edit func(*scene)
 // up is a server whose content current has rolled out and is ready.
 func up(edits ...edit) scene {
 	server := echo()
-	server.Finalizers = []string{ownership.Finalizer}
+	server.Finalizers = []string{contract.Finalizer}
 	server.Status = v1alpha1.MCPServerStatus{
 		Workload: &v1alpha1.WorkloadStatus{Generation: current.Generation, Hash: current.Hash},
 		Runtime:  &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
@@ -153,7 +153,7 @@ func config(mark workload.Mark) metav1.PartialObjectMetadata {
 		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
 		OwnerReferences: ofEcho(),
 		ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: string(ownership.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
+			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
 		}},
 	}}
 }

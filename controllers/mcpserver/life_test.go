@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -54,7 +54,7 @@ func newLife(t *testing.T) *life {
 	t.Helper()
 	l := &life{stored: newStored(t), now: noon}
 	_, own := schemas()
-	applier := apply.New(l, l, apply.NewConverter(l.Scheme(), own), ownership.Freehold())
+	applier := apply.New(l, l, apply.NewConverter(l.Scheme(), own), contract.Freehold())
 	l.r = New(l, l, applier, &events.FakeRecorder{}, options)
 	l.r.Now = func() time.Time { return l.now }
 	applier.Now = l.r.Now
@@ -212,7 +212,7 @@ func (l *life) isRefused() {
 	l.passes("which runs", time.Minute)
 	server := read(l.stored)
 	server.Finalizers, server.ManagedFields = nil, slices.DeleteFunc(server.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == string(ownership.MCPServerFinalizer)
+		return e.Manager == string(contract.MCPServerFinalizer)
 	})
 	l.put(server)
 	l.refuse = func(kind string) error {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -35,7 +35,7 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	if f, missing := found[v1alpha1.ConditionFinalizerMissing]; missing {
 		found[v1alpha1.ConditionFinalizerMissing] = r.steady(server, v1alpha1.ConditionFinalizerMissing, f)
 	}
-	said, err := r.put(ctx, server, ownership.MCPServerConditions, server, r.stamp(server, found))
+	said, err := r.put(ctx, server, contract.MCPServerConditions, server, r.stamp(server, found))
 	if err == nil && said.Result == apply.Written {
 		r.announce(server, found)
 		r.announceContest(server, found)
@@ -44,7 +44,7 @@ func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w w
 	if scalars == nil {
 		return err
 	}
-	_, scaled := r.put(ctx, server, ownership.MCPServerStatus, server, scalars)
+	_, scaled := r.put(ctx, server, contract.MCPServerStatus, server, scalars)
 	return errors.Join(err, scaled)
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -74,9 +75,9 @@ func (r *Reconciler) contests(server *v1alpha1.MCPServer) ([]apply.Contest, time
 // isOf reports whether a contest is over the server or one of its children.
 func isOf(server string, c apply.Contest) bool {
 	switch c.Object.Kind {
-	case ownership.MCPServer.Kind:
+	case contract.MCPServer.Kind:
 		return c.Key.Name == server
-	case ownership.ConfigMap.Kind:
+	case contract.ConfigMap.Kind:
 		return workload.IsRunConfigName(server, c.Key.Name)
 	}
 	return slices.Contains([]string{

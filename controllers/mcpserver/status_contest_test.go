@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -82,12 +83,12 @@ func TestAFightIsToldWhileItGoesOn(t *testing.T) {
 func TestAFightIsOfOneServer(t *testing.T) {
 	servers := []string{"echo", "echo-run", "echo-run-1", "echo-backend", "echo-runner"}
 	for of, c := range map[string]ownership.Object{
-		"echo": ownership.MCPServer, "echo-run": ownership.MCPServer, "echo-backend": ownership.MCPServer, "echo-runner": ownership.MCPServer,
-		"echo echo-run-1-abc": ownership.ConfigMap, "echo-run echo-run-run-1-abc": ownership.ConfigMap,
-		"echo-run-1 echo-run-1-run-2-abc": ownership.ConfigMap, " echo-run-01-abc": ownership.ConfigMap, " echo-run-abc": ownership.ConfigMap,
-		" echo-run-1-": ownership.ConfigMap, " echo-run-config-map": ownership.ConfigMap,
-		"echo echo-runner": ownership.Role, "echo-runner echo-runner-runner": ownership.Role,
-		"echo echo-backend-headless": ownership.Service, "echo-backend echo-backend-backend-headless": ownership.Service,
+		"echo": contract.MCPServer, "echo-run": contract.MCPServer, "echo-backend": contract.MCPServer, "echo-runner": contract.MCPServer,
+		"echo echo-run-1-abc": contract.ConfigMap, "echo-run echo-run-run-1-abc": contract.ConfigMap,
+		"echo-run-1 echo-run-1-run-2-abc": contract.ConfigMap, " echo-run-01-abc": contract.ConfigMap, " echo-run-abc": contract.ConfigMap,
+		" echo-run-1-": contract.ConfigMap, " echo-run-config-map": contract.ConfigMap,
+		"echo echo-runner": contract.Role, "echo-runner echo-runner-runner": contract.Role,
+		"echo echo-backend-headless": contract.Service, "echo-backend echo-backend-backend-headless": contract.Service,
 	} {
 		want, name, hasChild := strings.Cut(of, " ")
 		if !hasChild {
@@ -150,7 +151,7 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 // server finds them beside the operator's.
 func TestAFightForTheBackendIsTold(t *testing.T) {
 	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonContended, "Service echo-backend: .spec.type, by them")
-	theirs := apply.Contest{Object: ownership.Service, Key: theServer.NamespacedName, Since: noon}
+	theirs := apply.Contest{Object: contract.Service, Key: theServer.NamespacedName, Since: noon}
 	for name, tc := range map[string]struct {
 		scene scene
 		says  []string

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -28,7 +29,7 @@ func held(server *v1alpha1.MCPServer, conditionType string) (conditions.Finding,
 	}
 	var others []string
 	for _, o := range owners {
-		if o.Manager != string(ownership.MCPServerConditions) || o.Operation != metav1.ManagedFieldsOperationApply {
+		if o.Manager != string(contract.MCPServerConditions) || o.Operation != metav1.ManagedFieldsOperationApply {
 			others = append(others, o.Manager)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -55,7 +55,7 @@ func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager, options con
 // cannot change.
 func Watched() []client.Object {
 	config := &metav1.PartialObjectMetadata{}
-	config.SetGroupVersionKind(ownership.ConfigMap.GroupVersionKind)
+	config.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
 	return []client.Object{
 		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, config, &corev1.Service{},
 		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{},
@@ -90,10 +90,10 @@ func (r *Reconciler) serverOfPod(ctx context.Context, obj client.Object) []recon
 func foreignPodContent(w world) []string {
 	var names []string
 	if w.proxy != nil {
-		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, ownership.MCPServerChildren, w.proxy.Spec.Template.Spec)...)
+		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, contract.MCPServerChildren, w.proxy.Spec.Template.Spec)...)
 	}
 	if w.backend != nil {
-		names = append(names, conditions.ForeignContent("backend", w.backend.ManagedFields, ownership.RunnerBackend, w.backend.Spec.Template.Spec)...)
+		names = append(names, conditions.ForeignContent("backend", w.backend.ManagedFields, contract.RunnerBackend, w.backend.Spec.Template.Spec)...)
 	}
 	slices.Sort(names)
 	return names

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -91,17 +92,17 @@ func empties(path string, value any) []string {
 
 func TestIntentsStayWithinTheContract(t *testing.T) {
 	managers := map[string]ownership.Manager{
-		"backend":          ownership.RunnerBackend,
-		"backend-service":  ownership.RunnerBackend,
-		"backend-headless": ownership.RunnerBackend,
-		"role":             ownership.RBACChildren,
-		"rolebinding":      ownership.RBACChildren,
+		"backend":          contract.RunnerBackend,
+		"backend-service":  contract.RunnerBackend,
+		"backend-headless": contract.RunnerBackend,
+		"role":             contract.RBACChildren,
+		"rolebinding":      contract.RBACChildren,
 	}
 	for _, server := range []*v1alpha1.MCPServer{read(t, "minimal"), read(t, "full")} {
 		for kind, object := range objects(t, server) {
 			manager, ok := managers[kind]
 			if !ok {
-				manager = ownership.MCPServerChildren
+				manager = contract.MCPServerChildren
 			}
 			t.Run(server.Name+"/"+kind, func(t *testing.T) {
 				for _, path := range outside(t, manager, fieldsOf(t, object)) {

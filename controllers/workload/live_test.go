@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -48,7 +49,7 @@ func outside(t *testing.T, manager ownership.Manager, fields map[string]any) []s
 	meant := fieldpath.NewSet(
 		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
 		fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "namespace"))
-	grant, ok := ownership.Freehold().Grant(manager, ownership.Object{GroupVersionKind: object.GroupVersionKind()}, object.GetName())
+	grant, ok := contract.Freehold().Grant(manager, ownership.Object{GroupVersionKind: object.GroupVersionKind()}, object.GetName())
 	if !ok {
 		t.Fatalf("%s has no grant on %s %s", manager, object.GetKind(), object.GetName())
 	}

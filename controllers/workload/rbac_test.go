@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -26,7 +26,7 @@ func TestTheRunnersRoleIsThatOfTheContract(t *testing.T) {
 	if err := json.Unmarshal(built, &role); err != nil {
 		t.Fatal(err)
 	}
-	want := rbac.Rules(ownership.Freehold(), ownership.IdentityRunner, "echo")
+	want := rbac.Rules(contract.Freehold(), contract.IdentityRunner, "echo")
 	slices.SortFunc(role.Rules, func(a, b rbacv1.PolicyRule) int {
 		return strings.Compare(a.APIGroups[0]+"/"+a.Resources[0], b.APIGroups[0]+"/"+b.Resources[0])
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/ownership/admission"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
@@ -24,14 +25,14 @@ const (
 
 // The lines around the generated table.
 const (
-	tableBegin = "<!-- generated from apis/ownership -->\n```\n"
+	tableBegin = "<!-- generated from apis/contract -->\n```\n"
 	tableEnd   = "```\n<!-- end of what is generated -->\n"
 )
 
 // preface begins the page about ownership.
 const preface = `# Who writes what
 
-Generated from the table in ` + "`apis/ownership`" + ` by ` + "`make generate`" + `.
+Generated from the table in ` + "`apis/contract`" + ` by ` + "`make generate`" + `.
 
 Freehold writes fields by server-side apply under one of the field managers
 below, and states only fields of that manager's grant. What is in no grant is
@@ -42,16 +43,16 @@ updates, and not in the table ([why](adr/0021-the-lease-is-a-lock.md)).
 `
 
 // generated begins what people should not edit; %s is the page about it.
-const generated = "# Generated from the contract in apis/ownership by `make generate`; %s explains it.\n"
+const generated = "# Generated from the contract in apis/contract by `make generate`; %s explains it.\n"
 
 func main() {
-	if err := run(ownership.Freehold()); err != nil {
+	if err := run(contract.Freehold()); err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
 		os.Exit(1)
 	}
 }
 
-func run(contract ownership.Contract) error {
+func run(c ownership.Contract) error {
 	page, err := os.ReadFile(architecturePage)
 	if err != nil {
 		return err
@@ -61,21 +62,21 @@ func run(contract ownership.Contract) error {
 	if !begins || !ends {
 		return fmt.Errorf("%s has no place for the table of who writes what: put back the lines %q and %q", architecturePage, tableBegin, tableEnd)
 	}
-	if err := write(architecturePage, before+tableBegin+table(contract)+tableEnd+after); err != nil {
+	if err := write(architecturePage, before+tableBegin+table(c)+tableEnd+after); err != nil {
 		return err
 	}
-	if err := write(ownershipPage, preface+contract.Markdown()); err != nil {
+	if err := write(ownershipPage, preface+c.Markdown()); err != nil {
 		return err
 	}
-	if err := policies(contract); err != nil {
+	if err := policies(c); err != nil {
 		return err
 	}
-	return roles(contract)
+	return roles(c)
 }
 
 // policies writes config/policy anew, but for the policies written by hand.
-func policies(contract ownership.Contract) error {
-	compiled, err := admission.Compile(contract, admission.Freehold())
+func policies(c ownership.Contract) error {
+	compiled, err := admission.Compile(c, contract.Policies())
 	if err != nil {
 		return err
 	}
@@ -100,16 +101,16 @@ func policies(contract ownership.Contract) error {
 var capitals = regexp.MustCompile("[A-Z]")
 
 // roles writes config/rbac anew.
-func roles(contract ownership.Contract) error {
+func roles(c ownership.Contract) error {
 	const pattern = "config/rbac/%s.yaml"
 	if err := remove(fmt.Sprintf(pattern, "*")); err != nil {
 		return err
 	}
-	for _, identity := range contract.Identities() {
+	for _, identity := range c.Identities() {
 		if capitals.MatchString(identity) {
 			continue
 		}
-		text, err := rbac.YAML(contract, identity, admission.Freehold().Namespace)
+		text, err := rbac.YAML(c, identity, contract.Policies().Namespace)
 		if err != nil {
 			return err
 		}
@@ -138,11 +139,11 @@ func remove(pattern string) error {
 func write(name, text string) error { return os.WriteFile(name, []byte(text), 0o644) } //nolint:gosec // a page for everybody
 
 // table has a line for each grant, without its fields.
-func table(contract ownership.Contract) string {
+func table(c ownership.Contract) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "object\tmanager\tsends\twhat for")
-	for _, g := range contract.Grants {
+	for _, g := range c.Grants {
 		sends := "an apply"
 		switch {
 		case g.Versioned && g.Create:

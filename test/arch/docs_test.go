@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/hack/lint/rules"
 )
@@ -105,13 +106,13 @@ func TestTheManagersThatAreDrawnAreTheContracts(t *testing.T) {
 	for _, name := range regexp.MustCompile(`([a-z]+)…/([a-z]+)`).FindAllStringSubmatch(block(t, read(t, "README.md"), "Who writes what"), -1) {
 		drawn[name[1]+".freehold.dev/"+name[2]] = true
 	}
-	for _, g := range ownership.Freehold().Grants {
+	for _, g := range contract.Freehold().Grants {
 		if !drawn[string(g.Manager)] {
 			t.Errorf("the README's picture leaves out %s", g.Manager)
 		}
 	}
 	for name := range drawn {
-		if len(ownership.Freehold().Of(ownership.Manager(name))) == 0 {
+		if len(contract.Freehold().Of(ownership.Manager(name))) == 0 {
 			t.Errorf("the README's picture has %s, which the contract does not know", name)
 		}
 	}

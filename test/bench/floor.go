@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -68,10 +69,10 @@ func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()
 		return fmt.Errorf("building informers: %w", err)
 	}
 	f := &floor{
-		contract: ownership.Freehold(), clients: map[string]client.Client{}, turns: make(chan func(context.Context) error, 1<<16),
+		contract: contract.Freehold(), clients: map[string]client.Client{}, turns: make(chan func(context.Context) error, 1<<16),
 		servers: map[types.NamespacedName]*v1alpha1.MCPServer{}, finished: map[types.NamespacedName]bool{},
 	}
-	for _, identity := range ownership.Controllers() {
+	for _, identity := range contract.Controllers() {
 		as := rest.CopyConfig(config)
 		as.Impersonate.UserName = "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
 		if f.clients[identity], err = client.New(as, client.Options{Scheme: scheme, Mapper: direct.RESTMapper()}); err != nil {
@@ -189,15 +190,15 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	}
 	claim := v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash)
 	return []statement{
-		{ownership.MCPServerFinalizer, intentOf(server).WithFinalizers(ownership.Finalizer)},
-		{ownership.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
-		{ownership.MCPServerChildren, workload.ServiceAccount(server)},
-		{ownership.RBACChildren, workload.Role(server)},
-		{ownership.RBACChildren, workload.RoleBinding(server)},
-		{ownership.MCPServerChildren, workload.ProxyService(server)},
-		{ownership.MCPServerChildren, config},
-		{ownership.MCPServerChildren, proxy},
-		{ownership.MCPServerConditions, found(server, map[string]conditions.Finding{
+		{contract.MCPServerFinalizer, intentOf(server).WithFinalizers(contract.Finalizer)},
+		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
+		{contract.MCPServerChildren, workload.ServiceAccount(server)},
+		{contract.RBACChildren, workload.Role(server)},
+		{contract.RBACChildren, workload.RoleBinding(server)},
+		{contract.MCPServerChildren, workload.ProxyService(server)},
+		{contract.MCPServerChildren, config},
+		{contract.MCPServerChildren, proxy},
+		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
 			v1alpha1.ConditionReconciling: conditions.True(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
 			v1alpha1.ConditionAccepted:    conditions.True(v1alpha1.ReasonAccepted, ""),
@@ -207,13 +208,13 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 
 func afterBackend(server *v1alpha1.MCPServer) []statement {
 	return []statement{
-		{ownership.MCPServerScale, appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
+		{contract.MCPServerScale, appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
 			WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*server.Spec.Replicas))},
-		{ownership.MCPServerConditions, found(server, map[string]conditions.Finding{
+		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady:    conditions.True(v1alpha1.ReasonReady, ""),
 			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
 		})},
-		{ownership.MCPServerStatus, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
+		{contract.MCPServerStatus, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(server)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
 			WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))},
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -47,7 +48,7 @@ var (
 func onServers() []hand {
 	itself := func(server string) string { return server }
 	on := func(name string, write way, says func(int) map[string]any) hand {
-		return hand{name, write, ownership.MCPServer, itself, says}
+		return hand{name, write, contract.MCPServer, itself, says}
 	}
 	return []hand{
 		on(labeller, applied, func(turn int) map[string]any {
@@ -80,16 +81,16 @@ func onServers() []hand {
 
 func onChildren() []hand {
 	return []hand{
-		{"mesh", applied, ownership.Deployment, workload.ProxyName, func(turn int) map[string]any {
+		{"mesh", applied, contract.Deployment, workload.ProxyName, func(turn int) map[string]any {
 			return map[string]any{
 				"metadata": map[string]any{"labels": map[string]any{"example.com/mesh": "on"}},
 				"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{sidecar(turn)}}}},
 			}
 		}},
-		{"kubectl-rollout-restart", merged, ownership.Deployment, workload.ProxyName, under("restarted", "spec", "template", "metadata", "annotations")},
-		{"dns", merged, ownership.Service, workload.ProxyName, under("dns", "metadata", "annotations")},
-		{"finance", updated, ownership.Service, workload.ProxyName, under("cost-center", "metadata", "labels")},
-		{"backup", merged, ownership.StatefulSet, workload.BackendName, under("backup", "metadata", "annotations")},
+		{"kubectl-rollout-restart", merged, contract.Deployment, workload.ProxyName, under("restarted", "spec", "template", "metadata", "annotations")},
+		{"dns", merged, contract.Service, workload.ProxyName, under("dns", "metadata", "annotations")},
+		{"finance", updated, contract.Service, workload.ProxyName, under("cost-center", "metadata", "labels")},
+		{"backup", merged, contract.StatefulSet, workload.BackendName, under("backup", "metadata", "annotations")},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 )
 
@@ -46,7 +46,7 @@ func methods() []method {
 // unchangedFirst sends nothing where managedFields and values say that it would
 // change nothing.
 func unchangedFirst(p *payer) converge {
-	writer := controllers.NewApplier(p.live, p.live).As(ownership.MCPServerChildren)
+	writer := controllers.NewApplier(p.live, p.live).As(contract.MCPServerChildren)
 	return func(ctx context.Context, have client.Object, want child) error {
 		_, err := writer.Put(ctx, have, want.intent)
 		return err

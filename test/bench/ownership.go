@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -236,7 +236,7 @@ func (w *world) extend(ctx context.Context) error {
 	if err := w.create(ctx, 1); err != nil {
 		return err
 	}
-	first := target{ownership.MCPServer.GroupVersionKind, w.name(0)}
+	first := target{contract.MCPServer.GroupVersionKind, w.name(0)}
 	often := wait.Backoff{Duration: 100 * time.Millisecond, Steps: 10 * int(kit.Patience.Seconds())}
 	err := retry.OnError(often, func(error) bool { return ctx.Err() == nil }, func() error {
 		return sendStatus(ctx, w.Client, first.object(), auditor, map[string]any{"status": map[string]any{audits: int64(1)}})

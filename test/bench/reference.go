@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -67,9 +67,9 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if server.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	if !controllerutil.ContainsFinalizer(server, ownership.Finalizer) {
+	if !controllerutil.ContainsFinalizer(server, contract.Finalizer) {
 		before := server.DeepCopy()
-		controllerutil.AddFinalizer(server, ownership.Finalizer)
+		controllerutil.AddFinalizer(server, contract.Finalizer)
 		return ctrl.Result{}, r.change(ctx, server, before)
 	}
 	rendered, content, err := contentOf(server)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -97,7 +97,7 @@ const identityReference = "freehold-reference"
 // allow gives the reference's identity the operator's rights, and more.
 func (w *world) allow(ctx context.Context, more *rbacv1.ClusterRole) error {
 	errs := []error{w.Client.Create(ctx, more)}
-	for _, role := range append(ownership.Controllers(), more.Name, ownership.IdentityOperator) {
+	for _, role := range append(contract.Controllers(), more.Name, contract.IdentityOperator) {
 		errs = append(errs, w.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: identityReference + "-" + role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},

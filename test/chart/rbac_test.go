@@ -18,7 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
 )
 
@@ -71,7 +71,7 @@ func roles(t *testing.T, golden, identity string) (anywhere, own []rbacv1.Policy
 	t.Helper()
 	var role rbacv1.ClusterRole
 	rendered(t, golden, "ClusterRole", identity, &role)
-	if identity != ownership.IdentityOperator {
+	if identity != contract.IdentityOperator {
 		return role.Rules, nil
 	}
 	var here rbacv1.Role
@@ -83,7 +83,7 @@ func roles(t *testing.T, golden, identity string) (anywhere, own []rbacv1.Policy
 }
 
 // identities are those that the chart knows.
-func identities() []string { return append(ownership.Controllers(), ownership.IdentityOperator) }
+func identities() []string { return append(contract.Controllers(), contract.IdentityOperator) }
 
 // TestRolesAreThoseOfTheContract holds that the chart gives each identity what
 // its rows of the contract need, and nothing else.
@@ -92,7 +92,7 @@ func TestRolesAreThoseOfTheContract(t *testing.T) {
 		for _, identity := range identities() {
 			anywhere, own := roles(t, golden, identity)
 			got := append(slices.Clone(anywhere), own...)
-			want := rbac.Rules(ownership.Freehold(), identity, "")
+			want := rbac.Rules(contract.Freehold(), identity, "")
 			for _, rules := range [][]rbacv1.PolicyRule{got, want} {
 				slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) })
 			}
@@ -155,7 +155,7 @@ func TestNobodyHasMoreThanIsNeeded(t *testing.T) {
 // TestTheProcessWritesNothing holds that what the process may do as itself is
 // to read, to hold the leader's Lease and to report events.
 func TestTheProcessWritesNothing(t *testing.T) {
-	anywhere, own := roles(t, "default", ownership.IdentityOperator)
+	anywhere, own := roles(t, "default", contract.IdentityOperator)
 	for _, rule := range append(anywhere, own...) {
 		reads := !slices.ContainsFunc(rule.Verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
 		if !reads && !slices.Contains([]string{"leases", "events"}, rule.Resources[0]) && !slices.Equal(rule.Verbs, []string{"impersonate"}) {
@@ -172,7 +172,7 @@ func TestOnlyTheGrantorMayMakeABackend(t *testing.T) {
 		may := slices.ContainsFunc(anywhere, func(r rbacv1.PolicyRule) bool {
 			return r.Resources[0] == "statefulsets" && slices.Contains(r.Verbs, "create")
 		})
-		if may != (identity == ownership.IdentityRBAC) {
+		if may != (identity == contract.IdentityRBAC) {
 			t.Errorf("that %s may create a StatefulSet is %t", identity, may)
 		}
 	}
@@ -192,7 +192,7 @@ func TestEveryIdentityHasAnAccount(t *testing.T) {
 		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
 			t.Errorf("pods of %s get its token unasked", identity)
 		}
-		if of := rbac.Rules(ownership.Freehold(), identity, ""); len(of) == 0 {
+		if of := rbac.Rules(contract.Freehold(), identity, ""); len(of) == 0 {
 			t.Errorf("%s has no rules", identity)
 		}
 	}

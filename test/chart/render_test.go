@@ -15,7 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -159,7 +159,7 @@ func TestPoliciesNameTheOperators(t *testing.T) {
 	if err != nil || policies != len(sources)+3 || bindings != policies {
 		t.Errorf("there are %d policies and %d bindings, for %d files (%v)", policies, bindings, len(sources), err)
 	}
-	for _, identity := range []string{"op", ownership.IdentityMCPServer, ownership.IdentityRBAC} {
+	for _, identity := range []string{"op", contract.IdentityMCPServer, contract.IdentityRBAC} {
 		var users []string
 		for _, namespace := range []string{"mcp", "second", "third"} {
 			users = append(users, fmt.Sprintf("'system:serviceaccount:%s:%s'", namespace, identity))

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -121,7 +121,7 @@ func (l *life) ended() {
 		return nil
 	})
 	l.s.Owns(server, scanner, "status.conditions[type="+scanned+"]")
-	l.s.OwnsNothing(server, string(ownership.MCPServerFinalizer))
+	l.s.OwnsNothing(server, string(contract.MCPServerFinalizer))
 	l.insist("letting go", func() error {
 		_, err := l.s.ApplyErr(auditor, l.head())
 		return client.IgnoreNotFound(err)

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
@@ -152,7 +152,7 @@ func (a *process) start() {
 	a.cache = &lagging{process: a, shown: map[string]client.Object{}}
 	a.cache.hears(1)
 	now := func() time.Time { return p.clock }
-	applier := apply.New(connection, connection, converter, ownership.Freehold())
+	applier := apply.New(connection, connection, converter, contract.Freehold())
 	applier.Now = now
 	a.runner = &backend.Runner{Reader: a.cache, Live: connection, Applier: applier, Run: a.file(), Now: now}
 	a.runner.Env, a.runner.EnvErr = a.found()

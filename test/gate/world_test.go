@@ -16,6 +16,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -83,7 +84,7 @@ func (p *scenario) claim(run runconfig.RunConfig) {
 		return
 	}
 	p.note("operator: claims %d", run.Workload.Generation)
-	p.apply(ownership.MCPServerWorkload, v1alpha1ac.MCPServer(p.name, namespace).WithStatus(v1alpha1ac.MCPServerStatus().
+	p.apply(contract.MCPServerWorkload, v1alpha1ac.MCPServer(p.name, namespace).WithStatus(v1alpha1ac.MCPServerStatus().
 		WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(run.Workload.Generation).WithHash(run.Workload.Hash))))
 	p.look("MCPServer", p.name)
 }
@@ -147,7 +148,7 @@ func (p *scenario) tamper() {
 func (p *scenario) apply(manager ownership.Manager, ac runtime.ApplyConfiguration) {
 	options := client.ApplyOptions{FieldManager: string(manager), Force: new(true)}
 	var err error
-	if manager == ownership.MCPServerWorkload {
+	if manager == contract.MCPServerWorkload {
 		err = admin.SubResource("status").Apply(p.t.Context(), ac, &client.SubResourceApplyOptions{ApplyOptions: options})
 	} else {
 		err = admin.Apply(p.t.Context(), ac, &options)

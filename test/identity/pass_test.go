@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -121,7 +122,7 @@ func TestEveryPassWorks(t *testing.T) {
 
 	log := audited(t, s.Namespace)
 	writtenByWhoOwns(t, s.Namespace, log)
-	for _, identity := range append(ownership.Controllers(), ownership.IdentityOperator, ownership.IdentityRunner) {
+	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
 }
@@ -130,7 +131,7 @@ func TestEveryPassWorks(t *testing.T) {
 func leader(s *kit.Env) string {
 	s.Helper()
 	lease := &coordinationv1.Lease{}
-	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: kit.SystemNamespace, Name: ownership.LeaseName}, lease), "reading the Lease")
+	s.Must(s.Client.Get(s.Ctx, client.ObjectKey{Namespace: kit.SystemNamespace, Name: contract.LeaseName}, lease), "reading the Lease")
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
@@ -175,7 +176,7 @@ func asker(e auditv1.Event) string {
 
 // userOf is the ServiceAccount of an identity.
 func userOf(identity, namespace string) string {
-	if identity == ownership.IdentityRunner {
+	if identity == contract.IdentityRunner {
 		return "system:serviceaccount:" + namespace + ":echo-runner"
 	}
 	return "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
@@ -185,7 +186,7 @@ func userOf(identity, namespace string) string {
 // was, and which process.
 func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 	t.Helper()
-	const process = "system:serviceaccount:" + kit.SystemNamespace + ":" + ownership.IdentityOperator
+	const process = "system:serviceaccount:" + kit.SystemNamespace + ":" + contract.IdentityOperator
 	seen := map[string]bool{}
 	for _, e := range log {
 		request, err := url.Parse(e.RequestURI)
@@ -194,12 +195,12 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 		}
 		what := fmt.Sprintf("%s %s %s/%s", e.Verb, e.RequestURI, e.ObjectRef.Namespace, e.ObjectRef.Name)
 		manager := request.Query().Get("fieldManager")
-		identity := contract.Identity(ownership.Manager(manager))
+		identity := freehold.Identity(ownership.Manager(manager))
 		switch {
 		case slices.Contains([]string{"events", "leases"}, e.ObjectRef.Resource):
-			identity = ownership.IdentityOperator
+			identity = contract.IdentityOperator
 		case e.Verb == "delete":
-			identity = ownership.IdentityMCPServer
+			identity = contract.IdentityMCPServer
 		case slices.Contains([]string{"get", "list", "watch"}, e.Verb):
 			continue
 		// The API server refuses force to a patch that is no apply.
@@ -211,11 +212,11 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 		if want := userOf(identity, namespace); asker(e) != want {
 			t.Errorf("%s was written by %s, want %s", what, asker(e), want)
 		}
-		if slices.Contains(ownership.Controllers(), identity) && (e.User.Username != process || e.ImpersonatedUser == nil) {
+		if slices.Contains(contract.Controllers(), identity) && (e.User.Username != process || e.ImpersonatedUser == nil) {
 			t.Errorf("%s does not tell the process: %s", what, e.User.Username)
 		}
 	}
-	for _, g := range contract.Grants {
+	for _, g := range freehold.Grants {
 		if !seen[string(g.Manager)] {
 			t.Errorf("nothing was written as %s", g.Manager)
 		}
@@ -230,26 +231,26 @@ func elsewhere(identity string, r right) bool {
 		return true
 	case r.verb == "get" && r.resource != "leases": // where a cache cannot know
 		return true
-	case r.verb == "delete" && !contract.MayRemove(identity, kindOf(r.group, r.resource)): // to own what another hand made
+	case r.verb == "delete" && !freehold.MayRemove(identity, kindOf(r.group, r.resource)): // to own what another hand made
 		return true
-	case r.verb == "delete" && identity == ownership.IdentityRBAC: // what binds another account or Role
+	case r.verb == "delete" && identity == contract.IdentityRBAC: // what binds another account or Role
 		return true
 	case r.resource == "events" && r.verb == "patch": // one that comes again and again
 		return true
 	case r.resource == "rolebindings" && r.verb == "delete": // of an account that another hand took
 		return true
-	case identity == ownership.IdentityRBAC && r.group != "rbac.authorization.k8s.io": // to grant it
+	case identity == contract.IdentityRBAC && r.group != "rbac.authorization.k8s.io": // to grant it
 		return true
 	case r.verb == "list": // where the API server cannot stream what is there
 		return true
 	}
-	return identity == ownership.IdentityRunner && r.verb == "watch" // the kit watches in its place
+	return identity == contract.IdentityRunner && r.verb == "watch" // the kit watches in its place
 }
 
 // everyRightIsUsed holds that the role has no right that nobody asked for.
 func everyRightIsUsed(t *testing.T, namespace, identity string, log []auditv1.Event) {
 	t.Helper()
-	for _, r := range rightsOf(rbac.Rules(contract, identity, "")) {
+	for _, r := range rightsOf(rbac.Rules(freehold, identity, "")) {
 		used := slices.ContainsFunc(log, func(e auditv1.Event) bool {
 			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
 			// An apply that makes its object needs both.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -23,15 +23,15 @@ import (
 func everybody(t *testing.T, s *kit.Env) map[string]*rest.Config {
 	t.Helper()
 	server := makeServer(t, s, "echo")
-	grantor := connect(t, installed(ownership.IdentityRBAC))
+	grantor := connect(t, installed(contract.IdentityRBAC))
 	for _, resource := range []string{"roles", "rolebindings"} {
-		s.Must(server.apply(s.Ctx, grantor, ownership.RBACChildren, "", server.intents[resource]), "making the runner's rights")
+		s.Must(server.apply(s.Ctx, grantor, contract.RBACChildren, "", server.intents[resource]), "making the runner's rights")
 	}
 	return map[string]*rest.Config{
-		ownership.IdentityOperator:  plane.OperatorConfig(),
-		ownership.IdentityMCPServer: installed(ownership.IdentityMCPServer),
-		ownership.IdentityRBAC:      installed(ownership.IdentityRBAC),
-		ownership.IdentityRunner:    plane.AsServiceAccount(s.Namespace, "echo-runner"),
+		contract.IdentityOperator:  plane.OperatorConfig(),
+		contract.IdentityMCPServer: installed(contract.IdentityMCPServer),
+		contract.IdentityRBAC:      installed(contract.IdentityRBAC),
+		contract.IdentityRunner:    plane.AsServiceAccount(s.Namespace, "echo-runner"),
 	}
 }
 
@@ -72,7 +72,7 @@ func TestWhatNobodyMayDo(t *testing.T) {
 				&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", Namespace: s.Namespace}, Spec: idle()},
 			} {
 				says := `cannot create resource "statefulsets"`
-				if identity == ownership.IdentityRBAC { // which has the right, to grant it
+				if identity == contract.IdentityRBAC { // which has the right, to grant it
 					says = "belongs to Freehold, which writes StatefulSet only under the field managers of that identity"
 				}
 				forbidden(t, fmt.Sprintf("creating StatefulSet %q", object.GetName()), c.Create(t.Context(), object), says)
@@ -85,12 +85,12 @@ func TestWhatNobodyMayDo(t *testing.T) {
 // good for a Role and nothing else, also under the grantor's own manager.
 func TestTheGrantorUsesNothingThatItGrants(t *testing.T) {
 	s := kit.NewEnv(t, plane)
-	server, c := makeServer(t, s, "echo"), connect(t, installed(ownership.IdentityRBAC))
+	server, c := makeServer(t, s, "echo"), connect(t, installed(contract.IdentityRBAC))
 	for _, resource := range []string{"statefulsets", "services"} {
-		forbidden(t, "applying "+resource, server.apply(s.Ctx, c, ownership.RBACChildren, "", server.intents[resource]), "has no grant on "+resource)
+		forbidden(t, "applying "+resource, server.apply(s.Ctx, c, contract.RBACChildren, "", server.intents[resource]), "has no grant on "+resource)
 	}
-	forbidden(t, "reporting", server.apply(s.Ctx, c, ownership.RBACChildren, "status", server.intents["mcpservers/status"]), "has no grant on mcpservers/status")
-	forbidden(t, "writing as a runner", server.apply(s.Ctx, c, ownership.RunnerBackend, "", server.intents["statefulsets"]), "freehold-rbac belongs to Freehold")
+	forbidden(t, "reporting", server.apply(s.Ctx, c, contract.RBACChildren, "status", server.intents["mcpservers/status"]), "has no grant on mcpservers/status")
+	forbidden(t, "writing as a runner", server.apply(s.Ctx, c, contract.RunnerBackend, "", server.intents["statefulsets"]), "freehold-rbac belongs to Freehold")
 }
 
 // TestTheProcessActsAsItsControllersOnly holds that a process may impersonate
@@ -108,22 +108,22 @@ func TestTheProcessActsAsItsControllersOnly(t *testing.T) {
 		"the administrator":                 as("admin", "system:masters"),
 		"kube-controller-manager":           as("system:kube-controller-manager"),
 		"another account beside it":         as(account(kit.SystemNamespace, "default")),
-		"a controller of another namespace": as(account(s.Namespace, ownership.IdentityMCPServer)),
+		"a controller of another namespace": as(account(s.Namespace, contract.IdentityMCPServer)),
 		"the runner of a server":            as(account(s.Namespace, "echo-runner")),
-		"a controller with another group":   as(account(kit.SystemNamespace, ownership.IdentityMCPServer), "system:masters"),
+		"a controller with another group":   as(account(kit.SystemNamespace, contract.IdentityMCPServer), "system:masters"),
 	} {
 		forbidden(t, name, c.Get(s.Ctx, client.ObjectKeyFromObject(server.object), &corev1.ConfigMap{}), "cannot impersonate")
 	}
 	process := connect(t, plane.OperatorConfig())
-	for _, g := range contract.Grants {
+	for _, g := range freehold.Grants {
 		resource := g.Object.Resource()
-		if g.Identity == ownership.IdentityRunner {
+		if g.Identity == contract.IdentityRunner {
 			continue
 		}
 		forbidden(t, resource+" as "+string(g.Manager), server.apply(s.Ctx, process, g.Manager, g.Object.Subresource, server.intents[resource]), "cannot patch resource")
 	}
-	controller := as(account(kit.SystemNamespace, ownership.IdentityMCPServer))
-	s.Must(server.apply(s.Ctx, controller, ownership.MCPServerChildren, "", server.intents["serviceaccounts"]), "writing as a controller")
+	controller := as(account(kit.SystemNamespace, contract.IdentityMCPServer))
+	s.Must(server.apply(s.Ctx, controller, contract.MCPServerChildren, "", server.intents["serviceaccounts"]), "writing as a controller")
 }
 
 // idle is a StatefulSet's spec that makes no pod.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -35,7 +35,7 @@ func (x *trial) lacking(s *kit.Env) *rest.Config {
 
 // having is who has the identity.
 func (x *trial) having() *rest.Config {
-	if x.identity == ownership.IdentityRunner {
+	if x.identity == contract.IdentityRunner {
 		return plane.AsServiceAccount(x.server.object.Namespace, x.server.object.Name+"-runner")
 	}
 	return installed(x.identity)
@@ -51,9 +51,9 @@ func (x *trial) request(s *kit.Env) (request, string) {
 		return x.read(), "cannot impersonate"
 	case x.resource == "mcpservers/finalizers":
 		return x.apply(map[string]string{
-			ownership.IdentityMCPServer: "serviceaccounts", ownership.IdentityRBAC: "roles", ownership.IdentityRunner: "statefulsets",
+			contract.IdentityMCPServer: "serviceaccounts", contract.IdentityRBAC: "roles", contract.IdentityRunner: "statefulsets",
 		}[x.identity]), "finalizers"
-	case x.identity == ownership.IdentityRBAC && x.group != "rbac.authorization.k8s.io":
+	case x.identity == contract.IdentityRBAC && x.group != "rbac.authorization.k8s.io":
 		return x.apply("roles"), fmt.Sprintf("Verbs:[%q]", x.verb)
 	case x.resource == "events" && x.group != "":
 		return x.report(s), cannot
@@ -79,10 +79,10 @@ func (x *trial) request(s *kit.Env) (request, string) {
 
 // intent is that of the identity about a resource.
 func (x *trial) intent(resource string) *unstructured.Unstructured {
-	if own, ok := x.server.intents["runner/"+resource]; ok && x.identity == ownership.IdentityRunner {
+	if own, ok := x.server.intents["runner/"+resource]; ok && x.identity == contract.IdentityRunner {
 		return own
 	}
-	if resource == "statefulsets" && x.identity == ownership.IdentityMCPServer {
+	if resource == "statefulsets" && x.identity == contract.IdentityMCPServer {
 		return x.server.intents["scale"]
 	}
 	return x.server.intents[resource]
@@ -95,7 +95,7 @@ func (x *trial) stand(s *kit.Env) {
 	if x.resource == "statefulsets" {
 		intent = x.server.intents[x.resource] // also where only its scale is patched
 	}
-	if intent.GetKind() != ownership.MCPServer.Kind {
+	if intent.GetKind() != contract.MCPServer.Kind {
 		x.server.stands(s, intent)
 	}
 }
@@ -106,9 +106,9 @@ func (x *trial) apply(resource string) request {
 	if resource == "mcpservers/status" {
 		sub = "status"
 	}
-	for _, g := range contract.Grants {
+	for _, g := range freehold.Grants {
 		// The claim has a grant of its own on the status, which is not tried.
-		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub || g.Manager == ownership.MCPServerWorkload {
+		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub || g.Manager == contract.MCPServerWorkload {
 			continue
 		}
 		return func(ctx context.Context, c client.WithWatch) error {
@@ -122,7 +122,7 @@ func (x *trial) apply(resource string) request {
 // another hand made.
 func (x *trial) remove(s *kit.Env, cannot string) (request, string) {
 	s.Helper()
-	if whole := x.server.intents[x.resource]; contract.MayRemove(x.identity, whole.GroupVersionKind()) {
+	if whole := x.server.intents[x.resource]; freehold.MayRemove(x.identity, whole.GroupVersionKind()) {
 		x.server.stands(s, whole)
 		return func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, whole.DeepCopy()) }, cannot
 	}
@@ -165,7 +165,7 @@ func (x *trial) read() request {
 
 // kindOf is the kind behind a resource that is read.
 func kindOf(group, resource string) schema.GroupVersionKind {
-	for _, g := range contract.Grants {
+	for _, g := range freehold.Grants {
 		if g.Object.Group == group && g.Object.Resource() == resource {
 			return g.Object.GroupVersionKind
 		}
@@ -175,7 +175,7 @@ func kindOf(group, resource string) schema.GroupVersionKind {
 
 // lead creates or updates the leader's Lease, as client-go's election does.
 func (x *trial) lead() request {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: ownership.LeaseName, Namespace: x.server.object.Namespace}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: contract.LeaseName, Namespace: x.server.object.Namespace}}
 	return func(ctx context.Context, c client.WithWatch) error {
 		if x.verb == "create" {
 			return c.Create(ctx, lease)

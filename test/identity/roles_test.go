@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership/rbac"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -71,15 +71,15 @@ type trial struct {
 func TestEveryRightIsNeeded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	var trials []*trial
-	for _, identity := range []string{ownership.IdentityOperator, ownership.IdentityMCPServer, ownership.IdentityRBAC, ownership.IdentityRunner} {
+	for _, identity := range []string{contract.IdentityOperator, contract.IdentityMCPServer, contract.IdentityRBAC, contract.IdentityRunner} {
 		known := len(trials)
-		for i := range rightsOf(rbac.Rules(contract, identity, "")) {
+		for i := range rightsOf(rbac.Rules(freehold, identity, "")) {
 			name, whose := fmt.Sprintf("s%d-%d", known, i), ""
-			if identity == ownership.IdentityRunner {
+			if identity == contract.IdentityRunner {
 				whose = name
-				bind(s, name+"-runner", rbac.Rules(contract, identity, whose))
+				bind(s, name+"-runner", rbac.Rules(freehold, identity, whose))
 			}
-			rules := rbac.Rules(contract, identity, whose)
+			rules := rbac.Rules(freehold, identity, whose)
 			x := &trial{right: rightsOf(rules)[i], identity: identity, account: "without-" + name, server: makeServer(t, s, name)}
 			bind(s, x.account, without(rules, x.right))
 			trials = append(trials, x)

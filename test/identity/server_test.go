@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -52,13 +53,13 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	made.intents["scale"].Object["metadata"] = map[string]any{"name": workload.BackendName(name), "namespace": s.Namespace}
 	made.intents["scale"].Object["spec"] = map[string]any{"replicas": int64(0)}
 	for resource, fields := range map[string]string{
-		"mcpservers":               "metadata: {finalizers: [" + ownership.Finalizer + "]}",
+		"mcpservers":               "metadata: {finalizers: [" + contract.Finalizer + "]}",
 		"mcpservers/status":        "status: {observedGeneration: 1}",
 		"runner/mcpservers/status": `status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 	} {
 		intent := &unstructured.Unstructured{}
 		s.Must(yaml.Unmarshal([]byte(fields), &intent.Object), "reading an intent")
-		intent.SetGroupVersionKind(ownership.MCPServer.GroupVersionKind)
+		intent.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
 		intent.SetName(name)
 		intent.SetNamespace(s.Namespace)
 		made.intents[resource] = intent

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -25,7 +25,7 @@ var (
 	plane *kit.Plane
 	// program is the operator's.
 	program  string
-	contract = ownership.Freehold()
+	freehold = contract.Freehold()
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -44,7 +44,7 @@ var _ = Describe("The workload generation", func() {
 			}
 			return nil
 		})
-		s.AsController().Force(string(ownership.MCPServerFinalizer), fmt.Sprintf(nothingStays, old.UID))
+		s.AsController().Force(string(contract.MCPServerFinalizer), fmt.Sprintf(nothingStays, old.UID))
 		s.AwaitGone(old)
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
 		op.start(controllers.Options{})
@@ -77,7 +77,7 @@ var _ = Describe("The workload generation", func() {
 		}
 		proxy, err := workload.Render(live, options).Proxy(7)
 		Expect(err).NotTo(HaveOccurred())
-		s.Must(s.AsController().Client.Apply(s.Ctx, proxy, client.FieldOwner(string(ownership.MCPServerChildren))), "restoring a child")
+		s.Must(s.AsController().Client.Apply(s.Ctx, proxy, client.FieldOwner(string(contract.MCPServerChildren))), "restoring a child")
 
 		operate(s)
 		s.RunProxies()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	applyv1alpha1 "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -70,14 +71,14 @@ var _ = Describe("The status of one server", func() {
 // operatorSays is the operator's n-th statement on its conditions.
 func operatorSays(n int64, _ types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration) {
 	ready := conditions.False(v1alpha1.ReasonStarting, fmt.Sprintf("statement %d", n))
-	return ownership.MCPServerConditions, applyv1alpha1.MCPServer("echo", "").WithStatus(applyv1alpha1.MCPServerStatus().
+	return contract.MCPServerConditions, applyv1alpha1.MCPServer("echo", "").WithStatus(applyv1alpha1.MCPServerStatus().
 		WithObservedGeneration(n).WithConditions(conditions.Stamp(nil, v1alpha1.ConditionReady, ready, n, aNewYear)))
 }
 
 // runnerSays is the runner's n-th report.
 func runnerSays(n int64, server types.UID) (ownership.Manager, *applyv1alpha1.MCPServerApplyConfiguration) {
 	applied := conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("report %d", n))
-	return ownership.RunnerReport, applyv1alpha1.MCPServer("echo", "").WithStatus(applyv1alpha1.MCPServerStatus().
+	return contract.RunnerReport, applyv1alpha1.MCPServer("echo", "").WithStatus(applyv1alpha1.MCPServerStatus().
 		WithRuntime(applyv1alpha1.RuntimeStatus().WithServerUID(string(server)).WithGeneration(n)).
 		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, applied, n, aNewYear)))
 }

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -46,7 +46,7 @@ func newManual(s *kit.Env, image string, wire func(*rest.Config)) *manual {
 	Expect(err).NotTo(HaveOccurred())
 	d.reader = &reader{Reader: direct}
 	applier := controllers.NewApplier(direct, direct)
-	Expect(applier.Impersonate(config, kit.SystemNamespace, ownership.Controllers()...)).To(Succeed())
+	Expect(applier.Impersonate(config, kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
 	d.reconciler = mcpserver.New(d.reader, direct, applier,
 		events.NewFakeRecorder(1000), workload.Options{RunnerImage: image})
 	return d

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -142,14 +143,14 @@ func (t *tape) String() string { return strings.Join(t.applies(), "\n") }
 func (t *tape) replay(s *kit.Env) {
 	GinkgoHelper()
 	identities := map[string]*kit.Env{
-		ownership.IdentityMCPServer: s.AsController(),
-		ownership.IdentityRBAC:      s.As(kit.SystemNamespace, ownership.IdentityRBAC),
-		ownership.IdentityRunner:    s.As(s.Namespace, "echo-runner"),
+		contract.IdentityMCPServer: s.AsController(),
+		contract.IdentityRBAC:      s.As(kit.SystemNamespace, contract.IdentityRBAC),
+		contract.IdentityRunner:    s.As(s.Namespace, "echo-runner"),
 	}
 	for _, path := range t.applies() {
 		request, err := url.Parse(path)
 		Expect(err).NotTo(HaveOccurred())
-		api, err := identities[ownership.Freehold().Identity(ownership.Manager(request.Query().Get("fieldManager")))].HTTP()
+		api, err := identities[contract.Freehold().Identity(ownership.Manager(request.Query().Get("fieldManager")))].HTTP()
 		Expect(err).NotTo(HaveOccurred(), path)
 		object := &unstructured.Unstructured{}
 		Expect(json.NewDecoder(bytes.NewReader(t.last[path])).Decode(&object.Object)).To(Succeed())

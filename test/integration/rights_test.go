@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -53,7 +53,7 @@ const escape = `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":
 func mayEscape(s *kit.Env, may bool) {
 	GinkgoHelper()
 	Eventually(func() bool { // the API server looks at roles in a cache
-		_, err := s.As(s.Namespace, "ci-runner").ApplyErr(string(ownership.RunnerBackend), escape, client.DryRunAll, client.ForceOwnership)
+		_, err := s.As(s.Namespace, "ci-runner").ApplyErr(string(contract.RunnerBackend), escape, client.DryRunAll, client.ForceOwnership)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource")
 	}, "10s", "50ms").Should(Equal(!may))
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -131,4 +131,4 @@ func rolledOut(s *kit.Env, name string, generation int64) *v1alpha1.MCPServer {
 	return live
 }
 
-const ourFinalizer = ownership.Finalizer
+const ourFinalizer = contract.Finalizer

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -50,7 +51,7 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 		Expect(err).NotTo(HaveOccurred())
 		object := s.Intent(string(text))
 		object.SetOwnerReferences(nil)
-		annotated(object, ownership.AdoptAnnotation, "true")
+		annotated(object, contract.AdoptAnnotation, "true")
 		all = append(all, object)
 	}
 	return all
@@ -87,9 +88,9 @@ func byOperator(s *kit.Env, object *unstructured.Unstructured) {
 func byEarlierRelease(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("older")), "creating "+s.Title(object))
-	manager := string(ownership.MCPServerChildren)
+	manager := string(contract.MCPServerChildren)
 	if name := object.GetName(); name == "echo-backend" || name == "echo-backend-headless" {
-		manager = string(ownership.RunnerBackend)
+		manager = string(contract.RunnerBackend)
 	}
 	s.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		live := s.Unstructured(object)
@@ -108,7 +109,7 @@ func byEarlierRelease(s *kit.Env, object *unstructured.Unstructured) {
 // of Freehold: equal containers without a mark, and one more beside them.
 func unmarked(object *unstructured.Unstructured) {
 	GinkgoHelper()
-	object.SetAnnotations(map[string]string{ownership.AdoptAnnotation: "true"})
+	object.SetAnnotations(map[string]string{contract.AdoptAnnotation: "true"})
 	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
 	Expect(unstructured.SetNestedField(object.Object, "red", "spec", "template", "metadata", "labels", "example.com/team")).To(Succeed())
 	containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
@@ -165,7 +166,7 @@ func sound(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	live := object.DeepCopy()
 	s.Await(live, "nobody holds what is ours alone", func() error {
-		holdings, err := ownership.Freehold().Judge(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetManagedFields())
+		holdings, err := contract.Freehold().Judge(live.GroupVersionKind().GroupKind(), live.GetName(), live.GetManagedFields())
 		for _, h := range holdings {
 			if h.Verdict.Wrong() {
 				err = errors.Join(err, fmt.Errorf("%s of %s %s is %s", ownership.Notation(h.Field), h.Manager, h.Operation, h.Verdict))
@@ -233,7 +234,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		for _, object := range children(s) {
 			if _, pods, err := unstructured.NestedMap(object.Object, "spec", "template"); pods && err == nil {
 				delete(object.Object["metadata"].(map[string]any), "annotations")
-				annotated(object, ownership.AdoptAnnotation, "true")
+				annotated(object, contract.AdoptAnnotation, "true")
 				unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
 				Expect(unstructured.SetNestedField(object.Object, int64(7), "spec", "template", "spec", "terminationGracePeriodSeconds")).To(Succeed())
 			}
@@ -389,10 +390,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		op := operate(s)
 		s.RunProxies()
 		ready(s, "echo")
-		s.Owns(account, string(ownership.MCPServerChildren), "metadata.ownerReferences", "automountServiceAccountToken")
+		s.Owns(account, string(contract.MCPServerChildren), "metadata.ownerReferences", "automountServiceAccountToken")
 		op.stop()
 
-		manager := string(ownership.MCPServerChildren)
+		manager := string(contract.MCPServerChildren)
 		s.Apply(manager, fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"echo-runner","uid":%q}}`, s.Unstructured(account).GetUID()))
 		s.OwnsNothing(account, manager)
 		live := s.Unstructured(account)

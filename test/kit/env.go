@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 )
 
 // Patience is how long a wait lasts before the test fails. Everything waited
@@ -94,7 +94,7 @@ func (s *Env) As(namespace, name string) *Env {
 // installed. It may write and not read.
 func (s *Env) AsController() *Env {
 	s.Helper()
-	return s.As(SystemNamespace, ownership.IdentityMCPServer)
+	return s.As(SystemNamespace, contract.IdentityMCPServer)
 }
 
 // Patient returns the same environment with longer waits, for what is many.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 )
 
 // FieldManagers are what kube-apiserver tracks the ownership of one kind with:
@@ -39,7 +39,7 @@ type FieldManagers struct {
 // and the status subresource writes nothing else.
 func FieldManagersOf(kind schema.GroupVersionKind) (*FieldManagers, error) {
 	types := builtinTypes()
-	if kind.Group == ownership.MCPServer.Group {
+	if kind.Group == contract.MCPServer.Group {
 		var err error
 		if types, err = customTypes(); err != nil {
 			return nil, fmt.Errorf("reading the CRD: %w", err)
@@ -154,7 +154,7 @@ var customTypes = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 	if err := yaml.UnmarshalStrict(body, &crd); err != nil {
 		return nil, err
 	}
-	api, err := builder.BuildOpenAPIV3(&crd, ownership.MCPServer.Version, builder.Options{})
+	api, err := builder.BuildOpenAPIV3(&crd, contract.MCPServer.Version, builder.Options{})
 	if err != nil {
 		return nil, err
 	}

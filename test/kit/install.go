@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -36,7 +36,7 @@ func (p *Plane) Install(ctx context.Context) error {
 	if err := p.applyFile(ctx, filepath.Join(root, rendering), "Deployment"); err != nil {
 		return err
 	}
-	if p.operator, err = p.ConfigOf(ctx, SystemNamespace, ownership.IdentityOperator); err != nil {
+	if p.operator, err = p.ConfigOf(ctx, SystemNamespace, contract.IdentityOperator); err != nil {
 		return err
 	}
 	return p.awaitPolicyIs(ctx, true)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -30,12 +30,12 @@ type lagging struct {
 // sees is what the cache shows of an object, nil for nothing.
 func (l *lagging) sees(k key) *unstructured.Unstructured {
 	o := l.shown[k]
-	if o == nil || !l.labelled || k.kind == ownership.MCPServer.Kind {
+	if o == nil || !l.labelled || k.kind == contract.MCPServer.Kind {
 		return o
 	}
 	// Run configs are listed by the server's name, the others read by their own.
 	label := o.GetLabels()[workload.LabelServer]
-	if label == "" || k.kind == ownership.ConfigMap.Kind && label != l.process.scenario.name {
+	if label == "" || k.kind == contract.ConfigMap.Kind && label != l.process.scenario.name {
 		return nil
 	}
 	return o
@@ -68,7 +68,7 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 	}
 	for _, k := range l.process.scenario.world.order {
 		o := l.sees(k)
-		if k.kind != ownership.ConfigMap.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
+		if k.kind != contract.ConfigMap.Kind || o == nil || !options.LabelSelector.Matches(labelsOf(o)) {
 			continue
 		}
 		config := metav1.PartialObjectMetadata{}

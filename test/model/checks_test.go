@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -147,10 +148,10 @@ func difference(want, have owners) string {
 
 // held judges what our managers hold, whoever wrote last.
 func (j *checker) held(o *operation) {
-	contract := ownership.Freehold()
+	freehold := contract.Freehold()
 	ours := fieldpath.NewSet()
 	for _, entry := range entriesOf(o.answer) {
-		if !contract.Claims(entry.Manager) {
+		if !freehold.Claims(entry.Manager) {
 			continue
 		}
 		fields, err := ownership.Fields(entry)
@@ -158,7 +159,7 @@ func (j *checker) held(o *operation) {
 			j.scenario.broke(err)
 			return
 		}
-		grant, granted := contract.Grant(ownership.Manager(entry.Manager),
+		grant, granted := freehold.Grant(ownership.Manager(entry.Manager),
 			ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: entry.Subresource}, o.of.name)
 		outside := grant.Outside(fields)
 		if !granted || entry.Operation != metav1.ManagedFieldsOperationApply || len(outside) > 0 {
@@ -174,7 +175,7 @@ func (j *checker) held(o *operation) {
 // premise judges whether a write rests on what was so.
 func (j *checker) premise(o *operation) {
 	read := o.by.read(o.of)
-	grant, _ := ownership.Freehold().Grant(ownership.Manager(o.Manager),
+	grant, _ := contract.Freehold().Grant(ownership.Manager(o.Manager),
 		ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: o.subresource()}, o.of.name)
 	switch {
 	// A status never creates, and the API server ignores its uid: what lands on
@@ -209,7 +210,7 @@ func (j *checker) others(o *operation) {
 		j.scenario.broke(err)
 		return
 	}
-	grant, _ := ownership.Freehold().Grant(ownership.Manager(o.Manager),
+	grant, _ := contract.Freehold().Grant(ownership.Manager(o.Manager),
 		ownership.Object{GroupVersionKind: o.answer.GroupVersionKind(), Subresource: o.subresource()}, o.of.name)
 	mine, theirs := fieldpath.NewSet(), fieldpath.NewSet()
 	sort := func(object *unstructured.Unstructured, isBefore bool) {

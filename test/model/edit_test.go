@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -19,7 +20,7 @@ import (
 func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Path {
 	var paths []fieldpath.Path
 	for _, entry := range entriesOf(o) {
-		if !ownership.Freehold().Claims(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != subresource {
+		if !contract.Freehold().Claims(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != subresource {
 			continue
 		}
 		set, err := ownership.Fields(entry)

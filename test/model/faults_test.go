@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -46,9 +47,9 @@ func without(field string, where func(*operation) bool) func(*scenario, *operati
 }
 
 func isBirth(o *operation) bool { return o.content.GetResourceVersion() == birthVersion }
-func isClaim(o *operation) bool { return o.Manager == string(ownership.MCPServerWorkload) }
+func isClaim(o *operation) bool { return o.Manager == string(contract.MCPServerWorkload) }
 func isGate(o *operation) bool {
-	gated := o.Manager == string(ownership.MCPServerChildren) || o.Manager == string(ownership.RunnerBackend)
+	gated := o.Manager == string(contract.MCPServerChildren) || o.Manager == string(contract.RunnerBackend)
 	return gated && !isBirth(o)
 }
 func always(*operation) bool { return true }
@@ -72,7 +73,7 @@ func alsoStates(manager ownership.Manager, value func(*scenario, *operation) any
 // mergePatch sends finalizers as a controller does that adds its own to the list
 // it has read, or takes it away.
 func mergePatch(_ *scenario, o *operation) {
-	if o.by == nil || o.Verb != "apply" || o.Manager != string(ownership.MCPServerFinalizer) {
+	if o.by == nil || o.Verb != "apply" || o.Manager != string(contract.MCPServerFinalizer) {
 		return
 	}
 	read := o.by.read(o.of)
@@ -81,12 +82,12 @@ func mergePatch(_ *scenario, o *operation) {
 	}
 	finalizers := []any{}
 	for _, f := range read.GetFinalizers() {
-		if f != ownership.Finalizer {
+		if f != contract.Finalizer {
 			finalizers = append(finalizers, f)
 		}
 	}
 	if len(o.content.GetFinalizers()) > 0 {
-		finalizers = append(finalizers, ownership.Finalizer)
+		finalizers = append(finalizers, contract.Finalizer)
 	}
 	o.media = types.MergePatchType
 	o.replace(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
@@ -137,10 +138,10 @@ var planted = map[string]struct {
 	"a controller as its process":    {plant{wire: unimpersonated}, byRole, false},
 	"a finalizer by merge patch":     {plant{wire: mergePatch}, foreignChanged, true},
 	"an Update entry of ours":        {plant{wire: mergePatch}, strayed, true},
-	"force outside of the grant":     {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true},
-	"a field beside the intent":      {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true},
-	"a release that keeps a field":   {plant{wire: alsoStates(ownership.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind, true},
-	"one scalar of two managers":     {plant{wire: alsoStates(ownership.MCPServerStatus, observed, "status", "observedGeneration")}, sharedField, true},
+	"force outside of the grant":     {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true},
+	"a field beside the intent":      {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true},
+	"a release that keeps a field":   {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind, true},
+	"one scalar of two managers":     {plant{wire: alsoStates(contract.MCPServerStatus, observed, "status", "observedGeneration")}, sharedField, true},
 }
 
 func TestEachPlantedFaultIsFound(t *testing.T) {

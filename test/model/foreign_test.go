@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -77,7 +77,7 @@ func (p *scenario) want() {
 		spec["proxy"] = map[string]any{"replicas": int64(p.random.IntN(3))}
 	}
 	server := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	server.SetGroupVersionKind(ownership.MCPServer.GroupVersionKind)
+	server.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
 	server.SetNamespace(namespace)
 	server.SetName(p.name)
 	p.others.apply(gitops, server)
@@ -153,7 +153,7 @@ func (p *scenario) meddle() {
 // spite does to an object what hurts most between a look at it and a write.
 func (o *others) spite(target *unstructured.Unstructured) {
 	switch {
-	case target.GetKind() == ownership.MCPServer.Kind:
+	case target.GetKind() == contract.MCPServer.Kind:
 		o.finalize(target)
 	case o.scenario.random.IntN(2) == 0:
 		o.delete(target)
@@ -269,7 +269,7 @@ func (o *others) patch(target *unstructured.Unstructured) {
 
 // scale is an autoscaler.
 func (o *others) scale(target *unstructured.Unstructured) {
-	scaled := []string{ownership.MCPServer.Kind, ownership.Deployment.Kind, ownership.StatefulSet.Kind}
+	scaled := []string{contract.MCPServer.Kind, contract.Deployment.Kind, contract.StatefulSet.Kind}
 	if !slices.Contains(scaled, target.GetKind()) {
 		target = o.scenario.server()
 	}
@@ -323,7 +323,7 @@ func (o *others) finalize(server *unstructured.Unstructured) {
 
 // delete deletes something, the server less often.
 func (o *others) delete(target *unstructured.Unstructured) {
-	if target.GetKind() == ownership.MCPServer.Kind && o.scenario.random.IntN(3) != 0 {
+	if target.GetKind() == contract.MCPServer.Kind && o.scenario.random.IntN(3) != 0 {
 		return
 	}
 	o.attempt("delete", o.Delete(o.scenario.t.Context(), about(target), client.PropagationPolicy(metav1.DeletePropagationBackground)))
@@ -336,7 +336,7 @@ func (o *others) restore(target *unstructured.Unstructured) {
 	k := key{target.GetKind(), target.GetName()}
 	// What the API server adds to a new Service is nobody's, which cannot be
 	// told from outside.
-	if o.scenario.world.stands[k] != nil || k.kind == ownership.Service.Kind {
+	if o.scenario.world.stands[k] != nil || k.kind == contract.Service.Kind {
 		return
 	}
 	copied := target.DeepCopy()
@@ -349,7 +349,7 @@ func (o *others) restore(target *unstructured.Unstructured) {
 		copied.SetOwnerReferences(nil)
 	}
 	if o.scenario.random.IntN(2) == 0 {
-		copied.SetAnnotations(map[string]string{ownership.Freehold().Takeover.Annotation: "true"})
+		copied.SetAnnotations(map[string]string{contract.Freehold().Takeover.Annotation: "true"})
 	}
 	o.attempt("create", o.Create(o.scenario.t.Context(), copied, client.FieldOwner(restorer)))
 }
@@ -369,7 +369,7 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 		}
 		fallthrough
 	case 1:
-		grants := ownership.Freehold().Grants
+		grants := contract.Freehold().Grants
 		intent := about(target)
 		intent.SetLabels(map[string]string{"example.com/posed": "yes"})
 		o.apply(string(grants[p.random.IntN(len(grants))].Manager), intent, client.ForceOwnership)
@@ -384,7 +384,7 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 func (o *others) numbered() (*unstructured.Unstructured, int64) {
 	for _, child := range o.scenario.world.standing() {
 		generation, err := strconv.ParseInt(child.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
-		numbered := child.GetKind() == ownership.Deployment.Kind || child.GetKind() == ownership.StatefulSet.Kind
+		numbered := child.GetKind() == contract.Deployment.Kind || child.GetKind() == contract.StatefulSet.Kind
 		if numbered && err == nil && generation > 0 && child.GetLabels()[workload.LabelManagedBy] == workload.ManagedBy {
 			return child, generation
 		}

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
@@ -72,7 +72,7 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	now := func() time.Time { return p.clock }
 	applier := controllers.NewApplier(process.client, process.client)
 	applier.Now = now
-	if err := applier.Impersonate(process.config, kit.SystemNamespace, ownership.Controllers()...); err != nil {
+	if err := applier.Impersonate(process.config, kit.SystemNamespace, contract.Controllers()...); err != nil {
 		p.broke(err)
 	}
 	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, workload.Options{RunnerImage: "runner"})
@@ -110,7 +110,7 @@ func runner(process *process) func(context.Context) (time.Duration, error) {
 // rolledOut is what the pods of the proxy are made with now, nil if they cannot
 // start.
 func (p *scenario) rolledOut() (workload.Mark, *runconfig.RunConfig) {
-	proxy := p.child(ownership.Deployment, workload.ProxyName(p.name))
+	proxy := p.child(contract.Deployment, workload.ProxyName(p.name))
 	if proxy == nil {
 		return workload.Mark{}, nil
 	}
@@ -119,7 +119,7 @@ func (p *scenario) rolledOut() (workload.Mark, *runconfig.RunConfig) {
 	if err != nil || !mark.Valid() {
 		return workload.Mark{}, nil
 	}
-	file := p.child(ownership.ConfigMap, workload.RunConfigName(p.name, mark))
+	file := p.child(contract.ConfigMap, workload.RunConfigName(p.name, mark))
 	if file == nil {
 		return workload.Mark{}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -55,15 +56,15 @@ func (p *scenario) stillStated(k key) bool {
 	hash, _ := claimed["hash"].(string)
 	mark := workload.Mark{Generation: number, Hash: hash}
 	switch k.kind {
-	case ownership.ConfigMap.Kind:
+	case contract.ConfigMap.Kind:
 		return k.name == workload.RunConfigName(p.name, mark)
-	case ownership.Deployment.Kind:
+	case contract.Deployment.Kind:
 		stands, err := workload.MarkOf(p.world.stands[k].GetAnnotations())
-		return err == nil && stands == mark && !p.taken(ownership.ServiceAccount.Kind, workload.RunnerName(p.name), ownership.MCPServerChildren)
-	case ownership.Role.Kind:
-		return !p.taken(ownership.ServiceAccount.Kind, workload.RunnerName(p.name), ownership.MCPServerChildren)
-	case ownership.Service.Kind:
-		taken := p.taken(ownership.StatefulSet.Kind, workload.BackendName(p.name), ownership.RunnerBackend)
+		return err == nil && stands == mark && !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
+	case contract.Role.Kind:
+		return !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
+	case contract.Service.Kind:
+		taken := p.taken(contract.StatefulSet.Kind, workload.BackendName(p.name), contract.RunnerBackend)
 		return !taken || !slices.Contains([]string{workload.BackendName(p.name), workload.HeadlessName(p.name)}, k.name)
 	}
 	return true
@@ -78,7 +79,7 @@ func (p *scenario) taken(kind, name string, manager ownership.Manager) bool {
 // works reports whether anybody is there who writes as a manager, and may: while
 // a server is suspended its proxy has no pod, and so there is no runner.
 func (p *scenario) works(manager ownership.Manager) bool {
-	if manager != ownership.RunnerBackend && manager != ownership.RunnerReport {
+	if manager != contract.RunnerBackend && manager != contract.RunnerReport {
 		return true
 	}
 	suspended, _, _ := unstructured.NestedBool(p.server().Object, "spec", "suspend")
@@ -93,7 +94,7 @@ func (j *checker) released() {
 		return
 	}
 	j.nothingOfOurs(server)
-	if holders := holdersOfFinalizer(server); slices.Contains(server.GetFinalizers(), ownership.Finalizer) && len(holders) == 0 {
+	if holders := holdersOfFinalizer(server); slices.Contains(server.GetFinalizers(), contract.Finalizer) && len(holders) == 0 {
 		j.found(leftBehind, "the finalizer remains, and nobody holds it")
 	}
 }
@@ -110,7 +111,7 @@ func (j *checker) gone() {
 
 func (j *checker) nothingOfOurs(o *unstructured.Unstructured) {
 	for _, entry := range entriesOf(o) {
-		if entry.Subresource == "" && ownership.Freehold().Claims(entry.Manager) {
+		if entry.Subresource == "" && contract.Freehold().Claims(entry.Manager) {
 			j.found(leftBehind, "%s %s: %s", o.GetKind(), o.GetName(), entry.Manager)
 		}
 	}
@@ -118,7 +119,7 @@ func (j *checker) nothingOfOurs(o *unstructured.Unstructured) {
 
 // holdersOfFinalizer are those who hold our finalizer and are not us.
 func holdersOfFinalizer(server *unstructured.Unstructured) []ownership.Owner {
-	all, err := ownership.Owners(server.GetManagedFields(), ownership.MustPath(`metadata.finalizers[="`+ownership.Finalizer+`"]`))
+	all, err := ownership.Owners(server.GetManagedFields(), ownership.MustPath(`metadata.finalizers[="`+contract.Finalizer+`"]`))
 	if err != nil {
 		return nil
 	}
@@ -126,12 +127,12 @@ func holdersOfFinalizer(server *unstructured.Unstructured) []ownership.Owner {
 }
 
 func isOurFinalizer(o ownership.Owner) bool {
-	return o.Manager == string(ownership.MCPServerFinalizer) && o.Operation == metav1.ManagedFieldsOperationApply
+	return o.Manager == string(contract.MCPServerFinalizer) && o.Operation == metav1.ManagedFieldsOperationApply
 }
 
 // ownedByUs reports whether our finalizer is on its way out by our own hand.
 func ownedByUs(server *unstructured.Unstructured) bool {
-	return ownership.Entry(server.GetManagedFields(), ownership.MCPServerFinalizer, "") != nil
+	return ownership.Entry(server.GetManagedFields(), contract.MCPServerFinalizer, "") != nil
 }
 
 // release gives back everything that one may stop to state, as somebody does who
@@ -140,7 +141,7 @@ func ownedByUs(server *unstructured.Unstructured) bool {
 func (p *scenario) release() {
 	applier := controllers.NewApplier(p.others, plane.Client)
 	for _, o := range p.world.standing() {
-		if o.GetKind() != ownership.ServiceAccount.Kind && o.GetKind() != ownership.Role.Kind {
+		if o.GetKind() != contract.ServiceAccount.Kind && o.GetKind() != contract.Role.Kind {
 			continue // the others cannot be without what is ours
 		}
 		made, err := plane.Scheme.New(o.GroupVersionKind())
@@ -162,7 +163,7 @@ func (p *scenario) release() {
 
 // maker is the manager of ours that may make an object.
 func maker(o *unstructured.Unstructured) ownership.Manager {
-	for _, g := range ownership.Freehold().Grants {
+	for _, g := range contract.Freehold().Grants {
 		if g.Create && g.Object.GroupVersionKind == o.GroupVersionKind() && g.Named(o.GetName()) {
 			return g.Manager
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -62,14 +62,14 @@ func (a *process) runs() bool { return slices.Contains(a.scenario.processes[2:4]
 
 // grantsRunner reports whether an object has to do with what runners may do.
 func grantsRunner(k key) bool {
-	return k.kind == ownership.Role.Kind || k.kind == ownership.RoleBinding.Kind
+	return k.kind == contract.Role.Kind || k.kind == contract.RoleBinding.Kind
 }
 
 // granted is what the runners may do by what stands.
 func (p *scenario) granted() []string {
 	name := workload.RunnerName(p.name)
 	binding, role := &rbacv1.RoleBinding{}, &rbacv1.Role{}
-	if !p.typed(p.child(ownership.RoleBinding, name), binding) || !p.typed(p.child(ownership.Role, name), role) {
+	if !p.typed(p.child(contract.RoleBinding, name), binding) || !p.typed(p.child(contract.Role, name), role) {
 		return nil
 	}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -183,7 +183,7 @@ func (p *scenario) free() {
 		return
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(server.GetFinalizers()), func(f string) bool {
-		return f != ownership.Finalizer || !ownedByUs(server)
+		return f != contract.Finalizer || !ownedByUs(server)
 	})
 	freed := server.DeepCopy()
 	freed.SetFinalizers(finalizers)

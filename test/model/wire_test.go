@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -150,7 +150,7 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 		}
 	}
 	o.decode()
-	if ownership.Freehold().Claims(o.Manager) {
+	if contract.Freehold().Claims(o.Manager) {
 		p.plant.change(p, o)
 		o.decode()
 	}
@@ -302,7 +302,7 @@ func (p *scenario) account(o *operation, accepted bool) {
 	switch {
 	case o.forbidden:
 		verb = "forbidden " + verb
-	case o.force && ownership.Freehold().Claims(o.Manager):
+	case o.force && contract.Freehold().Claims(o.Manager):
 		verb = "our apply"
 	case o.by != nil:
 		verb = "our " + verb

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
@@ -18,14 +19,14 @@ const namespace = "default"
 
 // kinds are those of a server and its children, by resource.
 var kinds = map[string]schema.GroupVersionKind{
-	"mcpservers":      ownership.MCPServer.GroupVersionKind,
-	"deployments":     ownership.Deployment.GroupVersionKind,
-	"statefulsets":    ownership.StatefulSet.GroupVersionKind,
-	"services":        ownership.Service.GroupVersionKind,
-	"configmaps":      ownership.ConfigMap.GroupVersionKind,
-	"serviceaccounts": ownership.ServiceAccount.GroupVersionKind,
-	"roles":           ownership.Role.GroupVersionKind,
-	"rolebindings":    ownership.RoleBinding.GroupVersionKind,
+	"mcpservers":      contract.MCPServer.GroupVersionKind,
+	"deployments":     contract.Deployment.GroupVersionKind,
+	"statefulsets":    contract.StatefulSet.GroupVersionKind,
+	"services":        contract.Service.GroupVersionKind,
+	"configmaps":      contract.ConfigMap.GroupVersionKind,
+	"serviceaccounts": contract.ServiceAccount.GroupVersionKind,
+	"roles":           contract.Role.GroupVersionKind,
+	"rolebindings":    contract.RoleBinding.GroupVersionKind,
 }
 
 // key names an object.
@@ -86,7 +87,7 @@ func (p *scenario) look(k key) *unstructured.Unstructured {
 
 // server is the server of the run, nil if there is none.
 func (p *scenario) server() *unstructured.Unstructured {
-	return p.world.stands[key{ownership.MCPServer.Kind, p.name}]
+	return p.world.stands[key{contract.MCPServer.Kind, p.name}]
 }
 
 func (p *scenario) child(kind ownership.Object, name string) *unstructured.Unstructured {
@@ -99,7 +100,7 @@ func (p *scenario) collect() bool {
 	collected := false
 	for _, o := range p.world.standing() {
 		owner := metav1.GetControllerOf(o)
-		if owner == nil || owner.Kind != ownership.MCPServer.Kind {
+		if owner == nil || owner.Kind != contract.MCPServer.Kind {
 			continue
 		}
 		if s := p.server(); s != nil && s.GetUID() == owner.UID {
@@ -117,7 +118,7 @@ func (p *scenario) collect() bool {
 func (p *scenario) runWorkloads() {
 	for _, o := range p.world.standing() {
 		replicas, stated, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
-		if !stated || o.GetKind() != ownership.Deployment.Kind && o.GetKind() != ownership.StatefulSet.Kind {
+		if !stated || o.GetKind() != contract.Deployment.Kind && o.GetKind() != contract.StatefulSet.Kind {
 			continue
 		}
 		status := map[string]any{"observedGeneration": o.GetGeneration(), "replicas": replicas}
@@ -129,7 +130,7 @@ func (p *scenario) runWorkloads() {
 		if replicas == 0 {
 			delete(status, "replicas")
 		}
-		if o.GetKind() == ownership.StatefulSet.Kind {
+		if o.GetKind() == contract.StatefulSet.Kind {
 			status["replicas"], status["availableReplicas"] = replicas, replicas
 			status["currentRevision"], status["updateRevision"] = "revision", "revision"
 		}

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
-	contract "github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -37,7 +38,7 @@ type built struct {
 	configMap     any
 	proxyService  any
 	backendFronts map[string]any
-	identity      map[contract.Object]any
+	identity      map[ownership.Object]any
 }
 
 func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
@@ -59,7 +60,7 @@ func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 	b.backendFronts = map[string]any{
 		workload.BackendName("echo"): workload.BackendService(run), workload.HeadlessName("echo"): workload.HeadlessService(run),
 	}
-	b.identity = map[contract.Object]any{
+	b.identity = map[ownership.Object]any{
 		contract.ServiceAccount: workload.ServiceAccount(server), contract.Role: workload.Role(server), contract.RoleBinding: workload.RoleBinding(server),
 	}
 	return b
@@ -95,7 +96,7 @@ func TestEveryObjectStaysWithinItsGrantAndStill(t *testing.T) {
 	for name, service := range b.backendFronts {
 		stated(child(t, contract.Service, name), backend, service)
 	}
-	for kind, manager := range map[contract.Object]string{contract.ServiceAccount: children, contract.Role: rights, contract.RoleBinding: rights} {
+	for kind, manager := range map[ownership.Object]string{contract.ServiceAccount: children, contract.Role: rights, contract.RoleBinding: rights} {
 		stated(child(t, kind, "echo-runner"), manager, b.identity[kind])
 	}
 }

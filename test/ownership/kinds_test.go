@@ -5,7 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	contract "github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -16,7 +17,7 @@ func server(t *testing.T, name string) *live {
 }
 
 // child is a story about an object of a built-in kind.
-func child(t *testing.T, kind contract.Object, name string) *live {
+func child(t *testing.T, kind ownership.Object, name string) *live {
 	t.Helper()
 	return newLive(t, kind.GroupVersionKind, name)
 }

@@ -21,7 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/yaml"
 
-	contract "github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -199,13 +200,13 @@ func (l *live) nothing(name string) *unstructured.Unstructured {
 	return object
 }
 
-func (l *live) grant(manager, subresource string) (contract.Grant, bool) {
-	return contract.Freehold().Grant(contract.Manager(manager), contract.Object{GroupVersionKind: l.kind, Subresource: subresource}, l.object.GetName())
+func (l *live) grant(manager, subresource string) (ownership.Grant, bool) {
+	return contract.Freehold().Grant(ownership.Manager(manager), ownership.Object{GroupVersionKind: l.kind, Subresource: subresource}, l.object.GetName())
 }
 
 func (l *live) forces(manager, subresource string) bool {
 	grant, ok := l.grant(manager, subresource)
-	return ok && grant.Mode == contract.Exclusive
+	return ok && grant.Mode == ownership.Exclusive
 }
 
 // holdToGrant fails the story if a manager of ours came to own a field outside
@@ -219,7 +220,7 @@ func (l *live) holdToGrant(manager, subresource string) {
 		}
 		return
 	}
-	owned, err := contract.Applied(l.object.GetManagedFields(), contract.Manager(manager), subresource)
+	owned, err := ownership.Applied(l.object.GetManagedFields(), ownership.Manager(manager), subresource)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func (l *live) OwnsNothing(manager string) {
 
 func (l *live) owners(path string) []string {
 	l.Helper()
-	owners, err := contract.Owners(l.object.GetManagedFields(), contract.MustPath(path))
+	owners, err := ownership.Owners(l.object.GetManagedFields(), ownership.MustPath(path))
 	if err != nil {
 		l.Fatal(err)
 	}

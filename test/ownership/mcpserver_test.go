@@ -7,7 +7,7 @@ import (
 
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	contract "github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	applyv1alpha1 "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"

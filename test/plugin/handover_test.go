@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -22,7 +22,7 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	children := string(ownership.MCPServerChildren)
+	children := string(contract.MCPServerChildren)
 	hand := func(in, to string, more ...string) answer {
 		return s.asks(in, append([]string{"release", "deployment/echo-proxy", "--manager", children, "--to", to}, more...)...)
 	}
@@ -30,7 +30,7 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	s.Apply("git", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy","labels":{"team":"shop"}}}`)
 	before := proxyOf(s)
 	s.Read(before)
-	s.says(hand("", string(ownership.MCPServerScale), "--yes"), 2, "is a field manager of Freehold")
+	s.says(hand("", string(contract.MCPServerScale), "--yes"), 2, "is a field manager of Freehold")
 	s.says(hand("", "mcpserver.freehold.dev/new", "--yes"), 2, "is a field manager of Freehold")
 	s.says(hand("", children, "--yes"), 2, "holds it already")
 	s.says(hand("", "git", "--yes", "--subresource", "scale"), 2, "cannot be handed over")
@@ -70,7 +70,7 @@ func TestAServersObjectsAreKeptWithoutIt(t *testing.T) {
 		}
 		return nil
 	})
-	s.says(s.asks("", "release", "mcp", "echo", "--manager", string(ownership.MCPServerFinalizer), "--yes"), 0, "released")
+	s.says(s.asks("", "release", "mcp", "echo", "--manager", string(contract.MCPServerFinalizer), "--yes"), 0, "released")
 	s.AwaitGone(server)
 
 	configs := &corev1.ConfigMapList{}
@@ -89,7 +89,7 @@ func TestAServersObjectsAreKeptWithoutIt(t *testing.T) {
 	}
 	ours := func(object client.Object) (managers []string) {
 		for _, entry := range s.Unstructured(object).GetManagedFields() {
-			if ownership.Freehold().Claims(entry.Manager) {
+			if contract.Freehold().Claims(entry.Manager) {
 				managers = append(managers, entry.Manager)
 			}
 		}
@@ -121,7 +121,7 @@ func TestAStatusIsHandedToAnother(t *testing.T) {
 	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--to", "other-scanner", "--subresource", "status", "--yes"), 0, "handed over")
 	s.OwnsNothing(serverOf(s), "scanner")
 	s.Owns(serverOf(s), "other-scanner", "status.conditions[type=Scanned].reason")
-	s.Owns(serverOf(s), string(ownership.MCPServerConditions), "status.conditions[type=Ready]")
+	s.Owns(serverOf(s), string(contract.MCPServerConditions), "status.conditions[type=Ready]")
 }
 
 // An apply of ours leaves empty maps out; what is handed over keeps them.

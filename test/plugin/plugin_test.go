@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -104,7 +104,7 @@ func TestStrayEntriesAreFound(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	s.Patch(serverOf(s), string(ownership.MCPServerStatus), `{"metadata":{"labels":{"team":"red"}}}`)
+	s.Patch(serverOf(s), string(contract.MCPServerStatus), `{"metadata":{"labels":{"team":"red"}}}`)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"url":"http://elsewhere"}}`))
 	s.Must(plane.Client.Status().Patch(s.Ctx, serverOf(s), patch, client.FieldOwner("dashboard")), "taking status.url")
 	s.says(s.asks("", "audit"), 1, "metadata.labels.team", "Update", "stray", "status.url", "dashboard", "taken", "says: 2")
@@ -129,8 +129,8 @@ func TestReleaseDoesNothingWithoutAYes(t *testing.T) {
 	s.says(s.asks("", "release", "mcp/echo", "--manager", "scanner", "--subresource", "status", "--yes"), 0, "MCPServer/echo released")
 	s.OwnsNothing(after, "scanner")
 	s.Owns(after, "billing", "metadata.labels.team")
-	s.Owns(after, string(ownership.MCPServerConditions), "status.conditions[type=Ready]")
-	s.Owns(after, string(ownership.RunnerReport), "status.conditions[type=BackendApplied]")
+	s.Owns(after, string(contract.MCPServerConditions), "status.conditions[type=Ready]")
+	s.Owns(after, string(contract.RunnerReport), "status.conditions[type=BackendApplied]")
 }
 
 // The operator is gone for good, and its finalizer holds a server.
@@ -139,7 +139,7 @@ func TestReleaseLetsAServerGo(t *testing.T) {
 	s := tell(t)
 	s.serve("echo")
 	s.Delete(serverOf(s))
-	s.says(s.asks("", "release", "mcp/echo", "--manager", string(ownership.MCPServerFinalizer), "--yes"), 0,
+	s.says(s.asks("", "release", "mcp/echo", "--manager", string(contract.MCPServerFinalizer), "--yes"), 0,
 		`metadata.finalizers[="freehold.dev/mcpserver"]`)
 	s.AwaitGone(serverOf(s))
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -75,7 +75,7 @@ func TestPodsStayWithinBaseline(t *testing.T) {
 		for file, pod := range examples(t, which) {
 			t.Run(which+"/"+file, func(t *testing.T) {
 				err := runner.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(backendOf(t, env.Namespace, pod)),
-					client.FieldOwner(ownership.RunnerBackend), client.ForceOwnership, client.DryRunAll)
+					client.FieldOwner(contract.RunnerBackend), client.ForceOwnership, client.DryRunAll)
 				if passes && err != nil {
 					t.Error("the policy refuses it: ", err)
 				}
@@ -94,7 +94,7 @@ func TestPodsStayWithinBaseline(t *testing.T) {
 // somebody else has opened before does not stop the runner.
 func TestAStolenTokenOpensNoNode(t *testing.T) {
 	s := kit.NewEnv(t, plane)
-	runner, m := as(t, s.Namespace, "echo-runner"), string(ownership.RunnerBackend)
+	runner, m := as(t, s.Namespace, "echo-runner"), string(contract.RunnerBackend)
 	send := func(spec string) error {
 		intent := s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")
 		merge(intent.Object, object(numbered+"spec: {serviceName: s, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: "+spec+"}}").Object)
@@ -121,7 +121,7 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 	// What stood open before, stays open; docs/policies.md says so.
 	s.Must(send(`{containers: [{name: server, image: j}, {name: debug, image: theirs}]}`), "taking the foreign sidecar's image")
 	proxy := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {hostPID: true, containers: [{name: c, image: i}]}}}}")
-	refused(t, applied(t.Context(), controller(t), string(ownership.MCPServerChildren), "", proxy, true), "keeps the pods of a Deployment within the baseline", "the pod has hostPID")
+	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true), "keeps the pods of a Deployment within the baseline", "the pod has hostPID")
 }
 
 // TestCostOfManyContainers holds that judging the pods of a backend with 50
@@ -140,7 +140,7 @@ func TestCostOfManyContainers(t *testing.T) {
 		"50 containers that open": {pods(50, confined), pods(50, open)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cost := statefulSet.cost(t, tc.was, tc.is, string(ownership.RunnerBackend), "system:serviceaccount:team:echo-runner")
+			cost := statefulSet.cost(t, tc.was, tc.is, string(contract.RunnerBackend), "system:serviceaccount:team:echo-runner")
 			t.Logf("with %s the policy costs %d", name, cost)
 			if cost <= 0 || cost > celconfig.RuntimeCELCostBudget/4 {
 				t.Errorf("it costs %d of %d", cost, celconfig.RuntimeCELCostBudget)

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 )
 
 // BenchmarkApply is an apply that changes a proxy's Deployment, sent by the
 // operator with and without the policies, and a patch by somebody else, whom
 // they must not slow down. The numbers are in docs/policies.md.
 func BenchmarkApply(b *testing.B) {
-	ours, children := controller(b), string(ownership.MCPServerChildren)
+	ours, children := controller(b), string(contract.MCPServerChildren)
 	writes := map[string]func(n int64) error{
 		"ours": func(n int64) error {
 			o := object(fmt.Sprintf(oldProxy, ""))
@@ -116,7 +116,7 @@ func held(b *testing.B, want bool) {
 	b.Helper()
 	probe := object("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, namespace: older}}")
 	err := wait.PollUntilContextTimeout(b.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := applied(ctx, admin, string(ownership.MCPServerChildren), "", probe, true)
+		err := applied(ctx, admin, string(contract.MCPServerChildren), "", probe, true)
 		return (err != nil) == want, nil
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -45,7 +46,7 @@ func crowded(fields int) *unstructured.Unstructured {
 
 // crowd leaves the crowded Deployment, before there are policies.
 func crowd(ctx context.Context) error {
-	if err := applied(ctx, admin, string(ownership.MCPServerChildren), "", crowded(crowdFields), true); err != nil {
+	if err := applied(ctx, admin, string(contract.MCPServerChildren), "", crowded(crowdFields), true); err != nil {
 		return err
 	}
 	for i := range crowdManagers - 1 {
@@ -61,7 +62,7 @@ func crowd(ctx context.Context) error {
 // TestACrowdedObjectIsWritten holds that the API server works the policies out
 // on such an object within its limits, whatever the answer is.
 func TestACrowdedObjectIsWritten(t *testing.T) {
-	c, m := controller(t), string(ownership.MCPServerChildren)
+	c, m := controller(t), string(contract.MCPServerChildren)
 	live := crowded(0)
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestCostOfTheCrowd(t *testing.T) {
 		for i := range fields {
 			fmt.Fprintf(&ours, `"f:example.com/a-%d":{},`, i)
 		}
-		all := []metav1.ManagedFieldsEntry{entry(string(ownership.MCPServerChildren), `{"f:metadata":{"f:annotations":{`+ours.String()+
+		all := []metav1.ManagedFieldsEntry{entry(string(contract.MCPServerChildren), `{"f:metadata":{"f:annotations":{`+ours.String()+
 			`"f:freehold.dev/workload-generation":{}},"f:labels":{"f:freehold.dev/server":{}}},"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{}}}}`)}
 		for i := range crowdManagers - 1 {
 			all = append(all, entry(fmt.Sprintf("manager-%d", i), `{"f:metadata":{"f:labels":{"f:a":{},"f:b":{},"f:c":{},"f:d":{}}}}`))
@@ -115,7 +116,7 @@ func TestCostOfTheCrowd(t *testing.T) {
 			was.SetManagedFields(entries(tc.before))
 			is.SetManagedFields(entries(tc.now))
 			budget := int64(celconfig.RuntimeCELCostBudget)
-			cost := deployment.cost(t, was, is, string(ownership.MCPServerChildren), "system:serviceaccount:freehold-system:freehold-mcpserver")
+			cost := deployment.cost(t, was, is, string(contract.MCPServerChildren), "system:serviceaccount:freehold-system:freehold-mcpserver")
 			t.Logf("with %d managers and %s the policy costs %d of %d (%.1f %%)", crowdManagers, name, cost, budget, 100*float64(cost)/float64(budget))
 			if cost <= 0 || cost > budget/4 {
 				t.Errorf("it costs %d of %d", cost, budget)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -41,39 +42,39 @@ const (
 	reset, emptied = "metadata: {managedFields: [{}]}", "metadata: {managedFields: []}"
 )
 
-var contract = ownership.Freehold()
+var freehold = contract.Freehold()
 
 // rights has a row for each grant, in an order in which they can be written.
 var rights = []right{
-	{ownership.MCPServerFinalizer, ownership.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
-	{ownership.MCPServerWorkload, ownership.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
+	{contract.MCPServerFinalizer, contract.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
+	{contract.MCPServerWorkload, contract.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
 	{
-		ownership.MCPServerConditions, ownership.MCPServerSub, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		contract.MCPServerConditions, contract.MCPServerSub, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 		"status: {selector: a=b}", ".status.selector",
 	},
 	{
-		ownership.MCPServerStatus, ownership.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
+		contract.MCPServerStatus, contract.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
 		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
 	},
-	{ownership.MCPServerChildren, ownership.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, ".metadata.annotations"},
-	{ownership.RBACChildren, ownership.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
-	{ownership.RBACChildren, ownership.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
-	{ownership.MCPServerChildren, ownership.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
-	{ownership.MCPServerChildren, ownership.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
-	{ownership.MCPServerChildren, ownership.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
-	{ownership.RunnerBackend, ownership.StatefulSet, "echo-backend", numbered + "spec: {serviceName: s, " + pods + "}", "spec: {replicas: 3}", ".spec.replicas"},
-	{ownership.RunnerBackend, ownership.Service, "echo-backend", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
+	{contract.MCPServerChildren, contract.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, ".metadata.annotations"},
+	{contract.RBACChildren, contract.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
+	{contract.RBACChildren, contract.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
+	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
+	{contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
+	{contract.MCPServerChildren, contract.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
+	{contract.RunnerBackend, contract.StatefulSet, "echo-backend", numbered + "spec: {serviceName: s, " + pods + "}", "spec: {replicas: 3}", ".spec.replicas"},
+	{contract.RunnerBackend, contract.Service, "echo-backend", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
 	{
-		ownership.RunnerBackend, ownership.Service, "echo-backend-headless", numbered + "spec: {clusterIP: None, ports: [{port: 80, protocol: TCP}]}",
+		contract.RunnerBackend, contract.Service, "echo-backend-headless", numbered + "spec: {clusterIP: None, ports: [{port: 80, protocol: TCP}]}",
 		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team",
 	},
-	{ownership.MCPServerScale, ownership.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
-	{ownership.RunnerReport, ownership.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
+	{contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
+	{contract.RunnerReport, contract.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
 }
 
 // TestEveryGrantHasARow holds that no grant goes untried.
 func TestEveryGrantHasARow(t *testing.T) {
-	for _, g := range contract.Grants {
+	for _, g := range freehold.Grants {
 		if !slices.ContainsFunc(rights, func(r right) bool { return r.manager == g.Manager && r.object == g.Object && g.Named(r.name) }) {
 			t.Errorf("nothing tries the grant of %s on %s", g.Manager, g.Object)
 		}
@@ -83,7 +84,7 @@ func TestEveryGrantHasARow(t *testing.T) {
 // grant is the row's.
 func (r right) grant(t *testing.T) ownership.Grant {
 	t.Helper()
-	g, ok := contract.Grant(r.manager, r.object, r.name)
+	g, ok := freehold.Grant(r.manager, r.object, r.name)
 	if !ok {
 		t.Fatalf("the contract has no grant of %s on %s %s", r.manager, r.object, r.name)
 	}
@@ -183,7 +184,7 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	}
 	for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
 		hides := "field manager " + m + " has to be seen in metadata.managedFields"
-		if s.object.Subresource != "" || s.object == ownership.MCPServer && forgotten == emptied {
+		if s.object.Subresource != "" || s.object == contract.MCPServer && forgotten == emptied {
 			hides = only
 		}
 		writes["somebody else's merge patch with "+what] = wrong{s.mergePatch(ctx, admin, m, forgotten), []string{"alone, and ", " is not that"}}
@@ -192,10 +193,10 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	if sibling := s.sibling(); sibling != "" {
 		writes["another manager of the same identity"] = wrong{s.apply(ctx, c, sibling, true), []string{"field manager " + sibling + " has no grant on ", s.name}}
 	}
-	for _, other := range slices.DeleteFunc(contract.Identities(), func(i string) bool { return i == s.grant(t).Identity || i == ownership.IdentityRunner }) {
+	for _, other := range slices.DeleteFunc(freehold.Identities(), func(i string) bool { return i == s.grant(t).Identity || i == contract.IdentityRunner }) {
 		writes["the identity "+other+" as the manager"] = wrong{s.apply(ctx, as(t, kit.SystemNamespace, other), m, true), []string{other + " belongs to Freehold, which"}}
 	}
-	if s.grant(t).Identity == ownership.IdentityRunner {
+	if s.grant(t).Identity == contract.IdentityRunner {
 		writes["the runner of another server"] = wrong{s.apply(ctx, as(t, s.namespace, "other-runner"), m, true), []string{"is not that"}}
 	}
 	if s.grant(t).Create {
@@ -213,8 +214,8 @@ type wrong struct {
 // empty if there is none.
 func (s placed) sibling() string {
 	i := slices.IndexFunc(rights, func(r right) bool {
-		_, has := contract.Grant(r.manager, s.object, s.name)
-		return !has && contract.Identity(r.manager) == contract.Identity(s.manager)
+		_, has := freehold.Grant(r.manager, s.object, s.name)
+		return !has && freehold.Identity(r.manager) == freehold.Identity(s.manager)
 	})
 	if i < 0 {
 		return ""
@@ -230,7 +231,7 @@ func TestGrants(t *testing.T) {
 	for _, r := range rights {
 		s := placed{right: r, namespace: env.Namespace, uid: string(server.GetUID())}
 		c := as(t, kit.SystemNamespace, s.grant(t).Identity)
-		if s.grant(t).Identity == ownership.IdentityRunner {
+		if s.grant(t).Identity == contract.IdentityRunner {
 			c = as(t, s.namespace, "echo-runner")
 		}
 		t.Run(fmt.Sprintf("%s on %s %s", r.manager, r.object, r.name), func(t *testing.T) {
@@ -245,7 +246,7 @@ func TestGrants(t *testing.T) {
 			if err := s.apply(t.Context(), c, string(r.manager), true); err != nil {
 				t.Error("afterwards the right write is refused: ", err)
 			}
-			if after := s.live(t).GetResourceVersion(); after != before && r.object != ownership.Deployment && r.object != ownership.StatefulSet {
+			if after := s.live(t).GetResourceVersion(); after != before && r.object != contract.Deployment && r.object != contract.StatefulSet {
 				t.Errorf("the object moved from %s to %s", before, after)
 			}
 		})

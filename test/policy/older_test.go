@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -43,7 +44,7 @@ func leaveOlder(ctx context.Context) error {
 	if err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: older}}); err != nil {
 		return err
 	}
-	finalizer, children, backend := string(ownership.MCPServerFinalizer), string(ownership.MCPServerChildren), string(ownership.RunnerBackend)
+	finalizer, children, backend := string(contract.MCPServerFinalizer), string(contract.MCPServerChildren), string(contract.RunnerBackend)
 	server, proxy, set := object(oldServer), object(fmt.Sprintf(oldProxy, "")), object(oldBackend)
 	err := errors.Join(
 		admin.Create(ctx, server, client.FieldOwner(finalizer)),
@@ -52,9 +53,9 @@ func leaveOlder(ctx context.Context) error {
 		applied(ctx, admin, children, "", object(fmt.Sprintf(oldProxy, dropped)), true),
 		applied(ctx, admin, backend, "", object(oldBackend), true),
 		admin.SubResource("scale").Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)),
-			client.FieldOwner(string(ownership.MCPServerScale))),
+			client.FieldOwner(string(contract.MCPServerScale))),
 		admin.Status().Patch(ctx, server, client.RawPatch(types.MergePatchType, []byte(`{"status":{"url":"http://a"}}`)),
-			client.FieldOwner(string(ownership.MCPServerConditions))),
+			client.FieldOwner(string(contract.MCPServerConditions))),
 	)
 	return errors.Join(err, crowd(ctx))
 }
@@ -81,7 +82,7 @@ func TestOlderObjectsAreWrittenByOthers(t *testing.T) {
 	s := onOlder(t)
 	server, proxy, set := object(oldServer), object(fmt.Sprintf(oldProxy, "")), object(oldBackend)
 	s.Read(proxy)
-	if got := fmt.Sprint(entriesOf(proxy, ownership.MCPServerChildren)); got != "[Apply/ Update/]" && got != "[Update/ Apply/]" {
+	if got := fmt.Sprint(entriesOf(proxy, contract.MCPServerChildren)); got != "[Apply/ Update/]" && got != "[Update/ Apply/]" {
 		t.Fatalf("the older Deployment has the entries %s: the story would tell nothing", got)
 	}
 	const image = `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i:2"}]}}}}`
@@ -119,7 +120,7 @@ func TestOlderObjectsAreWrittenByOthers(t *testing.T) {
 // TestOlderObjectsAreWrittenByUs holds that what an older contract granted may
 // stay in an entry or go, and that nothing is added to it.
 func TestOlderObjectsAreWrittenByUs(t *testing.T) {
-	s, c, children := onOlder(t), controller(t), string(ownership.MCPServerChildren)
+	s, c, children := onOlder(t), controller(t), string(contract.MCPServerChildren)
 	apply := func(more string) error {
 		return applied(s.Ctx, c, children, "", object(strings.Replace(fmt.Sprintf(oldProxy, more), "replicas: 1", "replicas: 0", 1)), true)
 	}
@@ -137,7 +138,7 @@ func TestOlderObjectsAreWrittenByUs(t *testing.T) {
 // TestOlderObjectsAreTakenOverAndDeleted holds that the Update entries go the
 // way that client-go has for it, and that nothing keeps an older object.
 func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
-	s, c, finalizer := onOlder(t), controller(t), string(ownership.MCPServerFinalizer)
+	s, c, finalizer := onOlder(t), controller(t), string(contract.MCPServerFinalizer)
 	server := s.Unstructured(object(oldServer))
 	// The entry held the spec too, which is the user's.
 	s.Force("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old}, spec: {image: k, port: 81, path: /other}}")
@@ -150,7 +151,7 @@ func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
 		s.Must(c.Patch(s.Ctx, server.DeepCopy(), client.RawPatch(types.JSONPatchType, narrowed(t, server)), client.FieldOwner(finalizer)), "taking the finalizer over")
 	}
 	server = s.Unstructured(server)
-	if got := fmt.Sprint(entriesOf(server, ownership.MCPServerFinalizer)); got != "[Apply/]" {
+	if got := fmt.Sprint(entriesOf(server, contract.MCPServerFinalizer)); got != "[Apply/]" {
 		t.Fatalf("after it was taken over the finalizer's manager has the entries %s", got)
 	}
 	s.Delete(server)
@@ -169,7 +170,7 @@ func narrowed(t *testing.T, o *unstructured.Unstructured) []byte {
 	t.Helper()
 	var entries []metav1.ManagedFieldsEntry
 	for _, e := range o.GetManagedFields() {
-		if e.Manager == string(ownership.MCPServerFinalizer) {
+		if e.Manager == string(contract.MCPServerFinalizer) {
 			e.Operation = metav1.ManagedFieldsOperationApply
 			e.FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"freehold.dev/mcpserver\"":{}}}}`)
 		}
@@ -188,7 +189,7 @@ func narrowed(t *testing.T, o *unstructured.Unstructured) []byte {
 // TestWhatAPolicyCannotSee holds the limits that docs/policies.md admits. If
 // one of them falls, the page can promise more.
 func TestWhatAPolicyCannotSee(t *testing.T) {
-	s, c, children := kit.NewEnv(t, plane), controller(t), string(ownership.MCPServerChildren)
+	s, c, children := kit.NewEnv(t, plane), controller(t), string(contract.MCPServerChildren)
 	intent := object(fmt.Sprintf(oldProxy, ""))
 	intent.SetNamespace(s.Namespace)
 	s.Must(applied(s.Ctx, c, children, "", intent, true), "making a proxy")
@@ -213,7 +214,7 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 		entries := live.GetManagedFields()
 		for i := range entries {
 			if entries[i].Manager == "someone" || entries[i].Manager == "kubectl" {
-				entries[i].Manager = string(ownership.RBACChildren)
+				entries[i].Manager = string(contract.RBACChildren)
 			}
 		}
 		live.SetManagedFields(entries)

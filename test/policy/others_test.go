@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -58,7 +58,7 @@ const noteB = `{"metadata":{"annotations":{"example.com/note":"b"}}}`
 // TestAnybodyMayRelease holds that what a manager of ours owns can be given up by
 // whoever may write the object, and that nothing else passes for that.
 func TestAnybodyMayRelease(t *testing.T) {
-	s, c, children := kit.NewEnv(t, plane), controller(t), string(ownership.MCPServerChildren)
+	s, c, children := kit.NewEnv(t, plane), controller(t), string(contract.MCPServerChildren)
 	const head = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s"
 	whole, nothing := s.Intent(fmt.Sprintf(head, "}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
 	says := "is Freehold's, for its ServiceAccount freehold-mcpserver alone"
@@ -76,17 +76,17 @@ func TestAnybodyMayRelease(t *testing.T) {
 func TestReportsNameTheServer(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
-	s.Must(applied(s.Ctx, controller(t), string(ownership.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
+	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
 	report := func(c client.Client, manager, uid string) error {
 		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: {generation: 1, serverUID: " + uid + "}}}")
 		return applied(s.Ctx, c, manager, "status", o, true)
 	}
 	says := []string{"status.runtime.serverUID may not become another", "is " + string(server.GetUID()), "report with its uid"}
 	runner := as(t, s.Namespace, "echo-runner")
-	refused(t, report(runner, string(ownership.RunnerReport), "another"), says...)
+	refused(t, report(runner, string(contract.RunnerReport), "another"), says...)
 	refused(t, report(admin, "kubectl", "another"), says...)
-	s.Must(report(runner, string(ownership.RunnerReport), string(server.GetUID())), "reporting")
-	refused(t, report(runner, string(ownership.RunnerReport), "another"), says...)
+	s.Must(report(runner, string(contract.RunnerReport), string(server.GetUID())), "reporting")
+	refused(t, report(runner, string(contract.RunnerReport), "another"), says...)
 	merge := `{"status":{"runtime":{"serverUID":"another"}}}`
 	refused(t, admin.Status().Patch(s.Ctx, server, client.RawPatch(types.MergePatchType, []byte(merge))), says...)
 	s.Must(admin.Status().Patch(s.Ctx, server, client.RawPatch(types.MergePatchType, []byte(`{"status":{"url":"http://a"}}`))), "writing elsewhere in the status")
@@ -100,12 +100,12 @@ func TestGenerationsOfAServerStay(t *testing.T) {
 	claim := func(c client.Client, manager string, n int) error {
 		return applied(s.Ctx, c, manager, "status", s.Intent(fmt.Sprintf("%sstatus: {workload: {generation: %d, hash: a}}", kit.Server("echo", "i", ""), n)), true)
 	}
-	s.Must(claim(controller(t), string(ownership.MCPServerWorkload), 5), "claiming")
+	s.Must(claim(controller(t), string(contract.MCPServerWorkload), 5), "claiming")
 	const says = "status.workload may not disappear and its generation may not fall: leave it as it is, and write other content into spec"
-	refused(t, claim(controller(t), string(ownership.MCPServerWorkload), 4), says)
+	refused(t, claim(controller(t), string(contract.MCPServerWorkload), 4), says)
 	s.Patch(server, "kubectl", `{"metadata":{"annotations":{"`+breakGlass+`":"4"}}}`)
 	refused(t, claim(admin, "kubectl", 4), says)
-	s.Must(claim(controller(t), string(ownership.MCPServerWorkload), 6), "claiming the next")
+	s.Must(claim(controller(t), string(contract.MCPServerWorkload), 6), "claiming the next")
 }
 
 // TestPoliciesAreWellTyped holds that kube-controller-manager, which checks

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -18,7 +19,7 @@ import (
 // managedFields, as a reset does.
 func alone(t *testing.T) []right {
 	t.Helper()
-	only := []ownership.Object{ownership.ServiceAccount, ownership.Role, ownership.ConfigMap}
+	only := []ownership.Object{contract.ServiceAccount, contract.Role, contract.ConfigMap}
 	rows := slices.DeleteFunc(slices.Clone(rights), func(r right) bool { return !slices.Contains(only, r.object) && r.name != "echo-backend-headless" })
 	if len(rows) != len(only)+1 {
 		t.Fatalf("there are %d rows", len(rows))
@@ -33,7 +34,7 @@ func alone(t *testing.T) []right {
 func (r right) in(t *testing.T, env *kit.Env) (placed, client.Client) {
 	t.Helper()
 	s := placed{right: r, namespace: env.Namespace}
-	if s.grant(t).Identity == ownership.IdentityRunner {
+	if s.grant(t).Identity == contract.IdentityRunner {
 		return s, as(t, s.namespace, "echo-runner")
 	}
 	return s, as(t, kit.SystemNamespace, s.grant(t).Identity)
@@ -71,14 +72,14 @@ func TestReleasesOfTheOnlyEntryPass(t *testing.T) {
 func TestNothingIsAddedBehindAReset(t *testing.T) {
 	env := kit.NewEnv(t, plane)
 	changes := map[ownership.Object][]string{
-		ownership.ConfigMap: {
+		contract.ConfigMap: {
 			"data: {a: c}", "data: {b: c}", "binaryData: {b: AAAA}", "immutable: true",
 			"metadata: {labels: {example.com/team: a}}", "metadata: {labels: {freehold.dev/server: other}}",
 			"metadata: {annotations: {example.com/note: a}}", `metadata: {annotations: {freehold.dev/workload-generation: "2"}}`,
 			"metadata: {finalizers: [example.com/hold]}", "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}]}",
 			"{data: null, metadata: {labels: {example.com/team: a}}}",
 		},
-		ownership.Role: {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
+		contract.Role: {`rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`},
 	}
 	for _, r := range alone(t) {
 		s, c := r.in(t, env)
@@ -103,7 +104,7 @@ func TestObjectsWithoutManagedFields(t *testing.T) {
 	for _, r := range append(alone(t), rights[0]) {
 		t.Run(fmt.Sprintf("%s on %s", r.manager, r.object), func(t *testing.T) {
 			env := kit.NewEnv(t, plane)
-			if r.object == ownership.MCPServer {
+			if r.object == contract.MCPServer {
 				env.Apply("kubectl", kit.Server("echo", "i", ""))
 			}
 			s, c := r.in(t, env)

@@ -37,7 +37,7 @@ func TestNobodyOfOursWritesTheStatusOfOthers(t *testing.T) {
 		s := kit.NewEnv(t, plane)
 		o := s.Intent(fmt.Sprintf(text, oursAndNumbered))
 		s.Must(admin.Create(s.Ctx, o), "creating")
-		for _, g := range contract.Grants {
+		for _, g := range freehold.Grants {
 			m := string(g.Manager)
 			says := []string{"field manager " + m + " is Freehold's", "writes no status of a " + o.GetKind(), "--field-manager=my-team"}
 			refused(t, toStatus(s.Ctx, admin, o, m, noteB), says...)

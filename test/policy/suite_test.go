@@ -19,7 +19,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -82,7 +82,7 @@ func clientOf(tb testing.TB, config *rest.Config) client.Client {
 // controller is the client of the MCPServer controller.
 func controller(tb testing.TB) client.Client {
 	tb.Helper()
-	return as(tb, kit.SystemNamespace, ownership.IdentityMCPServer)
+	return as(tb, kit.SystemNamespace, contract.IdentityMCPServer)
 }
 
 // object reads YAML.

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	freehold "github.com/freehold-dev/freehold/controllers"
@@ -220,7 +220,7 @@ func TestWhatWasHandedOverIsTold(t *testing.T) {
 	s := newServer(t)
 	run := s.claim(1, "echo:1")
 	s.Must(s.Client.Create(s.Ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "echo-backend", Annotations: map[string]string{ownership.AdoptAnnotation: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "echo-backend", Annotations: map[string]string{contract.AdoptAnnotation: "true"}},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "theirs", Port: 1}}},
 	}, client.FieldOwner("by-hand")), "making a Service by hand")
 	report := s.steps(run).pass()

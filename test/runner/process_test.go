@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -74,7 +74,7 @@ func (s *server) claim(generation int64, image string) runconfig.RunConfig {
 	if len(rendered.Problems) > 0 {
 		s.Fatal(rendered.Problems)
 	}
-	s.AsController().ApplyStatus(string(ownership.MCPServerWorkload), fmt.Sprintf(
+	s.AsController().ApplyStatus(string(contract.MCPServerWorkload), fmt.Sprintf(
 		"apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {workload: {generation: %d, hash: %s}}\n", generation, rendered.Hash))
 	return rendered.Claimed(generation)
 }

@@ -141,7 +141,7 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := under(t, contract(grant(one, "data")))
+			d := under(t, granting(grant(one, "data")))
 			m := &mirrored{fixture: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC), intent: d.note("note", "image", "ours", "other", "1")}
 			d.applier.Now = m.clock
 			d.put(apply.Born, one, nil, m.intent)

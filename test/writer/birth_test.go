@@ -13,7 +13,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -109,7 +109,7 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 // Deleted since we made it, and not seen by the cache: born anew.
 func TestADeletedChildIsBornAnew(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	first := d.put(apply.Born, one, nil, d.note("n", "a", "1"))
 	d.Delete(read(d, &corev1.ConfigMap{}, "n"))
 	second := d.put(apply.Born, one, nil, d.note("n", "a", "1"))
@@ -136,7 +136,7 @@ func (f fleeting) List(ctx context.Context, list client.ObjectList, opts ...clie
 // Found by the look that follows a birth, and gone before the write.
 func TestABirthThatMeetsAnObjectOnItsWayOut(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	d.put(apply.Born, one, nil, d.note("n", "a", "1"))
 	d.applier = apply.New(d.client, fleeting{d}, controllers.NewConverter(plane.Scheme), d.contract)
 	d.is(d.refused(one, nil, d.note("n", "a", "2")), apply.ErrGone)
@@ -151,9 +151,9 @@ func TestWithoutCreateAnAbsentObjectIsGone(t *testing.T) {
 	server := d.server("echo", "")
 	_ = d.sent()
 	scale := appsv1ac.StatefulSet("echo-backend", d.Namespace).WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3))
-	d.is(d.refused(ownership.MCPServerScale, nil, scale), apply.ErrGone)
+	d.is(d.refused(contract.MCPServerScale, nil, scale), apply.ErrGone)
 	for _, s := range d.statements(server) {
-		if d.onStatus(s) || s.manager == ownership.MCPServerFinalizer {
+		if d.onStatus(s) || s.manager == contract.MCPServerFinalizer {
 			d.is(d.refused(s.manager, nil, s.ac), apply.ErrGone)
 		}
 	}
@@ -173,7 +173,7 @@ func TestOfTwoBirthsOneIsRefused(t *testing.T) {
 			backend, err := workload.Backend(d.content(server, int64(i+1)))
 			d.Must(err, "building the backend")
 			wait.Go(func() {
-				_, results[i] = process.As(ownership.RunnerBackend).Put(d.Ctx, nil, backend, apply.AtVersion)
+				_, results[i] = process.As(contract.RunnerBackend).Put(d.Ctx, nil, backend, apply.AtVersion)
 			})
 		}
 		wait.Wait()

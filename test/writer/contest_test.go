@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -34,10 +35,10 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rules := contract(ownership.Grant{
-				Manager: one, Object: ownership.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
+			rules := granting(ownership.Grant{
+				Manager: one, Object: contract.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
 			})
-			rules.Takeover = &ownership.Takeover{Annotation: ownership.AdoptAnnotation}
+			rules.Takeover = &ownership.Takeover{Annotation: contract.AdoptAnnotation}
 			d := under(t, rules)
 			now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 			d.applier.Now = func() time.Time { return now }
@@ -91,7 +92,7 @@ func TestAFightForAConditionIsNotFoughtForEver(t *testing.T) {
 	say := func() (apply.Outcome, error) {
 		live := read(d, &v1alpha1.MCPServer{}, "echo")
 		finding := conditions.True(v1alpha1.ReasonReady, "")
-		return d.applier.As(ownership.MCPServerConditions).Put(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
+		return d.applier.As(contract.MCPServerConditions).Put(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
 			v1alpha1ac.MCPServerStatus().WithObservedGeneration(live.Generation).
 				WithConditions(conditions.Stamp(live.Status.Conditions, v1alpha1.ConditionReady, finding, live.Generation, now))))
 	}
@@ -120,8 +121,8 @@ func TestAFightForAConditionIsNotFoughtForEver(t *testing.T) {
 // fields, so that it, and each of several replicas, ends one too.
 func TestANewProcessKnowsAFight(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(ownership.Grant{
-		Manager: one, Object: ownership.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
+	d := under(t, granting(ownership.Grant{
+		Manager: one, Object: contract.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
 	}))
 	d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
 	d.force()
@@ -150,7 +151,7 @@ func (d *fixture) handOver() {
 	d.Helper()
 	live := read(d, &corev1.ConfigMap{}, "note")
 	live.Data["ours"] = "theirs"
-	live.Annotations = map[string]string{ownership.AdoptAnnotation: "true"}
+	live.Annotations = map[string]string{contract.AdoptAnnotation: "true"}
 	live.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 	d.Must(d.Client.Update(d.Ctx, live, client.FieldOwner("somebody")), "handing over")
 }

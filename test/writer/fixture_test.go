@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -65,7 +66,7 @@ type fixture struct {
 }
 
 // freehold is a fixture under the contract of the operator.
-func freehold(t *testing.T) *fixture { return under(t, ownership.Freehold()) }
+func freehold(t *testing.T) *fixture { return under(t, contract.Freehold()) }
 
 func under(t *testing.T, contract ownership.Contract) *fixture {
 	t.Helper()
@@ -199,7 +200,7 @@ func grant(manager ownership.Manager, fields ...string) ownership.Grant {
 	return ownership.Grant{Manager: manager, Object: configMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths(fields...)}
 }
 
-func contract(grants ...ownership.Grant) ownership.Contract {
+func granting(grants ...ownership.Grant) ownership.Contract {
 	return ownership.Contract{Grants: grants}
 }
 

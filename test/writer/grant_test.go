@@ -9,6 +9,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -16,7 +17,7 @@ import (
 
 func TestALeafOutsideTheGrantIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data.mine", `metadata.labels["a/b"]`)))
+	d := under(t, granting(grant(one, "data.mine", `metadata.labels["a/b"]`)))
 	live := d.there("shared")
 	_ = d.sent()
 	intent := d.note("shared", "mine", "1", "also", "2").
@@ -57,12 +58,12 @@ func TestFreeholdsManagersKeepToTheirParts(t *testing.T) {
 		intent  interface{ IsApplyConfiguration() }
 		field   string
 	}{
-		"another's finalizer": {ownership.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithFinalizers("example.com/theirs"), `.metadata.finalizers[="example.com/theirs"]`},
-		"the user's replicas": {ownership.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithSpec(v1alpha1ac.MCPServerSpec().WithReplicas(3)), ".spec.replicas"},
-		"the runner's report": {ownership.MCPServerStatus, status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))), ".status.runtime.generation"},
-		"the claim":           {ownership.MCPServerConditions, status(v1alpha1ac.MCPServerStatus().WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1))), ".status.workload.generation"},
-		"the scale":           {ownership.RunnerBackend, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3)), ".spec.replicas"},
-		"more than the scale": {ownership.MCPServerScale, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3).WithServiceName("x")), ".spec.serviceName"},
+		"another's finalizer": {contract.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithFinalizers("example.com/theirs"), `.metadata.finalizers[="example.com/theirs"]`},
+		"the user's replicas": {contract.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithSpec(v1alpha1ac.MCPServerSpec().WithReplicas(3)), ".spec.replicas"},
+		"the runner's report": {contract.MCPServerStatus, status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))), ".status.runtime.generation"},
+		"the claim":           {contract.MCPServerConditions, status(v1alpha1ac.MCPServerStatus().WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1))), ".status.workload.generation"},
+		"the scale":           {contract.RunnerBackend, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3)), ".spec.replicas"},
+		"more than the scale": {contract.MCPServerScale, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3).WithServiceName("x")), ".spec.serviceName"},
 	} {
 		refused := cause[*apply.NotGranted](d, d.refused(tc.manager, server, tc.intent))
 		if !slices.Equal(refused.Fields, []string{tc.field}) {
@@ -80,10 +81,10 @@ func TestWithoutAGrantNothingIsSent(t *testing.T) {
 		intent  interface{ IsApplyConfiguration() }
 	}{
 		"a manager that nobody knows":  {"nobody.freehold.dev/nothing", d.note("echo-run-1-a", "run.json", "{}")},
-		"a kind that nobody may write": {ownership.MCPServerChildren, corev1ac.Secret("echo-proxy", d.Namespace)},
-		"another name":                 {ownership.MCPServerChildren, corev1ac.Service("echo-other", d.Namespace)},
-		"the runner's object":          {ownership.MCPServerChildren, appsv1ac.StatefulSet("echo-backend", d.Namespace)},
-		"a status that is no part":     {ownership.MCPServerChildren, appsv1ac.Deployment("echo-proxy", d.Namespace).WithStatus(appsv1ac.DeploymentStatus().WithReplicas(1))},
+		"a kind that nobody may write": {contract.MCPServerChildren, corev1ac.Secret("echo-proxy", d.Namespace)},
+		"another name":                 {contract.MCPServerChildren, corev1ac.Service("echo-other", d.Namespace)},
+		"the runner's object":          {contract.MCPServerChildren, appsv1ac.StatefulSet("echo-backend", d.Namespace)},
+		"a status that is no part":     {contract.MCPServerChildren, appsv1ac.Deployment("echo-proxy", d.Namespace).WithStatus(appsv1ac.DeploymentStatus().WithReplicas(1))},
 	} {
 		refused := cause[*apply.NotGranted](d, d.refused(tc.manager, nil, tc.intent))
 		if len(refused.Fields) > 0 || refused.Manager != tc.manager {
@@ -97,7 +98,7 @@ func TestOnlyAVersionedGrantSendsAResourceVersion(t *testing.T) {
 	t.Parallel()
 	versioned := grant(two, "data.b")
 	versioned.Versioned = true
-	d := under(t, contract(grant(one, "data.a"), versioned))
+	d := under(t, granting(grant(one, "data.a"), versioned))
 	live := d.there("shared")
 	_ = d.sent()
 
@@ -121,7 +122,7 @@ func TestASharedGrantYields(t *testing.T) {
 	t.Parallel()
 	shared := grant(one, "data.theirs", "data.mine")
 	shared.Mode = ownership.Shared
-	d := under(t, contract(shared, grant(two, "data.theirs")))
+	d := under(t, granting(shared, grant(two, "data.theirs")))
 	live := d.there("shared")
 
 	contended := cause[*apply.Contended](d, d.refused(one, live, d.note("shared", "theirs", "mine", "mine", "1")))

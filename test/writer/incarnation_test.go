@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -68,10 +68,10 @@ func TestAStatusOfAnotherIncarnation(t *testing.T) {
 	d.Delete(server.DeepCopy())
 	d.AwaitGone(server.DeepCopy())
 	for _, opts := range [][]apply.Option{nil, atVersion} {
-		d.is(d.refused(ownership.MCPServerWorkload, server, claim, opts...), apply.ErrGone)
+		d.is(d.refused(contract.MCPServerWorkload, server, claim, opts...), apply.ErrGone)
 	}
 	successor := d.server("echo", "")
-	d.is(d.refused(ownership.MCPServerWorkload, server, claim, apply.AtVersion), apply.ErrStale)
+	d.is(d.refused(contract.MCPServerWorkload, server, claim, apply.AtVersion), apply.ErrStale)
 	d.unmoved(successor)
 }
 
@@ -79,12 +79,12 @@ func TestReleaseRemovesOurFinalizerOnly(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	writer := d.applier.As(ownership.MCPServerFinalizer)
+	writer := d.applier.As(contract.MCPServerFinalizer)
 	_ = d.sent()
 	d.Must(writer.Release(d.Ctx, server), "releasing nothing")
 	d.quiet()
 
-	d.put(apply.Written, ownership.MCPServerFinalizer, server, finalizer(server))
+	d.put(apply.Written, contract.MCPServerFinalizer, server, finalizer(server))
 	d.Apply("other", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo","finalizers":["example.com/theirs"]}}`)
 	d.Delete(server.DeepCopy())
 	live := read(d, server.DeepCopy(), "echo")
@@ -96,7 +96,7 @@ func TestReleaseRemovesOurFinalizerOnly(t *testing.T) {
 	if len(live.Finalizers) != 1 || live.Finalizers[0] != "example.com/theirs" {
 		t.Fatalf("finalizers %v", live.Finalizers)
 	}
-	d.OwnsNothing(live, string(ownership.MCPServerFinalizer))
+	d.OwnsNothing(live, string(contract.MCPServerFinalizer))
 	_ = d.sent()
 	d.Must(writer.Release(d.Ctx, live), "releasing once more")
 	d.quiet()
@@ -111,24 +111,24 @@ func TestReleaseOfAnObjectThatWent(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	d.put(apply.Written, ownership.MCPServerFinalizer, server, finalizer(server))
+	d.put(apply.Written, contract.MCPServerFinalizer, server, finalizer(server))
 	held := read(d, server.DeepCopy(), "echo")
-	d.Must(d.applier.As(ownership.MCPServerFinalizer).Release(d.Ctx, held), "releasing")
+	d.Must(d.applier.As(contract.MCPServerFinalizer).Release(d.Ctx, held), "releasing")
 	d.Delete(server.DeepCopy())
 	d.AwaitGone(server.DeepCopy())
 
 	d.applier = d.process()
 	_ = d.sent()
-	d.Must(d.applier.As(ownership.MCPServerFinalizer).Release(d.Ctx, held), "releasing what is gone")
+	d.Must(d.applier.As(contract.MCPServerFinalizer).Release(d.Ctx, held), "releasing what is gone")
 	d.applied(1)
 	if d.Exists(server.DeepCopy()) {
 		t.Fatal("it came back")
 	}
 
 	successor := d.server("echo", "")
-	d.put(apply.Written, ownership.MCPServerFinalizer, successor, finalizer(successor))
+	d.put(apply.Written, contract.MCPServerFinalizer, successor, finalizer(successor))
 	successor = read(d, successor, "echo")
-	d.Must(d.applier.As(ownership.MCPServerFinalizer).Release(d.Ctx, held), "releasing what is another")
+	d.Must(d.applier.As(contract.MCPServerFinalizer).Release(d.Ctx, held), "releasing what is another")
 	d.unmoved(successor)
 }
 
@@ -142,7 +142,7 @@ func TestRemoveDeletesThatIncarnationOnly(t *testing.T) {
 		default:
 			continue
 		}
-		writer := d.applier.As(ownership.MCPServerChildren)
+		writer := d.applier.As(contract.MCPServerChildren)
 		d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
 		first := d.live(s)
 		d.Must(writer.Remove(d.Ctx, first), "removing "+s.String())
@@ -166,8 +166,8 @@ func TestRemoveIsGranted(t *testing.T) {
 	for _, object := range []client.Object{server, &appsv1.Deployment{}, &corev1.Pod{}, &corev1.Service{}} {
 		object.SetNamespace(d.Namespace)
 		object.SetName("echo")
-		err := d.applier.As(ownership.MCPServerChildren).Remove(d.Ctx, object)
-		if refused := cause[*apply.NotGranted](d, err); refused.Manager != ownership.MCPServerChildren {
+		err := d.applier.As(contract.MCPServerChildren).Remove(d.Ctx, object)
+		if refused := cause[*apply.NotGranted](d, err); refused.Manager != contract.MCPServerChildren {
 			t.Errorf("%T: %v", object, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestRemoveIsGranted(t *testing.T) {
 }
 
 func finalizer(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
-	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(ownership.Finalizer)
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(contract.Finalizer)
 }
 
 // unlabelled is an object as if somebody had removed our labels.

@@ -12,6 +12,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -33,7 +34,7 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 		WithStatus(v1alpha1ac.MCPServerStatus().WithObservedGeneration(7).WithConditions(ready))
 	before := d.text(intent)
 
-	d.put(apply.Written, ownership.MCPServerConditions, read(d, server, "echo"), intent)
+	d.put(apply.Written, contract.MCPServerConditions, read(d, server, "echo"), intent)
 	if diff := cmp.Diff(before, d.text(intent)); diff != "" {
 		t.Errorf("the intent changed (-before +after):\n%s", diff)
 	}
@@ -41,7 +42,7 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 	// Somebody takes a value, so that the same intent is sent once more.
 	thief := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":1}}`))
 	d.Must(plane.Client.Status().Patch(d.Ctx, read(d, server, "echo"), thief, client.FieldOwner("thief")), "taking a value")
-	d.put(apply.Written, ownership.MCPServerConditions, read(d, server, "echo"), intent)
+	d.put(apply.Written, contract.MCPServerConditions, read(d, server, "echo"), intent)
 
 	live := read(d, server, "echo")
 	d.Owns(live, "other", "status.conditions[type=Aaa]")
@@ -62,9 +63,9 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 func TestAnIntentDoesNotGrowDefaults(t *testing.T) {
 	t.Parallel()
 	versioned := ownership.Grant{
-		Manager: one, Object: ownership.Deployment, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("spec"),
+		Manager: one, Object: contract.Deployment, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("spec"),
 	}
-	d := under(t, contract(versioned))
+	d := under(t, granting(versioned))
 	intent := deployment(d.Namespace, corev1ac.Container().WithName("ours").WithImage("registry.example.com/a:1"))
 	before := d.text(intent)
 	d.put(apply.Born, one, nil, intent)
@@ -104,7 +105,7 @@ func deployment(namespace string, containers ...*corev1ac.ContainerApplyConfigur
 // What the intent no longer states is given up; what it never stated stays.
 func TestAnIntentIsComplete(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	live := d.there("shared")
 	d.put(apply.Written, one, live, d.note("shared", "a", "1", "b", "2"))
 	live = read(d, live, "shared")

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
@@ -15,7 +16,7 @@ import (
 // known to be in force; another one is not.
 func TestAnOlderObjectIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data.a"), grant(two, "data.b")))
+	d := under(t, granting(grant(one, "data.a"), grant(two, "data.b")))
 	older := d.there("shared")
 	_ = d.sent()
 	d.put(apply.Written, one, older, d.note("shared", "a", "1"))
@@ -45,7 +46,7 @@ func TestAnOlderObjectIsNotWrittenAgain(t *testing.T) {
 // repaired.
 func TestANewerObjectIsJudgedByWhatItShows(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data.a")))
+	d := under(t, granting(grant(one, "data.a")))
 	live := d.there("shared")
 	d.put(apply.Written, one, live, d.note("shared", "a", "1"))
 	d.Force("thief", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared"},"data":{"a":"stolen"}}`)
@@ -63,7 +64,7 @@ func TestANewerObjectIsJudgedByWhatItShows(t *testing.T) {
 // A birth that the cache does not show yet.
 func TestABirthIsRemembered(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	_ = d.sent()
 	d.put(apply.Born, one, nil, d.note("n", "a", "1"))
 	d.applied(1)
@@ -78,7 +79,7 @@ func TestAheadIsWhatWeWroteAfterTheRead(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	older := d.server("echo", "")
-	all := []ownership.Manager{ownership.MCPServerFinalizer, ownership.MCPServerWorkload, ownership.MCPServerStatus}
+	all := []ownership.Manager{contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerStatus}
 	ahead := func(want bool, of *v1alpha1.MCPServer, managers ...ownership.Manager) {
 		t.Helper()
 		wait, err := d.applier.Ahead(t.Context(), of, managers...)
@@ -88,19 +89,19 @@ func TestAheadIsWhatWeWroteAfterTheRead(t *testing.T) {
 		}
 	}
 	ahead(false, older, all...)
-	d.put(apply.Written, ownership.MCPServerFinalizer, older, finalizer(older))
+	d.put(apply.Written, contract.MCPServerFinalizer, older, finalizer(older))
 	held := read(d, older.DeepCopy(), "echo")
 	_ = d.sent()
 	ahead(true, older, all...)
-	ahead(true, older, ownership.MCPServerFinalizer)
-	ahead(false, older, ownership.MCPServerWorkload)
+	ahead(true, older, contract.MCPServerFinalizer)
+	ahead(false, older, contract.MCPServerWorkload)
 	ahead(false, older)
 	ahead(false, held, all...)
 
-	d.put(apply.Written, ownership.MCPServerStatus, held, v1alpha1ac.MCPServer("echo", d.Namespace).
+	d.put(apply.Written, contract.MCPServerStatus, held, v1alpha1ac.MCPServer("echo", d.Namespace).
 		WithStatus(v1alpha1ac.MCPServerStatus().WithURL("http://x")))
-	ahead(true, held, ownership.MCPServerStatus)
-	ahead(false, held, ownership.MCPServerFinalizer)
+	ahead(true, held, contract.MCPServerStatus)
+	ahead(false, held, contract.MCPServerFinalizer)
 	ahead(false, read(d, older.DeepCopy(), "echo"), all...)
 
 	// Another incarnation has its own history, and another process none.

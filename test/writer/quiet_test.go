@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -96,8 +97,8 @@ func TestUnchangedIntentsSendNothingBesideASecondApplier(t *testing.T) {
 // values, and whoever writes meanwhile.
 func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(ownership.Grant{
-		Manager: one, Object: ownership.Deployment, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("spec"),
+	d := under(t, granting(ownership.Grant{
+		Manager: one, Object: contract.Deployment, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("spec"),
 	}))
 	odd := func(name string) string {
 		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":0,

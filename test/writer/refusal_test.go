@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -23,8 +24,8 @@ func TestASchemaErrorIsABadIntent(t *testing.T) {
 	d := freehold(t)
 	server := d.server("echo", "")
 	newer := apply.NewConverter(plane.Scheme, map[string]managedfields.TypeConverter{"freehold.dev": managedfields.NewDeducedTypeConverter()})
-	d.applier = apply.New(d.client, d.client, newer, contract(ownership.Grant{
-		Manager: one, Object: ownership.MCPServerSub, Mode: ownership.Exclusive, Fields: ownership.Paths("status.later"),
+	d.applier = apply.New(d.client, d.client, newer, granting(ownership.Grant{
+		Manager: one, Object: contract.MCPServerSub, Mode: ownership.Exclusive, Fields: ownership.Paths("status.later"),
 	}))
 	_ = d.sent()
 	intent := client.ApplyConfigurationFromUnstructured(d.Intent(
@@ -37,7 +38,7 @@ func TestASchemaErrorIsABadIntent(t *testing.T) {
 
 func TestWhatOurSchemaRefusesIsNotSent(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	for name, text := range map[string]string{
 		"an unknown field": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"dataa":{"a":"b"}}`,
 		"a wrong type":     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"data":["a"]}`,
@@ -55,7 +56,7 @@ func TestWhatOurSchemaRefusesIsNotSent(t *testing.T) {
 
 func TestAValidationErrorIsABadIntent(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	bad := cause[*apply.BadIntent](d, d.refused(one, nil, d.note("n", "not a key", "1")))
 	if len(d.sent().Answered(422)) != 1 || !strings.Contains(bad.Error(), "data[not a key]") {
 		t.Errorf("it says %q", bad)
@@ -71,15 +72,15 @@ func TestABrokenRuleIsABadIntent(t *testing.T) {
 		return v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(generation).WithHash("a")))
 	}
-	d.put(apply.Written, ownership.MCPServerWorkload, server, claim(2), apply.AtVersion)
+	d.put(apply.Written, contract.MCPServerWorkload, server, claim(2), apply.AtVersion)
 	live := read(d, server, "echo")
-	_ = cause[*apply.BadIntent](d, d.refused(ownership.MCPServerWorkload, live, claim(1), apply.AtVersion))
+	_ = cause[*apply.BadIntent](d, d.refused(contract.MCPServerWorkload, live, claim(1), apply.AtVersion))
 	d.unmoved(live)
 }
 
 func TestABirthInATerminatingNamespace(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data")))
+	d := under(t, granting(grant(one, "data")))
 	d.Apply("somebody", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holds","finalizers":["example.com/hold"]}}`)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
 	d.Must(plane.Client.Delete(d.Ctx, namespace), "deleting the namespace")
@@ -93,7 +94,7 @@ func TestABirthInATerminatingNamespace(t *testing.T) {
 // that strips them is an error, and a server that has none is not.
 func TestAStrippedObjectIsAnError(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data.a")))
+	d := under(t, granting(grant(one, "data.a")))
 	live := d.there("shared")
 	stripped := live.DeepCopy()
 	stripped.ManagedFields = nil
@@ -119,7 +120,7 @@ func TestAStrippedObjectIsAnError(t *testing.T) {
 
 func TestAStrippedObjectThatWentIsGone(t *testing.T) {
 	t.Parallel()
-	d := under(t, contract(grant(one, "data.a")))
+	d := under(t, granting(grant(one, "data.a")))
 	stripped := d.there("shared")
 	stripped.ManagedFields = nil
 	d.Delete(stripped.DeepCopy())

@@ -11,6 +11,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -104,15 +105,15 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 	backend, err := workload.Backend(run)
 	d.Must(err, "building the backend")
 	return []statement{
-		{ownership.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(server), nil},
-		{ownership.RBACChildren, &rbacv1.Role{}, workload.Role(server), nil},
-		{ownership.RBACChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(server), nil},
-		{ownership.MCPServerChildren, &corev1.ConfigMap{}, config, nil},
-		{ownership.MCPServerChildren, &corev1.Service{}, workload.ProxyService(server), nil},
-		{ownership.MCPServerChildren, &appsv1.Deployment{}, proxy, atVersion},
-		{ownership.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
-		{ownership.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
-		{ownership.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
+		{contract.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(server), nil},
+		{contract.RBACChildren, &rbacv1.Role{}, workload.Role(server), nil},
+		{contract.RBACChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(server), nil},
+		{contract.MCPServerChildren, &corev1.ConfigMap{}, config, nil},
+		{contract.MCPServerChildren, &corev1.Service{}, workload.ProxyService(server), nil},
+		{contract.MCPServerChildren, &appsv1.Deployment{}, proxy, atVersion},
+		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
+		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
+		{contract.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
 	}
 }
 
@@ -134,19 +135,19 @@ func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 	scale := appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*server.Spec.Replicas))
 	all := []statement{
-		{ownership.MCPServerFinalizer, &v1alpha1.MCPServer{}, main.WithFinalizers(ownership.Finalizer), nil},
-		{ownership.MCPServerWorkload, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+		{contract.MCPServerFinalizer, &v1alpha1.MCPServer{}, main.WithFinalizers(contract.Finalizer), nil},
+		{contract.MCPServerWorkload, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1).WithHash(run.Workload.Hash))), atVersion},
 	}
 	all = append(all, d.children(server, run)...)
 	return append(all,
-		statement{ownership.MCPServerScale, &appsv1.StatefulSet{}, scale, nil},
-		statement{ownership.MCPServerConditions, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+		statement{contract.MCPServerScale, &appsv1.StatefulSet{}, scale, nil},
+		statement{contract.MCPServerConditions, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithObservedGeneration(server.Generation).
 			WithConditions(condition(v1alpha1.ConditionReady), condition(v1alpha1.ConditionAccepted))), nil},
-		statement{ownership.MCPServerStatus, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+		statement{contract.MCPServerStatus, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(server)).WithReplicas(2).WithReadyReplicas(0).WithSelector("a=b")), nil},
-		statement{ownership.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+		statement{contract.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
 				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).
 			WithConditions(condition(v1alpha1.ConditionBackendApplied))), nil},

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers"
@@ -55,7 +56,7 @@ func (d *fixture) inAnotherHand(s statement, origin string, edit func(*unstructu
 	d.Helper()
 	object := d.Intent(d.text(s.ac))
 	object.SetOwnerReferences(nil)
-	annotate(object, ownership.AdoptAnnotation, "true")
+	annotate(object, contract.AdoptAnnotation, "true")
 	if edit != nil {
 		edit(object)
 	}
@@ -135,7 +136,7 @@ func TestWhatIsHandedOverIsTakenWithItsFields(t *testing.T) {
 				d.tookOver(births)
 			}
 			scale := d.statements(server)[len(all)+2]
-			d.put(apply.Written, ownership.MCPServerScale, d.live(scale), scale.ac)
+			d.put(apply.Written, contract.MCPServerScale, d.live(scale), scale.ac)
 			if diff := cmp.Diff(before, d.running()); diff != "" {
 				t.Errorf("something restarted (-before +after):\n%s", diff)
 			}
@@ -181,14 +182,14 @@ func (d *fixture) keptTheirs(origin string) {
 	switch origin {
 	case "kubectl apply":
 		d.Owns(service, csa, `metadata.annotations["`+lastApplied+`"]`)
-		d.Owns(service, csa, `metadata.annotations["`+ownership.AdoptAnnotation+`"]`)
+		d.Owns(service, csa, `metadata.annotations["`+contract.AdoptAnnotation+`"]`)
 	case "another operator":
 		d.Owns(service, "other-dashboard", `metadata.labels["example.com/team"]`)
 	case "another applier":
-		d.Owns(service, "argocd-controller", `metadata.annotations["`+ownership.AdoptAnnotation+`"]`)
+		d.Owns(service, "argocd-controller", `metadata.annotations["`+contract.AdoptAnnotation+`"]`)
 	}
 	// What an earlier release wrote was ours, whatever it is.
-	if service.Annotations[ownership.AdoptAnnotation] != "true" && origin != "an earlier release" {
+	if service.Annotations[contract.AdoptAnnotation] != "true" && origin != "an earlier release" {
 		d.Errorf("the annotation is gone")
 	}
 }
@@ -231,7 +232,7 @@ func TestOtherContentThatIsHandedOverRollsOutOnce(t *testing.T) {
 		ours["image"], ours["command"] = "registry.example.com/other:1", []any{"serve"}
 		d.Must(unstructured.SetNestedSlice(object.Object, []any{ours, side}, "spec", "template", "spec", "containers"), "writing containers")
 		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations")
-		object.SetAnnotations(map[string]string{ownership.AdoptAnnotation: "true"})
+		object.SetAnnotations(map[string]string{contract.AdoptAnnotation: "true"})
 	}
 	for _, s := range all {
 		d.inAnotherHand(s, "kubectl apply", other)
@@ -333,7 +334,7 @@ func TestOnlyTrueHandsOver(t *testing.T) {
 	server := d.server("echo", "")
 	for i, s := range d.children(server, d.content(server, 1)) {
 		foreign := d.inAnotherHand(s, "kubectl apply", func(o *unstructured.Unstructured) {
-			annotate(o, ownership.AdoptAnnotation, []string{"false", "", "True", "yes"}[i%4])
+			annotate(o, contract.AdoptAnnotation, []string{"false", "", "True", "yes"}[i%4])
 		})
 		d.is(d.refused(s.manager, foreign, s.ac, s.opts...), apply.ErrForeign)
 		d.unmoved(foreign)
@@ -369,13 +370,13 @@ func TestWhatAnEarlierReleaseLeftIsTakenOverOnce(t *testing.T) {
 	d.stopsStating()
 
 	service := read(d, &corev1.Service{}, "echo-proxy")
-	d.Patch(service, string(ownership.MCPServerChildren), `{"spec":{"sessionAffinity":"ClientIP"}}`)
+	d.Patch(service, string(contract.MCPServerChildren), `{"spec":{"sessionAffinity":"ClientIP"}}`)
 	proxyService := all[4]
 	_ = d.sent()
-	d.put(apply.Unchanged, ownership.MCPServerChildren, service, proxyService.ac)
+	d.put(apply.Unchanged, contract.MCPServerChildren, service, proxyService.ac)
 	d.quiet()
 	d.applier = d.process()
-	d.put(apply.Written, ownership.MCPServerChildren, service, proxyService.ac)
+	d.put(apply.Written, contract.MCPServerChildren, service, proxyService.ac)
 	if service = read(d, service, "echo-proxy"); len(d.wrongly(service)) > 0 || service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		t.Errorf("the Service is %v, with %s", d.wrongly(service), service.Spec.SessionAffinity)
 	}
@@ -391,7 +392,7 @@ func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	for _, s := range d.children(server, d.content(server, 1)) {
 		d.put(apply.Born, s.manager, nil, s.ac)
 	}
-	manager := ownership.MCPServerChildren
+	manager := contract.MCPServerChildren
 	d.Patch(read(d, &appsv1.Deployment{}, "echo-proxy"), string(manager), `{"spec":{"template":{"spec":{"hostname":"older"}}}}`)
 	d.settle("echo")
 	d.applier = d.process()

@@ -23,12 +23,6 @@ type Options struct {
 	Page string
 }
 
-// Freehold are those of Freehold's own policies. A chart that installs them
-// elsewhere replaces the namespace.
-func Freehold() Options {
-	return Options{Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md"}
-}
-
 // Policy is a policy and its binding.
 type Policy struct {
 	// Name is the plural of the kind, for the name of a file.

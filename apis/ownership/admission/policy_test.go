@@ -57,34 +57,6 @@ func TestPolicyIsWrittenAsBefore(t *testing.T) {
 	}
 }
 
-// TestFreeholdsPoliciesAreInstalled holds that what is compiled is what is in
-// config/policy.
-func TestFreeholdsPoliciesAreInstalled(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "config", "policy")
-	compiled, err := Compile(ownership.Freehold(), Freehold())
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "managers-*.yaml"))
-	if err != nil || len(files) != len(compiled) || len(compiled) < 8 {
-		t.Errorf("%d policies are compiled, and %d installed (%v): run make generate", len(compiled), len(files), err)
-	}
-	for _, p := range compiled {
-		want, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(filepath.Join(dir, "managers-"+p.Name+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, installed, _ := strings.Cut(string(got), "\n") // the comment
-		if diff := cmp.Diff(string(want), installed); diff != "" {
-			t.Errorf("what is installed for %s differs: run make generate (-compiled +installed):\n%s", p.Name, diff)
-		}
-	}
-}
-
 func TestWhatCannotBeCompiledIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*ownership.Grant){
 		"path spec.list[*].a: a * may only stand at the end":               func(g *ownership.Grant) { g.Fields = ownership.Paths("spec.list[*].a") },
@@ -92,7 +64,7 @@ func TestWhatCannotBeCompiledIsRefused(t *testing.T) {
 	} {
 		contract := thing()
 		change(&contract.Grants[0])
-		if _, err := Compile(contract, Freehold()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Compile(contract, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -2,9 +2,6 @@ package rbac
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -143,33 +140,5 @@ rules:
 `
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("the file differs (-want +got):\n%s", diff)
-	}
-}
-
-// TestFreeholdsRolesAreInstalled holds that what is compiled is what is in
-// config/rbac.
-func TestFreeholdsRolesAreInstalled(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "config", "rbac")
-	var want []string
-	for _, identity := range ownership.Freehold().Identities() {
-		if regexp.MustCompile("[A-Z]").MatchString(identity) {
-			continue // its roles the operator makes
-		}
-		want = append(want, filepath.Join(dir, identity+".yaml"))
-		compiled, err := YAML(ownership.Freehold(), identity, "freehold-system")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(filepath.Join(dir, identity+".yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, installed, _ := strings.Cut(string(text), "\n") // the comment
-		if diff := cmp.Diff(string(compiled), installed); diff != "" {
-			t.Errorf("what is installed for %s differs: run make generate (-compiled +installed):\n%s", identity, diff)
-		}
-	}
-	if files, err := filepath.Glob(filepath.Join(dir, "*.yaml")); err != nil || !cmp.Equal(files, want) || len(want) != 3 {
-		t.Errorf("there are files %v, want %v (%v): run make generate", files, want, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var managers = &analysis.Analyzer{
 	Name: "managers",
-	Doc: "a field manager is a constant of apis/ownership\n\n" +
+	Doc: "a field manager is a constant of apis/contract\n\n" +
 		"A misspelt manager would claim fields under a name that nobody knows, and keep them for ever. " +
 		"So a text that looks like one of our managers, and any constant that is given where a field manager " +
 		"is wanted, must come from the contract.",
@@ -28,7 +28,7 @@ var managerName = regexp.MustCompile(`^[^\s/]+\.freehold\.dev/([a-z]*|%.*)$`)
 var wanted = regexp.MustCompile(`^([fF]ieldManager|[fF]ieldOwner)$`)
 
 func runManagers(pass *analysis.Pass) (any, error) {
-	if !judged(pass, contract, operators) {
+	if !judged(pass, language, contract, operators) {
 		return nil, nil
 	}
 	m := &managerRule{pass: pass, seen: map[token.Pos]bool{}}
@@ -97,7 +97,7 @@ func (m *managerRule) call(call *ast.CallExpr) {
 
 // isManager reports whether t is a type of field managers.
 func isManager(t types.Type) bool {
-	return is(t, contract, "Manager") || is(t, "sigs.k8s.io/controller-runtime/pkg/client", "FieldOwner")
+	return is(t, language, "Manager") || is(t, "sigs.k8s.io/controller-runtime/pkg/client", "FieldOwner")
 }
 
 // manager judges an expression that is used as a field manager.
@@ -147,5 +147,5 @@ func (m *managerRule) report(expr ast.Expr, value string) {
 		}
 		return true
 	})
-	m.pass.Reportf(expr.Pos(), "%q is a field manager: use its constant in apis/ownership, or declare it there with its grants", value)
+	m.pass.Reportf(expr.Pos(), "%q is a field manager: use its constant in apis/contract, or declare it there with its grants", value)
 }

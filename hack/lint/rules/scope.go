@@ -9,8 +9,12 @@ import (
 // module is the import path of the repository's root.
 const module = "github.com/freehold-dev/freehold"
 
-// contract is the package that names field managers.
-const contract = module + "/apis/ownership"
+// language is the package of field managers' type, and contract the one that
+// names ours.
+const (
+	language = module + "/apis/ownership"
+	contract = module + "/apis/contract"
+)
 
 // writers may write to the API server. P2 of docs/architecture.md names them,
 // and test/arch compares the two.

@@ -13,6 +13,7 @@ func TestWhatIsJudged(t *testing.T) {
 		"controllers/applyother":   {true, true, true},
 		"controllers/apply":        {false, true, true},
 		"controllers/apply/part":   {false, true, true},
+		"apis/contract":            {true, false, true},
 		"apis/ownership":           {true, false, true},
 		"cmd/runner/internal/any":  {true, true, true},
 		"hack/docs":                {true, true, true},
@@ -24,9 +25,9 @@ func TestWhatIsJudged(t *testing.T) {
 		"test/library/operatorish": {false, false, false},
 	} {
 		pass := &analysis.Pass{Pkg: types.NewPackage(module+"/"+path, "x")}
-		if judged(pass, writers...) != want.writes || judged(pass, contract, operators) != want.managers || judged(pass) != want.clock {
+		if judged(pass, writers...) != want.writes || judged(pass, language, contract, operators) != want.managers || judged(pass) != want.clock {
 			t.Errorf("%s: writes %t, managers %t, clock %t, want %+v",
-				path, judged(pass, writers...), judged(pass, contract, operators), judged(pass), want)
+				path, judged(pass, writers...), judged(pass, language, contract, operators), judged(pass), want)
 		}
 	}
 }

@@ -10,13 +10,14 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 const kind = "mcpserver"
 
 var (
-	written  = "mcpserver.freehold.dev/children" // want `"mcpserver.freehold.dev/children" is a field manager: use its constant in apis/ownership`
+	written  = "mcpserver.freehold.dev/children" // want `"mcpserver.freehold.dev/children" is a field manager: use its constant in apis/contract`
 	other    = "tools.mcpserver.freehold.dev/x"  // want `is a field manager`
 	together = kind + ".freehold.dev/children"   // want `"mcpserver.freehold.dev/children" is a field manager`
 )
@@ -49,9 +50,9 @@ func by(manager ownership.Manager) bool {
 
 // fromTheContract is how it is done.
 func fromTheContract(config *corev1.ConfigMap, from ownership.Manager) any {
-	_, _ = corev1ac.ExtractConfigMap(config, string(ownership.MCPServerChildren))
-	if by(ownership.RunnerBackend) || from == "" {
-		return client.FieldOwner(ownership.RunnerBackend)
+	_, _ = corev1ac.ExtractConfigMap(config, string(contract.MCPServerChildren))
+	if by(contract.RunnerBackend) || from == "" {
+		return client.FieldOwner(contract.RunnerBackend)
 	}
 	return metav1.ApplyOptions{FieldManager: string(from)}
 }

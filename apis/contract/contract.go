@@ -1,0 +1,74 @@
+package contract
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/ownership/admission"
+)
+
+// Freehold is the contract of this operator.
+func Freehold() ownership.Contract {
+	return ownership.Contract{
+		Grants:   slices.Concat(mcpServer(), children(), rbacGrants(), runner()),
+		Removals: slices.Concat(mcpServerRemovals(), rbacRemovals()),
+		Rights:   slices.Concat(processRights(), runnerRights(), ownerRights()),
+		Takeover: &ownership.Takeover{Annotation: AdoptAnnotation},
+	}
+}
+
+// Policies are what the contract does not say of its admission policies. A
+// chart that installs them elsewhere replaces the namespace.
+func Policies() admission.Options {
+	return admission.Options{Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md"}
+}
+
+// AdoptAnnotation with the value "true" hands a child that stands in another
+// hand over to the server whose child's name it has.
+const AdoptAnnotation = "freehold.dev/adopt"
+
+func object(group, version, kind, subresource string) ownership.Object {
+	return ownership.Object{
+		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: kind},
+		Subresource:      subresource,
+	}
+}
+
+// The objects of the contract.
+var (
+	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
+	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
+	Deployment     = object("apps", "v1", "Deployment", "")
+	StatefulSet    = object("apps", "v1", "StatefulSet", "")
+	Service        = object("", "v1", "Service", "")
+	ConfigMap      = object("", "v1", "ConfigMap", "")
+	ServiceAccount = object("", "v1", "ServiceAccount", "")
+	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
+	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
+)
+
+// identity is what every child of a server carries: our labels, so that the
+// caches find it, and its owner, so that it is collected with the server.
+var identity = []string{
+	`metadata.labels["app.kubernetes.io/managed-by"]`,
+	`metadata.labels["app.kubernetes.io/name"]`,
+	`metadata.labels["app.kubernetes.io/component"]`,
+	`metadata.labels["freehold.dev/server"]`,
+	`metadata.ownerReferences[*]`,
+}
+
+// mark is the workload generation and hash that content carries.
+var mark = []string{
+	`metadata.annotations["freehold.dev/workload-generation"]`,
+	`metadata.annotations["freehold.dev/workload-hash"]`,
+}
+
+// child is a grant on an object that its identity creates for a server.
+func child(by string, manager ownership.Manager, object ownership.Object, name, why string, own ...string) ownership.Grant {
+	return ownership.Grant{
+		Manager: manager, Identity: by, Object: object, Names: []string{name},
+		Mode: ownership.Exclusive, Create: true, Why: why, Fields: ownership.Paths(slices.Concat(identity, own)...),
+	}
+}

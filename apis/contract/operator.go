@@ -1,0 +1,72 @@
+package contract
+
+import "github.com/freehold-dev/freehold/apis/ownership"
+
+// IdentityOperator is the operator's process. It reads, reports events and holds
+// the leader's Lease; it writes what is granted as one of Controllers.
+const IdentityOperator = "freehold-operator"
+
+// LeaseName is the name of the Lease of the operator's leader election. The Lease
+// is a lock and not part of the contract: no manager has a grant on it.
+const LeaseName = "freehold-operator"
+
+// Controllers are the identities that the operator's process writes as.
+func Controllers() []string { return []string{IdentityMCPServer, IdentityRBAC} }
+
+// processRights are those of the operator's process, which reads for all its
+// controllers.
+func processRights() []ownership.Right {
+	right := func(object ownership.Object, why string, verbs ...string) ownership.Right {
+		return ownership.Right{Identity: IdentityOperator, Group: object.Group, Resource: object.Resource(), Verbs: verbs, Why: why}
+	}
+	var all []ownership.Right
+	for _, object := range []ownership.Object{MCPServer, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding} {
+		all = append(all, right(object, "is watched, and read where a cache cannot know", "get", "list", "watch"))
+	}
+	lease := object("coordination.k8s.io", "v1", "Lease", "")
+	leads := right(lease, "elects one operator", "get", "update")
+	leads.Names = []string{LeaseName}
+	acts := right(ServiceAccount, "writes as its controllers", "impersonate")
+	acts.Names = Controllers()
+	return append(all,
+		right(object("", "v1", "Pod", ""), "tells why a server is not ready", "list", "watch"),
+		right(object("", "v1", "Event", ""), "tells why a server is not ready", "list", "watch"),
+		right(object("events.k8s.io", "v1", "Event", ""), "reports what happened to a server", "create", "patch"),
+		leads, right(lease, "makes that Lease; RBAC cannot bind a create to a name", "create"),
+		acts)
+}
+
+// ownerRights are what some clusters ask for of whoever makes a server the owner
+// of an object.
+func ownerRights() []ownership.Right {
+	var all []ownership.Right
+	for _, identity := range []string{IdentityMCPServer, IdentityRBAC, IdentityRunner} {
+		right := ownership.Right{
+			Identity: identity, Group: MCPServer.Group, Resource: "mcpservers/finalizers", Verbs: []string{"update"},
+			Why: "some clusters ask for it of whoever makes objects that hold the deletion of their owner up",
+		}
+		if identity == IdentityRunner {
+			right.Names = []string{"SERVER"}
+		}
+		all = append(all, right)
+	}
+	// What Removals has not got anyway.
+	for _, child := range []struct {
+		identity string
+		object   ownership.Object
+		names    []string
+	}{
+		{IdentityMCPServer, ServiceAccount, nil},
+		{IdentityMCPServer, Deployment, nil},
+		{IdentityMCPServer, Service, nil},
+		{IdentityRBAC, Role, nil},
+		{IdentityRunner, StatefulSet, []string{"SERVER-backend"}},
+		{IdentityRunner, Service, []string{"SERVER-backend", "SERVER-backend-headless"}},
+	} {
+		all = append(all, ownership.Right{
+			Identity: child.identity, Group: child.object.Group, Resource: child.object.Resource(), Names: child.names, Verbs: []string{"delete"},
+			Why: "some clusters ask for it of whoever becomes the owner of what another hand made; nothing deletes it",
+		})
+	}
+	return all
+}
