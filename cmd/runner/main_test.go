@@ -430,9 +430,19 @@ func TestRefusal(t *testing.T) {
 
 func TestNamesOfOurs(t *testing.T) {
 	run := sample(t, func(r *runconfig.RunConfig) { r.Proxy.PublicURL = "https://mcp.example.com:8443/echo" })
-	want := []string{"echo-proxy", "echo-proxy.team", "echo-proxy.team.svc", "echo-proxy.team.svc.cluster.local", "mcp.example.com"}
-	if got := hosts(run); !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
+	for resolv, domains := range map[string][]string{
+		"": {"cluster.local"},
+		"search team.svc.cluster.local svc.cluster.local cluster.local\n":          {"cluster.local"},
+		"nameserver 10.0.0.10\nsearch team.svc.k8s.example. svc.k8s.example lan\n": {"cluster.local", "k8s.example"},
+		"search other.svc.evil.example svc.k8s.example\noptions ndots:5\n":         {"cluster.local"},
+	} {
+		want := []string{"echo-proxy", "echo-proxy.team", "echo-proxy.team.svc"}
+		for _, domain := range domains {
+			want = append(want, "echo-proxy.team.svc."+domain)
+		}
+		if got := hosts(run, resolv); !slices.Equal(got, append(want, "mcp.example.com")) {
+			t.Errorf("%q: got %v", resolv, got)
+		}
 	}
 	s, err := read([]string{"--config", file(t, run)}, os.LookupEnv, io.Discard)
 	if err != nil {

@@ -20,7 +20,7 @@ func proxyConfig(s settings, logger *slog.Logger) (proxy.Config, error) {
 		Path:                  s.run.Proxy.Path,
 		Backend:               s.backend,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
-		Hosts:                 hosts(s.run),
+		Hosts:                 hosts(s.run, s.resolv),
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
 		Refusal:               refusal(s.run),
 		Log:                   logger,
@@ -44,16 +44,37 @@ func refusal(run runconfig.RunConfig) string {
 }
 
 // hosts are the names under which clients know the proxy: those of its Service,
-// and the public one.
-func hosts(run runconfig.RunConfig) []string {
+// with each domain of the cluster, and the host of publicURL.
+func hosts(run runconfig.RunConfig, resolv string) []string {
 	name := workload.ProxyName(run.Server.Name)
-	names := []string{name}
-	for _, part := range []string{run.Server.Namespace, "svc", "cluster.local"} {
-		name += "." + part
-		names = append(names, name)
+	inNamespace := name + "." + run.Server.Namespace
+	names := []string{name, inNamespace, inNamespace + ".svc"}
+	for _, domain := range domains(resolv, run.Server.Namespace) {
+		names = append(names, inNamespace+".svc."+domain)
 	}
 	if u, err := url.Parse(run.Proxy.PublicURL); err == nil && u.Hostname() != "" {
 		names = append(names, u.Hostname())
 	}
 	return names
+}
+
+// domains are the cluster's DNS domains: the default, which no public name can
+// end in, and what kubelet wrote into the search list of the pod's resolv.conf,
+// as NAMESPACE.svc.DOMAIN.
+// https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#namespaces-of-services
+func domains(resolv, namespace string) []string {
+	found := []string{"cluster.local"}
+	for line := range strings.Lines(resolv) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "search" {
+			continue
+		}
+		for _, entry := range fields[1:] {
+			domain, ok := strings.CutPrefix(strings.TrimSuffix(entry, "."), namespace+".svc.")
+			if ok && !slices.Contains(found, domain) {
+				found = append(found, domain)
+			}
+		}
+	}
+	return found
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
@@ -27,6 +28,8 @@ type settings struct {
 	backend *url.URL
 	// calls and probes are the addresses to listen on.
 	calls, probes string
+	// resolv is the pod's resolv.conf, empty if it has none.
+	resolv string
 	// self is where the proxy itself listens: the runner asks the backend on a
 	// client's way. Empty before it does, and then the host that is asked.
 	self     string
@@ -63,6 +66,11 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	if s.run, err = runconfig.Decode(data); err != nil {
 		return settings{}, fmt.Errorf("reading %s: %w", path, err)
 	}
+	resolv, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return settings{}, fmt.Errorf("reading the cluster's domain: %w", err)
+	}
+	s.resolv = string(resolv)
 	if s.calls == "" {
 		s.calls = net.JoinHostPort("", strconv.Itoa(int(s.run.Proxy.Port)))
 	}
