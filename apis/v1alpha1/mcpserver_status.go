@@ -4,34 +4,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MCPServerStatus is what was observed. Each part has one manager; the table
-// in docs/ownership.md says which.
+// MCPServerStatus is the observed state. Each part has one field manager; the
+// table in docs/ownership.md names it.
 type MCPServerStatus struct {
-	// observedGeneration is the metadata.generation that conditions speak of.
-	// It is applied together with them.
+	// observedGeneration is the metadata.generation for which the conditions hold.
+	// -1 means that the operator has not seen the server yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are what was last observed of the server, and why it is so.
+	// conditions say how the server is, and why. Ready is True once calls reach the
+	// content of spec and MCP has answered; docs/conditions.md lists every type and
+	// reason.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// workload is the content that proxy and backend are to run. Its
-	// generation never falls.
+	// workload numbers the content that proxy and backend are to run.
 	// +optional
 	Workload *WorkloadStatus `json:"workload,omitempty"`
 
-	// runtime is what the runner in the proxy pod reports.
+	// runtime is what the proxy learned from the running MCP server.
 	// +optional
 	Runtime *RuntimeStatus `json:"runtime,omitempty"`
 
-	// url is where clients in the cluster call.
+	// url is the URL that clients in the cluster call.
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// replicas is the number of backend pods, for the scale subresource.
+	// replicas is the number of backend pods. The scale subresource reports it.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
@@ -39,72 +40,79 @@ type MCPServerStatus struct {
 	// +optional
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 
-	// selector selects the backend pods, for the scale subresource.
+	// selector is the label selector of the backend pods, as text. Autoscalers read
+	// it through the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }
 
-// WorkloadStatus numbers the content of the workload: image, arguments,
-// environment, run config, the runner's image, restartedAt. It changes with
-// that content only; scaling, labels and groups leave it alone.
+// WorkloadStatus numbers the content of the workload: what decides how the pods
+// of proxy and backend look, such as image, arguments, environment, the proxy's
+// configuration and image, and restartedAt. Scaling, labels and groups are not
+// content.
 type WorkloadStatus struct {
-	// generation grows by one each time the content changes.
+	// generation is the number of the content. It grows by one each time the content
+	// changes, and never falls.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Generation int64 `json:"generation"`
 
-	// hash of the content, lower-case hexadecimal SHA-256.
+	// hash is the SHA-256 of the content, in lower-case hexadecimal digits.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash"`
 }
 
-// RuntimeStatus is the runner's report.
+// RuntimeStatus is what the proxy's runner observed.
 type RuntimeStatus struct {
-	// serverUID is the uid of the MCPServer that the runner was started for.
+	// serverUID is the metadata.uid of the MCPServer for which the proxy was
+	// started.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	ServerUID string `json:"serverUID"`
 
-	// generation is the workload generation of the newest runner that applied
-	// the backend.
+	// generation is the workload generation of the content that the backend was
+	// last given. It never falls.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Generation int64 `json:"generation"`
 
-	// server is how the MCP server calls itself.
+	// server is what the MCP server says of itself.
 	// +optional
 	Server *ServerInfo `json:"server,omitempty"`
 
-	// protocolVersions are the revisions of MCP that the server was seen to
-	// speak, for example 2025-11-25.
+	// protocolVersions are the revisions of MCP that the server answered to, for
+	// example 2025-11-25.
 	// +optional
 	// +listType=set
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
 
-	// tools is the number of tools that the server lists.
+	// tools is the number of tools that callers see. It is absent if it is not
+	// known.
 	// +optional
 	Tools *int32 `json:"tools,omitempty"`
 
-	// prompts is the number of prompts that the server lists.
+	// prompts is the number of prompts that callers see. It is absent if it is not
+	// known.
 	// +optional
 	Prompts *int32 `json:"prompts,omitempty"`
 
-	// resources is the number of resources that the server lists.
+	// resources is the number of resources that callers see. It is absent if it is
+	// not known.
 	// +optional
 	Resources *int32 `json:"resources,omitempty"`
 }
 
 // ServerInfo is the Implementation of the MCP specification.
 type ServerInfo struct {
-	// name of the server.
+	// name is the name that the MCP server gives itself.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Name string `json:"name"`
 
-	// version of the server.
+	// version is the version that the MCP server gives itself.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Version string `json:"version,omitempty"`
@@ -142,7 +150,8 @@ type ServerInfo struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.runtime) || (has(self.status.workload) && self.status.runtime.generation <= self.status.workload.generation)",message="status.runtime.generation may not be higher than status.workload.generation"
 type MCPServer struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is standard: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata.
+	// metadata is the standard metadata of an object. The name has at most 44
+	// characters.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
@@ -150,8 +159,9 @@ type MCPServer struct {
 	// +required
 	Spec MCPServerSpec `json:"spec"`
 
-	// status is what was last observed. Before that, observedGeneration is -1, so
-	// that kstatus does not call a server Current which the operator has not seen.
+	// status is the observed state of the server. A new server has
+	// observedGeneration -1 until the operator has seen it, so that tools such as
+	// Flux wait for it.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status MCPServerStatus `json:"status,omitempty"`

@@ -18,58 +18,64 @@ const (
 	TransportStdio          Transport = "stdio"
 )
 
-// MCPServerSpec is what the user wants. Several managers may own parts of it:
-// Git most of it, an autoscaler replicas, an authorization controller
-// authzConfig. Freehold's own managers own nothing of it.
+// MCPServerSpec is the desired state of an MCP server. Several field managers
+// may each own a part of it: Git most fields, an autoscaler replicas, an
+// authorization controller authzConfig. Freehold writes none of it.
 // +kubebuilder:validation:XValidation:rule="self.transport != 'stdio' || (has(self.command) && size(self.command) > 0)",message="transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"
 // +kubebuilder:validation:XValidation:rule="!(has(self.authzConfig) && has(self.authzConfigRef))",message="authzConfig and authzConfigRef exclude each other: keep one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !(has(e.value) && has(e.valueFrom)))",message="an env item has either value or valueFrom: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.port) || self.proxy.port != self.port",message="port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"
 type MCPServerSpec struct {
-	// image is the container image of the MCP server, written as
-	// https://github.com/distribution/reference has it.
+	// image is the container image of the MCP server, for example
+	// registry.example.com/team/server:1.2.3. Required.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*:[0-9a-fA-F]{32,})?$')",message="image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"
 	Image string `json:"image"`
 
-	// command replaces the image's entrypoint. Required for transport stdio.
+	// command replaces the entrypoint of the image, as in a container of a Pod. The
+	// image's own entrypoint is used if it is not set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=131072
 	Command []string `json:"command,omitempty"`
 
-	// args are the arguments of the command or of the image's entrypoint.
+	// args are the arguments of the command or of the image's entrypoint, as in a
+	// container of a Pod. The image's own are used if neither args nor command is
+	// set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=131072
 	Args []string `json:"args,omitempty"`
 
-	// env are environment variables of the server.
+	// env are environment variables of the server's container, each with a value or
+	// a valueFrom, as in a container of a Pod. They take precedence over envFrom.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// envFrom takes all keys of ConfigMaps and Secrets as environment variables.
+	// envFrom are ConfigMaps and Secrets whose keys all become environment variables
+	// of the server's container.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// transport is how the image speaks MCP. This version serves only
-	// streamable-http; with another one the server is not ready, with reason
-	// TransportNotServed.
+	// transport is how the image speaks MCP: streamable-http, sse or stdio. The
+	// default is streamable-http. This version serves no other one: with sse or
+	// stdio the server is not ready, with reason TransportNotServed.
 	// +optional
 	// +default="streamable-http"
 	// +kubebuilder:default="streamable-http"
 	Transport Transport `json:"transport,omitempty"`
 
-	// port is the TCP port on which the image listens, 1 to 65535.
+	// port is the TCP port on which the image listens, from 1 to 65535. The default
+	// is 8080.
 	// +optional
 	// +default=8080
 	// +kubebuilder:default=8080
@@ -77,7 +83,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path is the HTTP path of the MCP endpoint, at the image and at the proxy.
+	// path is the HTTP path at which the image answers MCP. Clients call the proxy
+	// at the same path. The default is /mcp.
 	// +optional
 	// +default="/mcp"
 	// +kubebuilder:default="/mcp"
@@ -86,8 +93,10 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
 	Path string `json:"path,omitempty"`
 
-	// replicas is the number of backend pods. Leave it out of Git where an
-	// autoscaler sets it. With 0 the proxy stops, too.
+	// replicas is the number of backend pods, from 0 to 1000. The default is 1. With
+	// 0 the proxy stops, too. Leave the field out of Git if an autoscaler or kubectl
+	// scale sets it. An image that keeps sessions in memory needs 1, because each
+	// call may reach any of the pods.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -95,11 +104,13 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// resources of the server's container.
+	// resources are the compute resources of the server's container. It has no
+	// requests and no limits if they are not set.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// volumes of the backend pods.
+	// volumes are the volumes of the backend pods, as in a Pod. hostPath is not
+	// allowed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -107,96 +118,104 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(v, !has(v.hostPath))",message="hostPath volumes are not allowed: use a persistentVolumeClaim, emptyDir, configMap or secret"
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
-	// volumeMounts of the server's container.
+	// volumeMounts are the mounts of those volumes in the server's container.
 	// +optional
 	// +listType=map
 	// +listMapKey=mountPath
 	// +kubebuilder:validation:MaxItems=64
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
 
-	// imagePullPolicy of the server's image. Where unset it is Always for the tag
-	// latest or no tag, and IfNotPresent for others.
+	// imagePullPolicy says when the node pulls the image: Always, IfNotPresent or
+	// Never. The default is Always for the tag latest and for an image without a
+	// tag, and IfNotPresent for every other image.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// imagePullSecrets name Secrets with credentials of the image's registry.
+	// imagePullSecrets name Secrets in this namespace with credentials for the
+	// image's registry. They apply to the backend pods only.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// serviceAccountName is the identity of the backend pods. Where unset the
-	// pods get no API token. A name that ends in -runner is refused, because the
-	// accounts of Freehold's runners have such names.
+	// serviceAccountName is the ServiceAccount of the backend pods. If it is not
+	// set, they run as the namespace's default account and get no API token. A name
+	// that ends in -runner is refused: such accounts belong to Freehold's proxies.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('-runner')",message="accounts that end in -runner are those of Freehold's runners: choose another"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// podTemplate is a PodTemplateSpec that is merged into the backend's pod
-	// template, for what the other fields cannot say. The container of the image
-	// is called server. What Freehold states is refused here, except
-	// runAsNonRoot, the seccomp profile, and the securityContext of the container
-	// server. So is what breaks the baseline Pod Security Standard.
+	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template of
+	// the backend, for what no other field of spec says: labels, node selectors,
+	// sidecars. The container with the image is called server. A field that Freehold
+	// sets is refused, except runAsNonRoot, seccompProfile, and securityContext of
+	// the container server. So is a field that breaks the baseline Pod Security
+	// Standard. The condition Accepted names what is refused, and what to write
+	// instead.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// proxy configures the proxy in front of the server.
+	// proxy configures the proxy in front of the backend. All calls go through it.
 	// +optional
 	// +default={}
 	// +kubebuilder:default={}
 	Proxy *ProxySpec `json:"proxy,omitempty"`
 
-	// groupRef names the MCPGroup that this server is a member of. It has no
-	// effect yet.
+	// groupRef names the MCPGroup to which this server belongs. This version ignores
+	// it.
 	// +optional
 	GroupRef *LocalReference `json:"groupRef,omitempty"`
 
 	// oidcConfigRef names the MCPOIDCConfig that says who may call. This version
-	// does not enforce it: while it is set, every call is refused.
+	// does not enforce it: while it is set, the proxy refuses every call, and the
+	// server is not ready, with reason NotEnforced.
 	// +optional
 	OIDCConfigRef *LocalReference `json:"oidcConfigRef,omitempty"`
 
-	// toolConfigRef names the MCPToolConfig that says which tools are shown. This
-	// version does not enforce it: while it is set, every call is refused.
+	// toolConfigRef names the MCPToolConfig that says which tools callers see. This
+	// version does not enforce it: while it is set, the proxy refuses every call,
+	// and the server is not ready, with reason NotEnforced.
 	// +optional
 	ToolConfigRef *LocalReference `json:"toolConfigRef,omitempty"`
 
-	// externalAuthConfigRef names the MCPExternalAuthConfig that says what the
-	// proxy presents to the backend. This version does not enforce it: while it
-	// is set, every call is refused.
+	// externalAuthConfigRef names the MCPExternalAuthConfig that says how the proxy
+	// authenticates to the backend. This version does not enforce it: while it is
+	// set, the proxy refuses every call, and the server is not ready, with reason
+	// NotEnforced.
 	// +optional
 	ExternalAuthConfigRef *LocalReference `json:"externalAuthConfigRef,omitempty"`
 
-	// authzConfigRef names the MCPAuthzConfig that says what may be called. This
-	// version does not enforce it: while it is set, every call is refused.
+	// authzConfigRef names the MCPAuthzConfig that says what callers may do. This
+	// version does not enforce it: while it is set, the proxy refuses every call,
+	// and the server is not ready, with reason NotEnforced. Use authzConfig.
 	// +optional
 	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
 
-	// authzConfig says inline what may be called, as Cedar policies that the proxy
-	// enforces.
+	// authzConfig says what callers may do. The proxy enforces it. Without it,
+	// whoever reaches the proxy may do everything.
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 
-	// suspend stops the proxy, and the backend once calls have ended. The
-	// server's objects stay.
+	// suspend stops the proxy, and the backend once calls in flight have ended. The
+	// server's objects stay. The default is false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// restartedAt is a time, for example 2026-05-06T07:08:09Z. The pods of proxy
-	// and backend are replaced when it changes; it may stand in Git.
+	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z. Changing
+	// it replaces the pods of proxy and backend. It may stay in Git afterwards.
 	// +optional
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 
-	// progressDeadlineSeconds is how long the server may go without progress
-	// towards Ready before the condition Stalled says why, in seconds. Where only
-	// a retry of the same can follow, as for an image that cannot be pulled, it is
-	// a fifth of that. Stalled goes by itself once there is progress.
+	// progressDeadlineSeconds is how many seconds the server may go without progress
+	// before the condition Stalled says why. The default is 600. It is a fifth of
+	// that for causes that only repeat, such as an image that cannot be pulled.
+	// Progress clears Stalled.
 	// +optional
 	// +default=600
 	// +kubebuilder:default=600
@@ -206,7 +225,8 @@ type MCPServerSpec struct {
 
 // ProxySpec configures the proxy in front of a server.
 type ProxySpec struct {
-	// replicas is the number of proxy pods.
+	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With 0
+	// nothing answers clients; the backend keeps running.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -214,8 +234,9 @@ type ProxySpec struct {
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// port is the TCP port of the proxy and of its Service, 1024 to 65535
-	// without 9440, where the proxy answers probes.
+	// port is the TCP port of the proxy and of its Service, from 1024 to 65535. The
+	// default is 8000. It must differ from spec.port, and from 9440, where the proxy
+	// answers probes.
 	// +optional
 	// +default=8000
 	// +kubebuilder:default=8000
@@ -224,17 +245,23 @@ type ProxySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != 9440",message="port 9440 is where the proxy answers probes: choose another port"
 	Port int32 `json:"port,omitempty"`
 
-	// publicURL is where clients outside the cluster reach the proxy. The proxy
-	// takes its host for one of the server's names where it checks Host and
-	// Origin. Freehold makes no Ingress or Gateway for it.
+	// publicURL is the URL under which clients outside the cluster reach the proxy,
+	// for example https://mcp.example.com/echo. Freehold creates no Ingress or
+	// Gateway for it. Set it if clients use a host name that is not one of the
+	// Service NAME-proxy: under any other name the proxy answers 403 to every GET,
+	// by which clients open event streams, and to every call of a browser page of
+	// that host, because an attacker's name may have been rebound to this address.
+	// Only the host of the URL is used.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
 	PublicURL string `json:"publicURL,omitempty"`
 
-	// allowedOrigins are the origins whose pages may call from a browser: values
-	// of the Origin header, for example https://app.example.com. Requests without
-	// that header are let in, too.
+	// allowedOrigins are the origins of web pages that may call from a browser, as
+	// the browser writes them into the Origin header, for example
+	// https://app.example.com. Calls from pages of any other origin get 403, unless
+	// the page is the proxy's own. Requests that no browser sent have no Origin
+	// header, and this field does not restrict them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -242,21 +269,25 @@ type ProxySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(o, o.matches('^[a-z][a-z0-9+.-]*://([a-z0-9._-]+|[[][0-9a-f:.]+[]])(:[0-9]+)?$'))",message="allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 
-	// trustForwardedHeaders passes on the X-Forwarded-* headers of a request.
-	// Set it only behind a load balancer that removes those of its clients.
+	// trustForwardedHeaders passes the headers X-Forwarded-* and Forwarded of a
+	// request on to the backend. Set it only if a load balancer in front of the
+	// proxy removes those that clients send. The default is false: the proxy writes
+	// its own.
 	// +optional
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
 
-	// service configures the Service in front of the proxy.
+	// service configures the Service NAME-proxy, which clients call.
 	// +optional
 	Service *ProxyService `json:"service,omitempty"`
 
-	// resources of the proxy's container. Where unset its memory limit is 256 MiB.
+	// resources are the compute resources of the proxy's container. The default is a
+	// memory limit of 256Mi with small requests; any value here replaces all of it.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// podTemplate is merged into the proxy's pod template, as podTemplate of the
-	// spec is into the backend's. The container of Freehold is called proxy.
+	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template of
+	// the proxy, by the rules of spec.podTemplate and stricter ones that protect the
+	// proxy's API token. The proxy's own container is called proxy.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -265,17 +296,19 @@ type ProxySpec struct {
 
 // ProxyService configures the Service in front of the proxy.
 type ProxyService struct {
-	// type of the Service.
+	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer. The API
+	// server's default is ClusterIP.
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	Type corev1.ServiceType `json:"type,omitempty"`
 
-	// labels are added to the Service.
+	// labels are added to the labels of the Service.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// annotations are added to the Service.
+	// annotations are added to the annotations of the Service, for example those
+	// that a load balancer reads.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`

@@ -12,12 +12,14 @@ import corev1 "k8s.io/api/core/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, type(self.requests[k]) == int ? self.requests[k] >= 0 : !self.requests[k].startsWith('-'))",message="requests must not be negative: write 0 or more, or leave the entry out"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.contains('/') || k.startsWith('hugepages-'))",message="requests name a resource that Kubernetes does not know: write cpu, memory or ephemeral-storage, or another by its whole name, for example nvidia.com/gpu"
 type Resources struct {
-	// limits is the most the container may use.
+	// limits are the most that the container may use, by resource, for example
+	// memory: 256Mi.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 
-	// requests is what the scheduler sets aside for the container.
+	// requests are what the scheduler reserves for the container, by resource, for
+	// example cpu: 50m. A resource with a limit and no request requests its limit.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Requests corev1.ResourceList `json:"requests,omitempty"`

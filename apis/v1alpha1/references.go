@@ -1,9 +1,9 @@
 package v1alpha1
 
-// LocalReference names an object of a known kind in the same namespace.
+// LocalReference names an object in the same namespace.
 // +structType=atomic
 type LocalReference struct {
-	// name of the object.
+	// name is the name of the object.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -11,13 +11,12 @@ type LocalReference struct {
 	Name string `json:"name"`
 }
 
-// AuthzConfig says which calls are allowed. Inline in an MCPServer it is usually
-// owned by an authorization controller, which applies it under its own field
-// manager; no manager of Freehold ever states it.
+// AuthzConfig says which calls are allowed. An authorization controller may own
+// it by server-side apply under its own field manager; Freehold never writes it.
 type AuthzConfig struct {
 	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a name,
-	// so that several teams can own theirs by server-side apply. A call is allowed
-	// if at least one policy permits it and none forbids it.
+	// so that several teams can each own theirs by server-side apply. A call is
+	// allowed if at least one policy permits it and none forbids it.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -25,8 +24,8 @@ type AuthzConfig struct {
 	// +kubebuilder:validation:MaxItems=256
 	Policies []AuthzPolicy `json:"policies"`
 
-	// entities are the Cedar entities that the policies refer to, as the JSON text
-	// of a Cedar entity list.
+	// entities are Cedar entities to which the policies refer, as the JSON text of a
+	// Cedar entity list, at most 256 KiB.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	Entities string `json:"entities,omitempty"`
@@ -34,19 +33,20 @@ type AuthzConfig struct {
 
 // AuthzPolicy is the text of one or more Cedar policies.
 type AuthzPolicy struct {
-	// name of the policy. Audit lines and refusals name it.
+	// name is the name of the policy. Refusals and the proxy's audit log show it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="the name of a policy holds only lower-case letters, digits, - and .: write for example team-a.read"
 	Name string `json:"name"`
 
-	// policy is Cedar text. The principal is Client::"SUBJECT"; actions are
-	// call_tool, get_prompt, read_resource, list_tools, list_prompts and
-	// list_resources; resources are Tool::"NAME", Prompt::"NAME", Resource::"URI"
-	// and FeatureType::"tool". Claims of the token are claim_NAME, arguments of the
-	// call arg_NAME. For example: permit(principal, action ==
-	// Action::"call_tool", resource == Tool::"add");
+	// policy is the text of one or more Cedar policies, for example
+	// permit(principal, action == Action::"call_tool", resource == Tool::"add");
+	//
+	// The principal is Client::"anonymous", because this version authenticates no
+	// caller. Actions are call_tool, get_prompt, read_resource, list_tools,
+	// list_prompts and list_resources. Resources are Tool::"NAME", Prompt::"NAME",
+	// Resource::"URI" and FeatureType::"tool". Arguments of the call are arg_NAME.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384

@@ -5,16 +5,15 @@ package v1alpha1
 // AuthzConfigApplyConfiguration represents a declarative configuration of the AuthzConfig type for use
 // with apply.
 //
-// AuthzConfig says which calls are allowed. Inline in an MCPServer it is usually
-// owned by an authorization controller, which applies it under its own field
-// manager; no manager of Freehold ever states it.
+// AuthzConfig says which calls are allowed. An authorization controller may own
+// it by server-side apply under its own field manager; Freehold never writes it.
 type AuthzConfigApplyConfiguration struct {
 	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a name,
-	// so that several teams can own theirs by server-side apply. A call is allowed
-	// if at least one policy permits it and none forbids it.
+	// so that several teams can each own theirs by server-side apply. A call is
+	// allowed if at least one policy permits it and none forbids it.
 	Policies []AuthzPolicyApplyConfiguration `json:"policies,omitempty"`
-	// entities are the Cedar entities that the policies refer to, as the JSON text
-	// of a Cedar entity list.
+	// entities are Cedar entities to which the policies refer, as the JSON text of a
+	// Cedar entity list, at most 256 KiB.
 	Entities *string `json:"entities,omitempty"`
 }
 

@@ -7,14 +7,15 @@ package v1alpha1
 //
 // AuthzPolicy is the text of one or more Cedar policies.
 type AuthzPolicyApplyConfiguration struct {
-	// name of the policy. Audit lines and refusals name it.
+	// name is the name of the policy. Refusals and the proxy's audit log show it.
 	Name *string `json:"name,omitempty"`
-	// policy is Cedar text. The principal is Client::"SUBJECT"; actions are
-	// call_tool, get_prompt, read_resource, list_tools, list_prompts and
-	// list_resources; resources are Tool::"NAME", Prompt::"NAME", Resource::"URI"
-	// and FeatureType::"tool". Claims of the token are claim_NAME, arguments of the
-	// call arg_NAME. For example: permit(principal, action ==
-	// Action::"call_tool", resource == Tool::"add");
+	// policy is the text of one or more Cedar policies, for example
+	// permit(principal, action == Action::"call_tool", resource == Tool::"add");
+	//
+	// The principal is Client::"anonymous", because this version authenticates no
+	// caller. Actions are call_tool, get_prompt, read_resource, list_tools,
+	// list_prompts and list_resources. Resources are Tool::"NAME", Prompt::"NAME",
+	// Resource::"URI" and FeatureType::"tool". Arguments of the call are arg_NAME.
 	Policy *string `json:"policy,omitempty"`
 }
 

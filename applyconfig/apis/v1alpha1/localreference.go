@@ -5,9 +5,9 @@ package v1alpha1
 // LocalReferenceApplyConfiguration represents a declarative configuration of the LocalReference type for use
 // with apply.
 //
-// LocalReference names an object of a known kind in the same namespace.
+// LocalReference names an object in the same namespace.
 type LocalReferenceApplyConfiguration struct {
-	// name of the object.
+	// name is the name of the object.
 	Name *string `json:"name,omitempty"`
 }
 

@@ -26,12 +26,14 @@ import (
 // union of two filters, and without it one filter that it cannot parse.
 type MCPServerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
-	// metadata is standard: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata.
+	// metadata is the standard metadata of an object. The name has at most 44
+	// characters.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the desired state of the server.
 	Spec *MCPServerSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was last observed. Before that, observedGeneration is -1, so
-	// that kstatus does not call a server Current which the operator has not seen.
+	// status is the observed state of the server. A new server has
+	// observedGeneration -1 until the operator has seen it, so that tools such as
+	// Flux wait for it.
 	Status *MCPServerStatusApplyConfiguration `json:"status,omitempty"`
 }
 

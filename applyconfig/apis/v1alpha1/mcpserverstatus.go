@@ -9,26 +9,28 @@ import (
 // MCPServerStatusApplyConfiguration represents a declarative configuration of the MCPServerStatus type for use
 // with apply.
 //
-// MCPServerStatus is what was observed. Each part has one manager; the table
-// in docs/ownership.md says which.
+// MCPServerStatus is the observed state. Each part has one field manager; the
+// table in docs/ownership.md names it.
 type MCPServerStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation that conditions speak of.
-	// It is applied together with them.
+	// observedGeneration is the metadata.generation for which the conditions hold.
+	// -1 means that the operator has not seen the server yet.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions are what was last observed of the server, and why it is so.
+	// conditions say how the server is, and why. Ready is True once calls reach the
+	// content of spec and MCP has answered; docs/conditions.md lists every type and
+	// reason.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// workload is the content that proxy and backend are to run. Its
-	// generation never falls.
+	// workload numbers the content that proxy and backend are to run.
 	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
-	// runtime is what the runner in the proxy pod reports.
+	// runtime is what the proxy learned from the running MCP server.
 	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
-	// url is where clients in the cluster call.
+	// url is the URL that clients in the cluster call.
 	URL *string `json:"url,omitempty"`
-	// replicas is the number of backend pods, for the scale subresource.
+	// replicas is the number of backend pods. The scale subresource reports it.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of backend pods that are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// selector selects the backend pods, for the scale subresource.
+	// selector is the label selector of the backend pods, as text. Autoscalers read
+	// it through the scale subresource.
 	Selector *string `json:"selector,omitempty"`
 }
 

@@ -11,11 +11,13 @@ import (
 //
 // ProxyService configures the Service in front of the proxy.
 type ProxyServiceApplyConfiguration struct {
-	// type of the Service.
+	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer. The API
+	// server's default is ClusterIP.
 	Type *v1.ServiceType `json:"type,omitempty"`
-	// labels are added to the Service.
+	// labels are added to the labels of the Service.
 	Labels map[string]string `json:"labels,omitempty"`
-	// annotations are added to the Service.
+	// annotations are added to the annotations of the Service, for example those
+	// that a load balancer reads.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 

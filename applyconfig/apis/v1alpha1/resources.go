@@ -13,9 +13,11 @@ import (
 // own, not corev1.ResourceRequirements, because only a bounded map can carry a
 // rule with a message of its own, and because resource claims are not offered.
 type ResourcesApplyConfiguration struct {
-	// limits is the most the container may use.
+	// limits are the most that the container may use, by resource, for example
+	// memory: 256Mi.
 	Limits *v1.ResourceList `json:"limits,omitempty"`
-	// requests is what the scheduler sets aside for the container.
+	// requests are what the scheduler reserves for the container, by resource, for
+	// example cpu: 50m. A resource with a limit and no request requests its limit.
 	Requests *v1.ResourceList `json:"requests,omitempty"`
 }
 

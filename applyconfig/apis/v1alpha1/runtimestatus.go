@@ -5,23 +5,27 @@ package v1alpha1
 // RuntimeStatusApplyConfiguration represents a declarative configuration of the RuntimeStatus type for use
 // with apply.
 //
-// RuntimeStatus is the runner's report.
+// RuntimeStatus is what the proxy's runner observed.
 type RuntimeStatusApplyConfiguration struct {
-	// serverUID is the uid of the MCPServer that the runner was started for.
+	// serverUID is the metadata.uid of the MCPServer for which the proxy was
+	// started.
 	ServerUID *string `json:"serverUID,omitempty"`
-	// generation is the workload generation of the newest runner that applied
-	// the backend.
+	// generation is the workload generation of the content that the backend was
+	// last given. It never falls.
 	Generation *int64 `json:"generation,omitempty"`
-	// server is how the MCP server calls itself.
+	// server is what the MCP server says of itself.
 	Server *ServerInfoApplyConfiguration `json:"server,omitempty"`
-	// protocolVersions are the revisions of MCP that the server was seen to
-	// speak, for example 2025-11-25.
+	// protocolVersions are the revisions of MCP that the server answered to, for
+	// example 2025-11-25.
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
-	// tools is the number of tools that the server lists.
+	// tools is the number of tools that callers see. It is absent if it is not
+	// known.
 	Tools *int32 `json:"tools,omitempty"`
-	// prompts is the number of prompts that the server lists.
+	// prompts is the number of prompts that callers see. It is absent if it is not
+	// known.
 	Prompts *int32 `json:"prompts,omitempty"`
-	// resources is the number of resources that the server lists.
+	// resources is the number of resources that callers see. It is absent if it is
+	// not known.
 	Resources *int32 `json:"resources,omitempty"`
 }
 

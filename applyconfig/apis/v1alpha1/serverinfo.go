@@ -7,9 +7,9 @@ package v1alpha1
 //
 // ServerInfo is the Implementation of the MCP specification.
 type ServerInfoApplyConfiguration struct {
-	// name of the server.
+	// name is the name that the MCP server gives itself.
 	Name *string `json:"name,omitempty"`
-	// version of the server.
+	// version is the version that the MCP server gives itself.
 	Version *string `json:"version,omitempty"`
 }
 

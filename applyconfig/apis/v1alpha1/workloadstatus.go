@@ -5,13 +5,15 @@ package v1alpha1
 // WorkloadStatusApplyConfiguration represents a declarative configuration of the WorkloadStatus type for use
 // with apply.
 //
-// WorkloadStatus numbers the content of the workload: image, arguments,
-// environment, run config, the runner's image, restartedAt. It changes with
-// that content only; scaling, labels and groups leave it alone.
+// WorkloadStatus numbers the content of the workload: what decides how the pods
+// of proxy and backend look, such as image, arguments, environment, the proxy's
+// configuration and image, and restartedAt. Scaling, labels and groups are not
+// content.
 type WorkloadStatusApplyConfiguration struct {
-	// generation grows by one each time the content changes.
+	// generation is the number of the content. It grows by one each time the content
+	// changes, and never falls.
 	Generation *int64 `json:"generation,omitempty"`
-	// hash of the content, lower-case hexadecimal SHA-256.
+	// hash is the SHA-256 of the content, in lower-case hexadecimal digits.
 	Hash *string `json:"hash,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -35,10 +36,11 @@ func newOrigins(allowed, hosts []string) *origins {
 	return o
 }
 
-var (
-	errOrigins = errors.New("the request has more than one")
-	errRebound = errors.New("the Host of the request is not a name of this server: write the URL under which clients call it into spec.proxy.publicURL")
-)
+// rebound is the refusal of a request under a host name that anybody may have
+// pointed to this address.
+func rebound(r *http.Request) error {
+	return fmt.Errorf("host %q is not a name of this server: write the URL that clients call into spec.proxy.publicURL", r.Host)
+}
 
 // check returns why a request is refused. Requests without Origin and
 // Sec-Fetch-Site do not come from a page in a browser, and pass; but a GET without
@@ -46,12 +48,13 @@ var (
 // HTTPS.
 func (o *origins) check(r *http.Request) error {
 	if len(r.Header["Origin"]) > 1 {
-		return errOrigins // the backend might believe another one than we
+		// The backend might believe another one than the one that is checked here.
+		return errors.New("the request has more than one Origin header: send one")
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" && r.Header.Get("Sec-Fetch-Site") == "" {
 		if r.Method == http.MethodGet && r.Host != "" && !o.ours(r.Host) {
-			return errRebound
+			return rebound(r)
 		}
 		return nil
 	}
@@ -60,10 +63,10 @@ func (o *origins) check(r *http.Request) error {
 	}
 	judged := &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}
 	if err := o.protection.Check(judged); err != nil {
-		return err
+		return fmt.Errorf("%q is not in spec.proxy.allowedOrigins: %w", origin, err)
 	}
 	if !o.ours(r.Host) {
-		return errRebound
+		return rebound(r)
 	}
 	return nil
 }

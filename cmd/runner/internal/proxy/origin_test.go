@@ -65,4 +65,7 @@ func TestRefusedOriginIsAnswered(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		wantFault(t, b.call(method, "/mcp", "", "Origin", "https://evil.example.net"), http.StatusForbidden, CodeOriginRefused, "allowedOrigins")
 	}
+	other := b.request(http.MethodGet, "/mcp", "")
+	other.Host = "mcp.example.com"
+	wantFault(t, b.do(other), http.StatusForbidden, CodeOriginRefused, `host "mcp.example.com" is not a name of this server`)
 }
