@@ -1,7 +1,7 @@
 // Package v1alpha1 is the first version of Freehold's API, group freehold.dev.
 //
-// One file a kind (*_types.go); references.go and pod.go hold the parts that
-// kinds share, conditions.go the condition types and reasons, which are API
+// One file a kind (*_types.go); proxy.go, references.go and pod.go hold the parts
+// that kinds share, conditions.go the condition types and reasons, which are API
 // too: people and tools match on them.
 //
 // Every list says how it merges (listType), so that several writers can apply
