@@ -29,7 +29,7 @@ import (
 
 // defaultKills is how often each kind of process is killed unless
 // FREEHOLD_KILLS says otherwise.
-const defaultKills = 100
+const defaultKills = 30
 
 var (
 	plane *kit.Plane

@@ -23,6 +23,8 @@ type plant struct {
 	ears func(*backend.Runner)
 	// deaf keeps SIGTERM from the pass.
 	deaf bool
+	// want is the rule that ends the run once it is broken; none where it is empty.
+	want rule
 }
 
 func (f plant) change(r request) {
@@ -105,6 +107,7 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 		}}, statedReplicas},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tc.plant.want = tc.want
 			for i := range search {
 				if runScenario(t, seed+uint64(i), tc.plant).checker.violated(tc.want) {
 					t.Logf("found in run %d", i+1)

@@ -60,12 +60,17 @@ func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 	p.addProcesses()
 	p.disorder = true
 	for range steps {
+		if p.found() {
+			break
+		}
 		p.now++
 		p.clock = p.clock.Add(time.Second)
 		p.step()
 	}
 	p.disorder = false
-	p.settle()
+	if !p.found() {
+		p.settle()
+	}
 	for _, a := range p.processes {
 		if a.alive() {
 			a.kill()
@@ -73,6 +78,9 @@ func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 	}
 	return p
 }
+
+// found reports whether the run has shown what was planted.
+func (p *scenario) found() bool { return p.plant.want != "" && p.checker.violated(p.plant.want) }
 
 func (p *scenario) note(format string, args ...any) {
 	fmt.Fprintf(&p.script, format+"\n", args...)

@@ -34,7 +34,7 @@ import (
 )
 
 // defaultRuns is how many runs there are unless FREEHOLD_GATE_RUNS says so.
-const defaultRuns = 200
+const defaultRuns = 50
 
 // The API server of all runs.
 var (

@@ -23,8 +23,10 @@ import (
 // node that is not there.
 const controllers = "clusterrole-aggregation-controller,deployment-controller,disruption-controller," +
 	"endpointslice-controller,garbage-collector-controller,namespace-controller,replicaset-controller," +
-	"root-ca-certificate-publisher-controller,service-cidr-controller,serviceaccount-controller,statefulset-controller," +
-	"validatingadmissionpolicy-status-controller"
+	"root-ca-certificate-publisher-controller,service-cidr-controller,serviceaccount-controller,statefulset-controller"
+
+// typeChecking is the controller that TypeChecking adds.
+const typeChecking = ",validatingadmissionpolicy-status-controller"
 
 // controllerManager is a running kube-controller-manager.
 type controllerManager struct {
@@ -34,7 +36,7 @@ type controllerManager struct {
 	ended   chan struct{}
 }
 
-func startControllerManager(assets, certs string, qps int, kubeconfig, ca []byte) (*controllerManager, error) {
+func startControllerManager(assets, certs string, s settings, kubeconfig, ca []byte) (*controllerManager, error) {
 	dir, err := os.MkdirTemp("", "freehold-kit-")
 	if err != nil {
 		return nil, fmt.Errorf("making a directory for kube-controller-manager: %w", err)
@@ -44,9 +46,13 @@ func startControllerManager(assets, certs string, qps int, kubeconfig, ca []byte
 	if err := errors.Join(os.WriteFile(config, kubeconfig, 0o600), os.WriteFile(root, ca, 0o600)); err != nil {
 		return m, fmt.Errorf("writing the configuration of kube-controller-manager: %w", err)
 	}
+	run := controllers
+	if s.typeChecking {
+		run += typeChecking
+	}
 	m.command = exec.Command(filepath.Join(assets, "kube-controller-manager"),
 		"--kubeconfig="+config,
-		"--controllers="+controllers,
+		"--controllers="+run,
 		"--root-ca-file="+root,
 		"--service-account-private-key-file="+filepath.Join(certs, "sa-signer.key"),
 		"--leader-elect=false",
@@ -54,7 +60,7 @@ func startControllerManager(assets, certs string, qps int, kubeconfig, ca []byte
 		"--use-service-account-credentials",
 		// Nothing needs to ask it anything.
 		"--secure-port=0",
-		fmt.Sprintf("--kube-api-qps=%d", qps), fmt.Sprintf("--kube-api-burst=%d", 2*qps),
+		fmt.Sprintf("--kube-api-qps=%d", s.controllerQPS), fmt.Sprintf("--kube-api-burst=%d", 2*s.controllerQPS),
 		"--concurrent-gc-syncs=4",
 	)
 	m.command.Stdout, m.command.Stderr = m.log, m.log

@@ -9,6 +9,7 @@ type settings struct {
 	fairness       bool
 	alone          bool
 	audited        bool
+	typeChecking   bool
 }
 
 func defaults() settings {
@@ -27,6 +28,11 @@ func KubeletWorkers(n int) Option { return func(s *settings) { s.kubeletWorkers 
 // PriorityAndFairness lets the API server queue requests as in a real cluster
 // (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/).
 func PriorityAndFairness() Option { return func(s *settings) { s.fairness = true } }
+
+// TypeChecking has kube-controller-manager check the types of policies
+// (https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/#type-checking),
+// which costs it seconds of CPU for those of Freehold.
+func TypeChecking() Option { return func(s *settings) { s.typeChecking = true } }
 
 // Alone leaves kube-controller-manager and the kubelet out: objects stay as they
 // are written, and the API server answers nobody but those who ask.

@@ -146,7 +146,7 @@ func (p *Plane) EtcdURL(path string) string {
 func (p *Plane) startControllers(ctx context.Context, assets string, s settings) error {
 	certs := p.environment.ControlPlane.GetAPIServer().CertDir
 	var err error
-	if p.manager, err = startControllerManager(assets, certs, s.controllerQPS, p.environment.KubeConfig, p.Config.CAData); err != nil {
+	if p.manager, err = startControllerManager(assets, certs, s, p.environment.KubeConfig, p.Config.CAData); err != nil {
 		return err
 	}
 	if p.Kubelet, err = startKubelet(ctx, p.Config, s.kubeletWorkers); err != nil {

@@ -18,6 +18,8 @@ type plant struct {
 	wire func(*scenario, *operation)
 	// memory changes what the API server notes of owners.
 	memory func(*operation)
+	// want is the rule that ends the run once it is broken; none where it is empty.
+	want rule
 }
 
 func (f plant) change(p *scenario, o *operation) {
@@ -173,6 +175,7 @@ func TestEachPlantedFaultIsFoundWithoutPolicies(t *testing.T) {
 func find(t *testing.T, plant plant, want rule) {
 	t.Helper()
 	seed := kit.Seed(t)
+	plant.want = want
 	for i := range search {
 		if runScenario(t, seed+uint64(i), plant).checker.violated(want) {
 			t.Logf("found in run %d", i+1)

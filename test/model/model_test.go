@@ -13,9 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// certain is what happens among so many writes, whatever the seed: each of these
-// is counted a dozen times at the least, most of them by the hundred. Without
-// one of them the test would say less than it says it does.
+// certain is what happens among so many writes, whatever the seed: most of these
+// by the hundred. Without one of them the test covers less than it claims.
 var certain = []string{
 	"by operator", "by old operator", "by runner", "by other runner",
 	"our apply", "our apply, refused", "our delete", "read",

@@ -75,12 +75,15 @@ func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 	p.newProcess("other runner", p.runner(), runner)
 	p.disorder = true
 	p.want()
-	for p.now < steps && p.broken == nil {
+	for p.now < steps && p.broken == nil && !p.found() {
 		p.now++
 		p.clock = p.clock.Add(time.Second)
 		p.step()
 	}
-	p.end()
+	if !p.found() {
+		p.end()
+	}
+	p.sweep()
 	if p.broken != nil {
 		t.Fatalf("FREEHOLD_SEED=%d: %v\n%s", seed, p.broken, p.script.String())
 	}
@@ -165,6 +168,14 @@ func (p *scenario) end() {
 		p.checker.gone()
 		p.quiet()
 	}
+}
+
+// found reports whether the run has shown what was planted.
+func (p *scenario) found() bool { return p.plant.want != "" && p.checker.violated(p.plant.want) }
+
+// sweep ends the processes and deletes what the run made.
+func (p *scenario) sweep() {
+	p.disorder = false
 	for _, a := range p.processes {
 		if a.alive() {
 			a.kill()

@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var err error
-	plane, err = kit.Start(ctx)
+	plane, err = kit.Start(ctx, kit.TypeChecking())
 	if err == nil {
 		admin = plane.Client
 		// Before the policies, as an older release left them.
