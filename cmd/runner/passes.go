@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -93,14 +94,8 @@ func (l *loop) run(ctx context.Context) {
 			l.stopAsk()
 			return
 		}
-		again := report.Again
-		if err == nil {
-			pause = retries()
-		} else if step := pause.Step(); again == 0 || step < again {
-			again = step
-		}
 		var retry <-chan time.Time
-		if again > 0 {
+		if again := next(report, err, &pause); again > 0 {
 			retry = time.After(again)
 		}
 		l.say(report, err)
@@ -113,6 +108,17 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// next is when another pass is due though nothing happens, 0 if none is. pause is
+// that before what failed is tried again at once.
+func next(report backend.Report, err error, pause **wait.Backoff) time.Duration {
+	again := apply.Soonest(report.Again, apply.After(err))
+	if apply.When(err) != apply.Now {
+		*pause = retries()
+		return again
+	}
+	return apply.Soonest(again, (*pause).Step())
 }
 
 // say logs what a pass took back and over, what admission changed, and what it found if that is not what

@@ -58,3 +58,31 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 		}
 	}
 }
+
+// A pass is made again when the errors of the last say so: at once, and more and
+// more slowly, only for what may pass by itself.
+func TestWhenAPassIsMadeAgain(t *testing.T) {
+	const minute, first, most = time.Minute, 200 * time.Millisecond, 250 * time.Millisecond
+	refused := &apply.BadIntent{Err: errors.New("422")}
+	pause := retries()
+	for i, step := range []struct {
+		again    time.Duration
+		err      error
+		from, to time.Duration
+	}{
+		{0, nil, 0, 0},
+		{minute, nil, minute, minute},
+		{0, apply.ErrStale, 0, 0},
+		{0, &apply.NotGranted{}, 0, 0},
+		{0, refused, minute, minute},
+		{5 * time.Second, refused, 5 * time.Second, 5 * time.Second},
+		{0, errors.New("timeout"), first, most},
+		{0, errors.Join(refused, errors.New("timeout")), 2 * first, 2 * most},
+		{0, refused, minute, minute},
+		{0, errors.New("timeout"), first, most},
+	} {
+		if got := next(backend.Report{Again: step.again}, step.err, &pause); got < step.from || got > step.to {
+			t.Errorf("%d: again in %s, want %s to %s", i, got, step.from, step.to)
+		}
+	}
+}

@@ -82,6 +82,9 @@ type contest struct {
 
 func newContests() *contests { return &contests{open: map[memoryKey]*contest{}} }
 
+// RetryAfter is when the next Put would write.
+func (e *Fought) RetryAfter() time.Duration { return e.Again }
+
 // lost notes that fields were found changed, and returns how long they have to
 // stay so, 0 if they may be taken back now.
 func (c *contests) lost(k memoryKey, found Contest, now time.Time) (Contest, time.Duration) {

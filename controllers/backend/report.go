@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -197,7 +196,6 @@ func (r *Runner) contests() ([]apply.Contest, time.Duration) {
 func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Finding, error) {
 	var back *standingBack
 	var refused *workload.Refused
-	var bad *apply.BadIntent
 	var unadoptable *apply.Unadoptable
 	switch {
 	case err == nil && len(contests) > 0:
@@ -213,7 +211,7 @@ func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Findin
 		return conditions.NameTaken(err), nil
 	case errors.As(err, &refused):
 		return conditions.False(v1alpha1.ReasonSpecInvalid, refused.Error()), nil
-	case errors.As(err, &bad), apierrors.IsForbidden(err):
+	case apply.Refused(err) != nil:
 		return conditions.False(v1alpha1.ReasonApplyFailed, err.Error()), err
 	}
 	return conditions.Finding{}, err

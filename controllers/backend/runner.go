@@ -136,7 +136,7 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 		report, err := r.look(ctx, reader, live)
 		if !moved(err) || look == looks {
 			report.TakenBack, report.TakenOver, report.Rewritten = r.met.takenBack, r.met.takenOver, r.met.rewritten
-			report.Again = soonest(r.met.again, report.Again)
+			report.Again = apply.Soonest(r.met.again, report.Again)
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -147,14 +147,7 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 var errLookLive = errors.New("the cache is not enough to decide")
 
 // moved reports whether a look met something that it had read otherwise.
-func moved(err error) bool {
-	for _, reason := range []error{errLookLive, apply.ErrStale, apply.ErrExists, apply.ErrGone, apply.ErrReincarnated} {
-		if errors.Is(err, reason) {
-			return true
-		}
-	}
-	return false
-}
+func moved(err error) bool { return errors.Is(err, errLookLive) || apply.When(err) == apply.WithWatch }
 
 func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Report, error) {
 	if err := ctx.Err(); err != nil {
@@ -185,7 +178,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 		finding = r.inStandingWords(w.server, finding)
 	}
 	finding, left := r.leftToAnother(w.server, finding)
-	report := Report{Verdict: verdict, Finding: finding, Again: soonest(ends, left), Start: r.started(w.statefulSet)}
+	report := Report{Verdict: verdict, Finding: finding, Again: apply.Soonest(ends, left), Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
 	}
@@ -206,7 +199,7 @@ func (r *Runner) ahead(ctx context.Context, server *v1alpha1.MCPServer, live boo
 func (r *Runner) note(outcome apply.Outcome, err error) error {
 	var fought *apply.Fought
 	if errors.As(err, &fought) {
-		r.met.again = soonest(r.met.again, fought.Again)
+		r.met.again = apply.Soonest(r.met.again, fought.Again)
 	}
 	if outcome.TakenBack != nil {
 		r.met.takenBack = append(r.met.takenBack, *outcome.TakenBack)
@@ -217,16 +210,8 @@ func (r *Runner) note(outcome apply.Outcome, err error) error {
 	if outcome.Rewritten != nil {
 		r.met.rewritten = append(r.met.rewritten, *outcome.Rewritten)
 	}
-	r.met.again = soonest(r.met.again, outcome.Again)
+	r.met.again = apply.Soonest(r.met.again, outcome.Again)
 	return err
-}
-
-// soonest is the shorter one, where 0 is never.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // isFought reports whether fields are left to somebody for a while. That is in

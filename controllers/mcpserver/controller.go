@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // pass decides and writes.
 func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
 	held, unheld := r.put(ctx, server, contract.MCPServerFinalizer, server, finalizer(server))
-	if moved(unheld) || unheld == nil && held.Result != apply.Unchanged {
+	if apply.When(unheld) == apply.WithWatch || unheld == nil && held.Result != apply.Unchanged {
 		return unheld // the write wakes the next pass
 	}
 	// Without its finalizer a server is deleted out of order. It runs all the same.
@@ -121,7 +121,7 @@ func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w wor
 	}
 	claimed, err := r.claim(ctx, server, w, want)
 	switch {
-	case err != nil && !moved(err) && !passing(err):
+	case apply.Refused(err) != nil:
 		// Without its number the wanted content cannot go out, but the old may
 		// have to stop, and why nothing moves is said.
 		return errors.Join(unheld, err, r.withdrawLost(ctx, server, w, want), r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
@@ -144,7 +144,7 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 		return true, nil
 	}
 	if r.yields(server, want.mark) {
-		return false, errRival
+		return false, rival{}
 	}
 	// Ready goes down before new content goes out.
 	if isReady(server) {
@@ -153,10 +153,6 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.mark)
 	_, err := r.put(ctx, server, contract.MCPServerWorkload, server, workloadStatus(server, want.mark), apply.AtVersion)
-	// The object moved, so the watch brings it again.
-	if errors.Is(err, apply.ErrStale) {
-		return false, nil
-	}
 	if err != nil {
 		return false, err
 	}

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,8 +19,11 @@ import (
 // another process is no event.
 const rivalPatience = 10 * time.Minute
 
-// errRival ends the pass over a server that is left to another operator.
-var errRival = errors.New("another operator runs other content of the same spec")
+// rival ends the pass over a server that is left to another operator.
+type rival struct{}
+
+func (rival) Error() string             { return "another operator runs other content of the same spec" }
+func (rival) RetryAfter() time.Duration { return rivalPatience }
 
 // tenure is what a process remembers of a server: the mark that it claimed last
 // or found claimed as it would have, and since when another's stands instead.

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,45 +17,25 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
+// What is tried again and when is apply.When's to say: its table is in
+// controllers/apply.
 func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
-	put := func(err error) error { return fmt.Errorf("applying Role ns/echo-runner as m: %w", err) }
-	// As the writer names an answer of the API server.
-	named := func(name error) error { return put(fmt.Errorf("%w: %w", name, errors.New("409"))) }
-	bad, outside := put(&apply.BadIntent{Err: errors.New("422")}), put(&apply.NotGranted{Manager: "m"})
-	foreign, broken := named(apply.ErrForeign), put(errors.New("timeout"))
-	fought, soon := put(&apply.Fought{Again: 40 * time.Second}), put(&apply.Fought{Again: 5 * time.Second})
+	broken, bad, outside := errors.New("timeout"), &apply.BadIntent{Err: errors.New("422")}, &apply.NotGranted{Manager: "m"}
 	for name, tc := range map[string]struct {
 		err      error
 		after    time.Duration
 		retried  bool
 		terminal bool
 	}{
-		"no error":                            {nil, 0, false, false},
-		"no errors":                           {errors.Join(nil, nil), 0, false, false},
-		"a version that moved":                {named(apply.ErrStale), 0, false, false},
-		"an object that went":                 {named(apply.ErrGone), 0, false, false},
-		"another incarnation":                 {named(apply.ErrReincarnated), 0, false, false},
-		"a namespace that goes":               {named(apply.ErrNamespaceTerminating), 0, false, false},
-		"a name that is taken":                {foreign, time.Minute, false, false},
-		"a refused intent":                    {bad, 10 * time.Minute, false, false},
-		"an intent outside the contract":      {outside, 0, false, true},
-		"a broken server":                     {broken, 0, true, false},
-		"an object that appeared":             {named(apply.ErrExists), 0, true, false},
-		"a stripping cache":                   {named(apply.ErrStripped), 0, true, false},
-		"a broken server and a refused one":   {errors.Join(bad, broken), 0, true, false},
-		"a broken server and a taken name":    {errors.Join(foreign, broken), 0, true, false},
-		"a broken server and a moved object":  {errors.Join(named(apply.ErrStale), broken), 0, true, false},
-		"a report that failed after all":      {errors.Join(bad, errors.Join(nil, broken)), 0, true, false},
-		"a child that failed beside another":  {errors.Join(errors.Join(bad, broken), nil), 0, true, false},
-		"a refused intent and a moved object": {errors.Join(named(apply.ErrGone), bad), 10 * time.Minute, false, false},
-		"a refused intent and a taken name":   {errors.Join(bad, foreign), time.Minute, false, false},
-		"a taken name and a refused intent":   {errors.Join(foreign, bad), time.Minute, false, false},
-		"a fight":                             {fought, 40 * time.Second, false, false},
-		"two fights":                          {errors.Join(fought, soon), 5 * time.Second, false, false},
-		"a refused intent and a fight":        {errors.Join(bad, fought), 40 * time.Second, false, false},
-		"a fight and a taken name":            {errors.Join(fought, foreign), 40 * time.Second, false, false},
-		"a fight and a broken server":         {errors.Join(fought, broken), 0, true, false},
-		"a refused intent and one outside":    {errors.Join(outside, bad), 10 * time.Minute, false, false},
+		"no error":                           {nil, 0, false, false},
+		"an object that moved":               {apply.ErrStale, 0, false, false},
+		"a refused intent":                   {bad, time.Minute, false, false},
+		"another operator":                   {rival{}, 10 * time.Minute, false, false},
+		"an intent outside the contract":     {outside, 0, false, true},
+		"a refused intent and one outside":   {errors.Join(outside, bad), time.Minute, false, false},
+		"a broken server":                    {broken, 0, true, false},
+		"a broken server and a refused one":  {errors.Join(bad, broken), 0, true, false},
+		"a broken server and a moved object": {errors.Join(apply.ErrStale, broken), 0, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := settle(t.Context(), tc.err)
@@ -71,7 +50,7 @@ func TestSettleTellsTheQueueWhatToDo(t *testing.T) {
 			if waits, err := settle(t.Context(), tc.err, 0, 3*time.Second); (err != nil && waits != ctrl.Result{}) || (err == nil && waits.RequeueAfter != 3*time.Second) {
 				t.Errorf("with a wait the result is %+v beside %v", waits, err)
 			}
-			if tc.retried && errors.Is(tc.err, apply.ErrStale) && errors.Is(err, apply.ErrStale) {
+			if tc.retried && errors.Is(err, apply.ErrStale) {
 				t.Errorf("a wait is told as an error: %v", err)
 			}
 		})
@@ -143,7 +122,7 @@ func TestAnotherHandsDeploymentIsNotStopped(t *testing.T) {
 		}},
 	}})
 	result, err := r.Reconcile(t.Context(), theServer)
-	if err != nil || result.RequeueAfter != foreignRetry {
-		t.Errorf("got %v and %v, want another look in %s", result, err, foreignRetry)
+	if err != nil || result.RequeueAfter != time.Minute {
+		t.Errorf("got %v and %v, want another look in %s", result, err, time.Minute)
 	}
 }

@@ -157,7 +157,7 @@ func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer
 		return r.delete(ctx, server, w)
 	}
 	_, err = r.applier.As(contract.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion, apply.Restated)
-	if err != nil && !moved(err) {
+	if err != nil && apply.When(err) != apply.WithWatch {
 		r.event(server, corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
 		// A timer, because the end of patience is no event.
 		return ctrl.Result{RequeueAfter: stopRetry}, nil

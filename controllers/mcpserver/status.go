@@ -3,13 +3,11 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,8 +24,8 @@ import (
 // apply, because readers of kstatus believe an old Ready under a new
 // generation; then address and scale.
 func (r *Reconciler) report(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted, applied error) error {
-	if moved(applied) || errors.Is(applied, apply.ErrExists) || errors.Is(applied, apply.ErrNamespaceTerminating) {
-		return nil // the next pass knows more
+	if apply.Only(applied, apply.WithWatch) != nil {
+		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
 	w.contests, _ = r.contests(server)
 	answer := r.steady(server, v1alpha1.ConditionReady, ready(server, w, want, applied))
@@ -84,7 +82,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	was := lastReason(server) == v1alpha1.ReasonReady
 	halted := notServed(server, want)
 	switch {
-	case applied != nil && (!was || halted != nil || !passing(applied)):
+	case applied != nil && (!was || halted != nil || apply.Refused(applied) != nil):
 		return refused(applied)
 	// A server that is to stop, and whose spec is wrong, has not got what it asks for.
 	case halted != nil && (want.renderable() || !halts(halted.Reason)):
@@ -117,27 +115,6 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return moving(server, w, want)
 	}
 	return conditions.True(v1alpha1.ReasonReady, "")
-}
-
-// passing reports whether nothing was refused: the API server had no answer, or
-// was too busy for one. What was ready before is no less ready for that, and
-// the write is tried again.
-func passing(err error) bool {
-	for _, e := range parts(err) {
-		var bad *apply.BadIntent
-		var outside *apply.NotGranted
-		var status apierrors.APIStatus
-		switch {
-		case errors.As(e, &bad), errors.As(e, &outside), errors.Is(e, apply.ErrForeign), errors.Is(e, apply.ErrStripped):
-			return false
-		case errors.As(e, &status):
-			code := status.Status().Code
-			if code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusRequestTimeout {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // refused words a write that the API server refused.

@@ -56,7 +56,7 @@ func (r *Reconciler) put(ctx context.Context, server *v1alpha1.MCPServer, manage
 // soonest of several; 0 is never.
 func (r *Reconciler) dueIn(server *v1alpha1.MCPServer, after time.Duration) {
 	if after > 0 {
-		r.due.Add(server.UID, soonest(r.dueOf(server), after))
+		r.due.Add(server.UID, apply.Soonest(r.dueOf(server), after))
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *Reconciler) announceContest(server *v1alpha1.MCPServer, found map[strin
 // unfought is err without the fights in it, which have a condition of their own
 // and refuse nothing.
 func unfought(err error) error {
-	return errors.Join(slices.DeleteFunc(parts(err), func(e error) bool {
+	return errors.Join(slices.DeleteFunc(apply.Parts(err), func(e error) bool {
 		var fought *apply.Fought
 		return errors.As(e, &fought)
 	})...)

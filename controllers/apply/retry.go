@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Retry says when what returned an error is tried again.
+type Retry int
+
+// The answers of When, from the weakest to the strongest.
+const (
+	// Done is the answer to no error.
+	Done Retry = iota
+	// Never is for a defect that no retry cures: *NotGranted and ErrStripped.
+	Never
+	// WithWatch is for what changed, or went, after it was read: ErrStale,
+	// ErrExists, ErrGone, ErrReincarnated, ErrNamespaceTerminating. The event of
+	// that change is on its way and wakes the next pass.
+	WithWatch
+	// Later is for what only another party can change, without an event here:
+	// ErrForeign, *Unadoptable, *BadIntent, *Contended, a 403 or another refusal of
+	// the request, and each error that has a RetryAfter of its own, as *Fought has.
+	Later
+	// Now is for what may pass by itself: the API server or the network did not
+	// answer, or the API server was busy (5xx, 408, 409, 429), or it did not know
+	// the caller (401), as while it starts. A queue does it, with a growing pause.
+	Now
+)
+
+// laterAfter is the pause of Later, where the error has none of its own.
+const laterAfter = time.Minute
+
+// timed is an error that has a pause of its own.
+type timed interface {
+	error
+	RetryAfter() time.Duration
+}
+
+// When says when to try again after err. Of joined errors the strongest answer
+// counts.
+func When(err error) Retry {
+	if err == nil {
+		return Done
+	}
+	when := Done
+	for _, part := range Parts(err) {
+		when = max(when, whenOf(part))
+	}
+	return when
+}
+
+func whenOf(err error) Retry {
+	is := func(targets ...error) bool {
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
+	}
+	var (
+		outside *NotGranted
+		bad     *BadIntent
+		held    *Contended
+		pause   timed
+		status  apierrors.APIStatus
+	)
+	switch {
+	case errors.As(err, &pause):
+		return Later
+	case errors.As(err, &outside), is(ErrStripped):
+		return Never
+	case is(ErrForeign), errors.As(err, &bad), errors.As(err, &held):
+		return Later
+	case is(ErrStale, ErrExists, ErrGone, ErrReincarnated, ErrNamespaceTerminating):
+		return WithWatch
+	case is(context.Canceled, context.DeadlineExceeded) || !errors.As(err, &status):
+		return Now
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return Now
+	default:
+		if code >= http.StatusBadRequest && code < http.StatusInternalServerError {
+			return Later
+		}
+		return Now
+	}
+}
+
+// Parts are the errors that were joined into err by errors.Join, none if err is
+// nil. An error of a Put is one part, whatever it wraps.
+func Parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, Parts(e)...)
+	}
+	return all
+}
+
+// Only joins the parts of err that are tried again at one of these times, nil if
+// none is.
+func Only(err error, at ...Retry) error {
+	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return !slices.Contains(at, whenOf(e)) })...)
+}
+
+// Refused joins the parts of err that say that a write was refused, nil if none
+// does: those of Later that have no pause of their own, and those of Never.
+func Refused(err error) error {
+	return errors.Join(slices.DeleteFunc(Parts(Only(err, Later, Never)), func(e error) bool {
+		var own timed
+		return errors.As(e, &own)
+	})...)
+}
+
+// After is the shortest pause before the parts of err that are tried again
+// Later, 0 if there are none.
+func After(err error) time.Duration {
+	var after time.Duration
+	for _, part := range Parts(Only(err, Later)) {
+		pause := laterAfter
+		var own timed
+		if errors.As(part, &own) {
+			pause = own.RetryAfter()
+		}
+		after = Soonest(after, pause)
+	}
+	return after
+}
+
+// Soonest is the shortest of those that are more than 0, which stands for never.
+func Soonest(waits ...time.Duration) (first time.Duration) {
+	for _, wait := range waits {
+		if wait > 0 && (first == 0 || wait < first) {
+			first = wait
+		}
+	}
+	return first
+}
