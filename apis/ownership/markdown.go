@@ -82,13 +82,14 @@ func (t *Takeover) markdown() string {
 ## Take-overs
 
 The one other write that is no apply: a patch of %[1]smetadata.managedFields%[1]s alone, conditional on the resourceVersion that was
-read, followed by the manager's apply. It moves to a manager, once for each object, what the contract gives to it alone:
+read, followed by the manager's apply. It moves to a manager what the contract gives to it alone:
 
-- from what an earlier release left: %[1]sUpdate%[1]s entries under names of this contract, and names that it no longer has;
-- from everybody, if the object has the annotation %[1]s%[2]s: "true"%[1]s and the manager has not written it yet. A manager that may
+- from %[1]sbefore-first-apply%[1]s, to which the API server gives all fields after a reset of %[1]smanagedFields%[1]s, also what it has
+  through a subresource;
+- from everybody, once for each object, if the object has the annotation %[1]s%[2]s: "true"%[1]s and the manager has not written it yet. A manager that may
   create the object may then also write one of another hand.
 
-Entries of subresources stay as they are, and so does what the contract gives to nobody.
+All other entries of subresources stay as they are, and so does what the contract gives to nobody.
 `, "`", t.Annotation)
 }
 

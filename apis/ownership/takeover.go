@@ -23,25 +23,17 @@ type Takeover struct {
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields).
 const BeforeFirstApply = "before-first-apply"
 
-// LeftBehind reports whether an entry of managedFields is of nobody who writes
-// now. It stems from an earlier release of the contract's owner: it has one of
-// the contract's names but is no apply, or a name of the same domain that the
-// contract has no more. Or it is that of BeforeFirstApply.
-func (c Contract) LeftBehind(entry metav1.ManagedFieldsEntry) bool {
-	if entry.Manager == BeforeFirstApply && entry.Operation == metav1.ManagedFieldsOperationUpdate {
-		return true
-	}
-	if entry.Operation == metav1.ManagedFieldsOperationApply &&
-		slices.ContainsFunc(c.Grants, func(g Grant) bool { return string(g.Manager) == entry.Manager }) {
-		return false
-	}
-	return c.Claims(entry.Manager)
+// IsReset reports whether an entry of managedFields is that of BeforeFirstApply.
+func IsReset(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == BeforeFirstApply && entry.Operation == metav1.ManagedFieldsOperationUpdate
 }
 
 // TakeOver returns the managedFields of an object called name as they are once
 // the grant's manager has taken over what the contract gives to it alone, and
-// from whom; nil entries if that is so already. It takes from what was left
-// behind and, if the object was handed over, from everybody.
+// from whom; nil entries if that is so already. It takes from BeforeFirstApply
+// and, if the object was handed over, from everybody. What BeforeFirstApply holds
+// through another subresource goes to the managers of that subresource: the API
+// server takes no managedFields from a write there.
 //
 // What others hold by the contract stays theirs, as Judge has it: fields that
 // are nobody's, labels, annotations and items of lists beside those that the
@@ -51,85 +43,114 @@ func (c Contract) LeftBehind(entry metav1.ManagedFieldsEntry) bool {
 //
 // It returns an error if an entry cannot be read.
 func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsEntry, stated *fieldpath.Set, handed bool) (after []metav1.ManagedFieldsEntry, from []string, err error) {
+	if len(entries) == 0 && handed { // else the first apply makes an entry of all for nobody
+		after, err = given(nil, g, stated, nil)
+		return after, nil, err
+	}
 	own, err := Applied(entries, g.Manager, g.Object.Subresource)
 	if err != nil {
 		return nil, nil, err
 	}
 	j := c.judge(g.Object.GroupKind(), name)
 	j.note(g.Manager, own.Union(stated))
-	mine := metav1.ManagedFieldsEntry{
-		Manager: string(g.Manager), Operation: metav1.ManagedFieldsOperationApply,
-		APIVersion: g.Object.GroupVersion().String(), Subresource: g.Object.Subresource, FieldsType: "FieldsV1",
-	}
+	after = slices.Clone(entries)
 	for _, entry := range entries {
-		switch left := c.LeftBehind(entry); {
-		case entry.Subresource != mine.Subresource || entry.Manager != mine.Manager && !left && !handed:
-			after = append(after, entry)
-			continue
-		case entry.Manager == mine.Manager && entry.Operation == mine.Operation:
-			mine = entry
+		to := []Grant{g}
+		switch same := entry.Subresource == g.Object.Subresource; {
+		case IsReset(entry) && !same:
+			to = slices.DeleteFunc(slices.Clone(j.grants), func(g Grant) bool { return g.Object.Subresource != entry.Subresource })
+		case !same, !IsReset(entry) && !handed, entry.Manager == string(g.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply:
 			continue
 		}
-		taken, stays, err := j.part(entry, g.Manager)
+		moved, err := j.move(after, entry, to)
 		if err != nil {
 			return nil, nil, err
 		}
-		if stays == nil {
-			after = append(after, entry)
-			continue
-		}
-		from = append(from, entry.Manager)
-		own = own.Union(taken)
-		if mine.Time == nil {
-			mine.Time = entry.Time
-		}
-		if entry.FieldsV1, err = written(stays); err != nil {
-			return nil, nil, err
-		}
-		if !stays.Empty() {
-			after = append(after, entry)
+		if moved != nil {
+			after, from = moved, append(from, entry.Manager)
 		}
 	}
-	if len(entries) == 0 && handed {
-		own = stated // else the first apply makes an entry of all for nobody
-	} else if from == nil {
+	if from == nil {
 		return nil, nil, nil
-	}
-	if mine.FieldsV1, err = written(own); err != nil {
-		return nil, nil, err
-	}
-	if !own.Empty() {
-		after = append(after, mine)
 	}
 	slices.Sort(from)
 	return after, slices.Compact(from), nil
 }
 
-// part divides what an entry holds into what becomes the manager's and what
-// stays; stays is nil if everything does. What an Update entry that was left behind
-// holds and no grant has becomes nobody's: who states it next has it alone.
-func (j judge) part(entry metav1.ManagedFieldsEntry, manager Manager) (taken, stays *fieldpath.Set, err error) {
+// move returns entries after what one of them holds went to the managers of grants
+// whose it is, nil if nothing of it is theirs. What the entry of a reset holds and
+// no grant has becomes nobody's: who states it next has it alone.
+func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant) ([]metav1.ManagedFieldsEntry, error) {
 	held, err := Fields(entry)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	stale := entry.Operation == metav1.ManagedFieldsOperationUpdate && j.contract.LeftBehind(entry)
+	theirs, stays := map[Manager]*fieldpath.Set{}, &fieldpath.Set{}
+	for _, g := range to {
+		theirs[g.Manager] = &fieldpath.Set{}
+		if g.Object.Subresource != "" {
+			j.note(g.Manager, held) // also the items of its lists
+		}
+	}
 	owner := Owner{Manager: entry.Manager, Operation: entry.Operation, Subresource: entry.Subresource}
-	taken, stays = &fieldpath.Set{}, &fieldpath.Set{}
 	// All members, not only leaves: who states an item holds the item itself too.
 	held.Iterate(func(field fieldpath.Path) {
 		verdict, whose := j.verdict(Holding{Owner: owner, Field: field})
-		switch {
-		case whose == manager && verdict.Wrong():
+		switch taken := theirs[whose]; {
+		case taken != nil && verdict.Wrong():
 			taken.Insert(field)
-		case whose != "" || !stale:
+		case whose != "" || !IsReset(entry):
 			stays.Insert(field)
 		}
 	})
 	if stays.Equals(held) {
-		return nil, nil, nil
+		return nil, nil
 	}
-	return taken, stays, nil
+	is := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource && e.APIVersion == entry.APIVersion
+	}
+	i := slices.IndexFunc(entries, is)
+	if entries = slices.Delete(slices.Clone(entries), i, i+1); !stays.Empty() {
+		if entry.FieldsV1, err = written(stays); err != nil {
+			return nil, err
+		}
+		entries = slices.Insert(entries, i, entry)
+	}
+	for _, g := range to {
+		if entries, err = given(entries, g, theirs[g.Manager], entry.Time); err != nil {
+			return nil, err
+		}
+		theirs[g.Manager] = &fieldpath.Set{} // it may have several grants
+	}
+	return entries, nil
+}
+
+// given returns entries after the grant's manager has taken fields, at a time that
+// is that of its entry if it had none.
+func given(entries []metav1.ManagedFieldsEntry, g Grant, fields *fieldpath.Set, at *metav1.Time) ([]metav1.ManagedFieldsEntry, error) {
+	if fields.Empty() {
+		return entries, nil
+	}
+	mine := metav1.ManagedFieldsEntry{
+		Manager: string(g.Manager), Operation: metav1.ManagedFieldsOperationApply,
+		APIVersion: g.Object.GroupVersion().String(), Subresource: g.Object.Subresource, FieldsType: "FieldsV1", Time: at,
+	}
+	var others []metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if e.Manager == mine.Manager && e.Operation == mine.Operation && e.Subresource == mine.Subresource {
+			mine = e
+		} else {
+			others = append(others, e)
+		}
+	}
+	own, err := Fields(mine)
+	if err != nil {
+		return nil, err
+	}
+	if mine.FieldsV1, err = written(own.Union(fields)); err != nil {
+		return nil, err
+	}
+	return append(others, mine), nil
 }
 
 // written is a set as managedFields have it.

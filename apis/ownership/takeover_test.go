@@ -58,20 +58,8 @@ var takeovers = map[string]struct {
 		from:  []string{"kubectl"},
 	},
 	"nobody's": {handed: true, stated: image, after: []string{"a.b/build Apply " + image}},
-	"an earlier release's update": {
-		before: []metav1.ManagedFieldsEntry{entry("a.b/build Apply", `{"f:metadata":{"f:labels":{"f:app":{}}}}`), entry("a.b/build Update", `{"f:spec":{".":{},"f:color":{},"f:image":{}}}`)},
-		stated: image,
-		after:  []string{`a.b/build Apply {"f:metadata":{"f:labels":{"f:app":{}}},"f:spec":{"f:image":{}}}`},
-		from:   []string{"a.b/build"},
-	},
-	"an earlier release's other manager": {
-		before: []metav1.ManagedFieldsEntry{entry("kubectl Update", image), entry("a.b/old Apply", `{"f:spec":{"f:color":{},"f:image":{}}}`)},
-		stated: `{}`,
-		after:  []string{"kubectl Update " + image, `a.b/old Apply {"f:spec":{"f:color":{}}}`, "a.b/build Apply " + image},
-		from:   []string{"a.b/old"},
-	},
-	"what is another's of our managers": {
-		before: []metav1.ManagedFieldsEntry{entry("a.b/old Update", `{"f:spec":{"f:size":{}}}`), entry("a.b/size Apply", image)},
+	"what managers of ours have otherwise than by an apply": {
+		before: []metav1.ManagedFieldsEntry{entry("a.b/build Update", image), entry("a.b/old Apply", image), entry("a.b/size Apply", image)},
 		stated: image,
 	},
 	"what the API server attributed to nobody after a reset": {
@@ -86,15 +74,21 @@ var takeovers = map[string]struct {
 		},
 		from: []string{"before-first-apply"},
 	},
-	"what other managers of ours and subresources have after a reset": {
-		before: []metav1.ManagedFieldsEntry{entry("a.b/build Apply", image), entry("before-first-apply Update", `{"f:spec":{"f:size":{}}}`), entry("before-first-apply Update status", image)},
+	"what other managers of ours have after a reset": {
+		before: []metav1.ManagedFieldsEntry{entry("a.b/build Apply", image), entry("before-first-apply Update", `{"f:spec":{"f:size":{}}}`)},
 		stated: image,
 	},
-	"what no grant has of an earlier release's update": {
-		before: []metav1.ManagedFieldsEntry{entry("a.b/old Update", `{"f:spec":{"f:color":{},"f:size":{}}}`)},
+	"what the API server attributed to nobody through a subresource": {
+		before: []metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", image), entry("a.b/report Apply status", `{"f:status":{"f:other":{}}}`),
+			entry("before-first-apply Update status", `{"f:status":{".":{},"f:nobody":{},"f:seen":{".":{},"v:\"a\"":{}}}}`),
+		},
 		stated: image,
-		after:  []string{`a.b/old Update {"f:spec":{"f:size":{}}}`},
-		from:   []string{"a.b/old"},
+		after: []string{
+			"a.b/build Apply " + image,
+			`a.b/report Apply status {"f:status":{"f:other":{},"f:seen":{".":{},"v:\"a\"":{}}}}`,
+		},
+		from: []string{"before-first-apply"},
 	},
 }
 
@@ -152,16 +146,5 @@ func TestTheEntryOfWhoTakesOver(t *testing.T) {
 	broken := entry("kubectl Update", `{"f:spec"`)
 	if _, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{broken}, &fieldpath.Set{}, true); err == nil {
 		t.Error("an entry that cannot be read was taken")
-	}
-}
-
-func TestWhatAnEarlierReleaseLeft(t *testing.T) {
-	for who, want := range map[string]bool{
-		"a.b/build Apply": false, "a.b/size Apply": false, "a.b/build Update": true, "a.b/old Apply": true, "a.b/old Update": true,
-		"a.b Update": false, "kubectl Update": false, "a.bc/build Update": false,
-	} {
-		if got := things().LeftBehind(entry(who, image)); got != want {
-			t.Errorf("%s: %v", who, got)
-		}
 	}
 }

@@ -81,6 +81,13 @@ type BadIntent struct{ Err error }
 func (e *BadIntent) Error() string { return e.Err.Error() }
 func (e *BadIntent) Unwrap() error { return e.Err }
 
+// named is an answer of the API server that has one of the names above.
+type named struct{ name, answer error }
+
+func (e *named) Error() string        { return e.name.Error() + ": " + e.answer.Error() }
+func (e *named) Is(target error) bool { return target == e.name }
+func (e *named) Unwrap() error        { return e.answer }
+
 // classify turns the server's answer to an apply into one of the errors above.
 func classify(err error, pre preconditions) error {
 	if err == nil {
@@ -94,11 +101,11 @@ func classify(err error, pre preconditions) error {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return conflict(err, status.Status(), pre)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %w", ErrGone, err)
+		return &named{ErrGone, err}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("%w: %w", ErrNamespaceTerminating, err)
+		return &named{ErrNamespaceTerminating, err}
 	case apierrors.IsInvalid(err) && refusesUID(status.Status()):
-		return fmt.Errorf("%w: %w", ErrReincarnated, err)
+		return &named{ErrReincarnated, err}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), isSchemaError(status.Status()):
 		return &BadIntent{Err: err}
 	}
@@ -115,13 +122,13 @@ func conflict(err error, status metav1.Status, pre preconditions) error {
 	}
 	switch {
 	case pre.birth:
-		return fmt.Errorf("%w: %w", ErrExists, err)
+		return &named{ErrExists, err}
 	// An apply that carries a uid and meets no object is a plain conflict; the
 	// server says so only in words.
 	case pre.uid != "" && strings.Contains(status.Message, "no existing object was found"):
-		return fmt.Errorf("%w: %w", ErrGone, err)
+		return &named{ErrGone, err}
 	case pre.resourceVersion != "":
-		return fmt.Errorf("%w: %w", ErrStale, err)
+		return &named{ErrStale, err}
 	}
 	return err
 }

@@ -107,7 +107,6 @@ func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (t
 		return 0, fmt.Errorf("reading %s %s: %w", k.gvk.Kind, k.key, err)
 	case err == nil && last.ahead(stored.GetUID(), stored.GetResourceVersion()):
 		a.memory.cache.Clear()
-		a.transfers.Clear()
 		return 0, nil
 	}
 	last.at = a.Now() // the cache is late, or the object gone: that event comes

@@ -27,8 +27,8 @@ type Outcome struct {
 	ResourceVersion string
 	// TakenBack is set if the write took fields back that somebody had changed.
 	TakenBack *Contest
-	// TakenOver is set if the write took over what an earlier release left, or
-	// what somebody handed over.
+	// TakenOver is set if the write took over an object that was handed over, or
+	// what a reset of managedFields left to nobody.
 	TakenOver *Takeover
 	// Rewritten is set if the API server stored other values than the write
 	// states, and that is news.

@@ -90,7 +90,7 @@ func whenOf(err error) Retry {
 }
 
 // Parts are the errors that were joined into err by errors.Join, none if err is
-// nil. An error of a Put is one part, whatever it wraps.
+// nil.
 func Parts(err error) []error {
 	if err == nil {
 		return nil

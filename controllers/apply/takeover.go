@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,8 +42,11 @@ func (e *Unadoptable) Error() string {
 	return "an object of this name was handed over, but cannot be taken: " + e.Err.Error()
 }
 
-// Unwrap makes it an ErrForeign.
-func (e *Unadoptable) Unwrap() []error { return []error{ErrForeign, e.Err} }
+// Is makes it an ErrForeign.
+func (e *Unadoptable) Is(target error) bool { return target == ErrForeign }
+
+// Unwrap is why.
+func (e *Unadoptable) Unwrap() error { return e.Err }
 
 // transfer is what has to happen before an intent can be applied, so that what
 // it does not state any more will go.
@@ -55,12 +59,6 @@ type transfer struct {
 	from    []string
 }
 
-// transferID names what is taken over once.
-type transferID struct {
-	uid     types.UID
-	manager ownership.Manager
-}
-
 // handedOver reports whether somebody handed live over.
 func (w *Writer) handedOver(live client.Object) bool {
 	t := w.applier.contract.Takeover
@@ -68,11 +66,9 @@ func (w *Writer) handedOver(live client.Object) bool {
 }
 
 // transfer finds what is to be taken over before the intent is applied, nil if
-// nothing is. That is once for an object and manager: of an object that was
-// handed over until the manager has an entry of its own there, and of what an
-// earlier release left until this process has looked at it. What the API server
-// attributes to nobody after a reset is taken each time. It returns
-// ErrForeign for an object of another hand that was not handed over.
+// nothing is: of an object that was handed over until the manager has an entry of
+// its own there, and what the API server attributes to nobody after a reset, each
+// time. It returns ErrForeign for an object of another hand that was not handed over.
 func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
 	foreign := grant.Create && !w.ours(live, in)
 	if foreign && !w.handedOver(live) {
@@ -87,7 +83,7 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 		return nil, err // done, and still to be seen
 	}
 	handed := w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil
-	if !handed && !w.leftBehind(live) {
+	if !handed && !slices.ContainsFunc(entries, ownership.IsReset) {
 		return nil, nil
 	}
 	if len(entries) == 0 {
@@ -96,33 +92,10 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 		}
 	}
 	after, from, err := c.TakeOver(grant, in.key.Name, entries, in.fields, handed)
-	if err != nil {
+	if err != nil || after == nil && !foreign {
 		return nil, err
 	}
-	if after == nil && !foreign {
-		w.applier.transfers.Add(transferID{live.GetUID(), w.manager}, nil)
-		return nil, nil
-	}
 	return &transfer{foreign: foreign, handed: handed, entries: after, from: from}, nil
-}
-
-// leftBehind reports whether there are entries of an earlier release that this
-// process has not looked at for this manager, or those of a reset. An earlier
-// release's once, because of two releases that know different managers each would
-// call the other the earlier one; a reset can come again.
-func (w *Writer) leftBehind(live client.Object) bool {
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == ownership.BeforeFirstApply {
-			return true
-		}
-	}
-	for _, entry := range live.GetManagedFields() {
-		if w.applier.contract.LeftBehind(entry) {
-			_, looked := w.applier.transfers.Get(transferID{live.GetUID(), w.manager})
-			return !looked
-		}
-	}
-	return false
 }
 
 // takeOver applies the intent after what it needs was transferred. An object of
@@ -151,7 +124,6 @@ func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, gr
 	if err != nil {
 		return Outcome{}, err
 	}
-	w.applier.transfers.Add(transferID{live.GetUID(), w.manager}, nil)
 	if contest != nil {
 		outcome.TakenBack = contest
 		w.applier.contests.tookBack(k, w.applier.Now())

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -30,8 +29,6 @@ type Applier struct {
 	contract  ownership.Contract
 	memory    memory
 	contests  *contests
-	// transfers are those of which nothing is left to do.
-	transfers *lru.Cache
 }
 
 // New returns an Applier. c sends the applies, unless Impersonate says otherwise;
@@ -40,7 +37,7 @@ type Applier struct {
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
 	return &Applier{
 		Now: time.Now, client: c, clients: map[string]client.Client{}, live: live, converter: converter, contract: contract,
-		memory: newMemory(), contests: newContests(), transfers: lru.New(memorySize),
+		memory: newMemory(), contests: newContests(),
 	}
 }
 

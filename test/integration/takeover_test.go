@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -81,28 +80,6 @@ func byOperator(s *kit.Env, object *unstructured.Unstructured) {
 	GinkgoHelper()
 	object.SetLabels(map[string]string{"example.com/team": "red"})
 	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("other-operator")), "creating "+s.Title(object))
-}
-
-// byEarlierRelease creates an object with an Update entry of our manager. The
-// policies let nobody write under it, so the entry is renamed by hand.
-func byEarlierRelease(s *kit.Env, object *unstructured.Unstructured) {
-	GinkgoHelper()
-	s.Must(s.Client.Create(s.Ctx, object, client.FieldOwner("older")), "creating "+s.Title(object))
-	manager := string(contract.MCPServerChildren)
-	if name := object.GetName(); name == "echo-backend" || name == "echo-backend-headless" {
-		manager = string(contract.RunnerBackend)
-	}
-	s.Must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live := s.Unstructured(object)
-		entries := live.GetManagedFields()
-		for i := range entries {
-			if entries[i].Manager == "older" {
-				entries[i].Manager = manager
-			}
-		}
-		live.SetManagedFields(entries)
-		return s.Client.Update(s.Ctx, live, client.FieldOwner("kubectl"))
-	}), "renaming an entry")
 }
 
 // unmarked makes a Deployment or StatefulSet what somebody has who knows nothing
@@ -219,13 +196,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 				return nil
 			})
 			ready(s, "echo")
-			if from != "" {
-				s.Owns(backend, from, "metadata.annotations")
-			}
+			s.Owns(backend, from, "metadata.annotations")
 		},
 		Entry("kubectl apply", byKubectl, csa),
 		Entry("another operator", byOperator, "other-operator"),
-		Entry("an earlier release", byEarlierRelease, ""),
 	)
 
 	It("rolls out once where its content is another, which carries no mark", func() {

@@ -50,3 +50,37 @@ func TestWhatAResetForgotIsTakenOver(t *testing.T) {
 		t.Errorf("the finalizers are %v", left)
 	}
 }
+
+// The first write after a reset may be one to the status. The API server then
+// attributes the status to a manager that stands for nobody, and takes no
+// managedFields from a write there: the writer of the main resource gives it back.
+func TestAStatusThatAResetForgotGoesBack(t *testing.T) {
+	t.Parallel()
+	d := freehold(t)
+	server := d.server("echo", full)
+	var own []statement
+	for _, s := range d.statements(server) {
+		if d.gvk(s.empty).Kind == "MCPServer" {
+			own = append(own, s)
+		}
+	}
+	for _, s := range own {
+		d.state(apply.Written, s)
+	}
+	finalizer, statuses := own[0], own[1:]
+	for _, first := range statuses {
+		d.applier = d.process() // one process would call the fourth reset a fight
+		d.Patch(d.live(finalizer), "editor", `{"metadata":{"managedFields":[{}]}}`)
+		d.state(apply.Written, first)
+		for _, s := range own {
+			_, err := d.applier.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
+			d.Must(err, "putting "+s.String())
+		}
+		for _, s := range own {
+			d.state(apply.Unchanged, s)
+		}
+		if wrong := d.wrongly(d.live(finalizer)); len(wrong) > 0 {
+			t.Errorf("after %s: %v", first, wrong)
+		}
+	}
+}

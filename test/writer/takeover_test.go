@@ -33,21 +33,18 @@ const (
 )
 
 // origins are the ways in which an object comes into another hand than ours.
-var origins = map[string]func(d *fixture, object *unstructured.Unstructured, manager ownership.Manager){
-	"kubectl apply": func(d *fixture, object *unstructured.Unstructured, _ ownership.Manager) {
+var origins = map[string]func(d *fixture, object *unstructured.Unstructured){
+	"kubectl apply": func(d *fixture, object *unstructured.Unstructured) {
 		text := d.text(object.Object)
 		annotate(object, lastApplied, text)
 		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner(csa)), "creating as kubectl apply does")
 	},
-	"another operator": func(d *fixture, object *unstructured.Unstructured, _ ownership.Manager) {
+	"another operator": func(d *fixture, object *unstructured.Unstructured) {
 		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner("other-operator")), "creating")
 		d.Patch(object, "other-dashboard", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
 	},
-	"another applier": func(d *fixture, object *unstructured.Unstructured, _ ownership.Manager) {
+	"another applier": func(d *fixture, object *unstructured.Unstructured) {
 		d.Apply("argocd-controller", d.text(object.Object))
-	},
-	"an earlier release": func(d *fixture, object *unstructured.Unstructured, manager ownership.Manager) {
-		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner(manager)), "creating")
 	},
 }
 
@@ -60,7 +57,7 @@ func (d *fixture) inAnotherHand(s statement, origin string, edit func(*unstructu
 	if edit != nil {
 		edit(object)
 	}
-	origins[origin](d, object, s.manager)
+	origins[origin](d, object)
 	return d.live(s)
 }
 
@@ -188,8 +185,7 @@ func (d *fixture) keptTheirs(origin string) {
 	case "another applier":
 		d.Owns(service, "argocd-controller", `metadata.annotations["`+contract.AdoptAnnotation+`"]`)
 	}
-	// What an earlier release wrote was ours, whatever it is.
-	if service.Annotations[contract.AdoptAnnotation] != "true" && origin != "an earlier release" {
+	if service.Annotations[contract.AdoptAnnotation] != "true" {
 		d.Errorf("the annotation is gone")
 	}
 }
@@ -341,65 +337,21 @@ func TestOnlyTrueHandsOver(t *testing.T) {
 	}
 }
 
-// What an earlier release left on objects that are ours is taken over once, and
-// what it stated and we do not is gone.
-func TestWhatAnEarlierReleaseLeftIsTakenOverOnce(t *testing.T) {
-	t.Parallel()
-	d := freehold(t)
-	server := d.server("echo", full)
-	for _, s := range d.children(server, d.content(server, 1)) {
-		object := d.Intent(d.text(s.ac))
-		d.Must(d.Client.Create(d.Ctx, object, client.FieldOwner(s.manager)), "creating as an earlier release did")
-	}
-	d.settle("echo")
-	server = d.server("echo", "")
-	all := d.children(server, d.content(server, 2))
-	for _, s := range all {
-		if live := d.live(s); live == nil { // each mark has its own run config
-			d.put(apply.Born, s.manager, nil, s.ac)
-		} else {
-			done := d.put(apply.Written, s.manager, live, s.ac, s.opts...)
-			if want := string(s.manager); done.TakenOver == nil || !slices.Equal(done.TakenOver.From, []string{want}) {
-				t.Errorf("%s took over %v", s, done.TakenOver)
-			}
-			if wrong := d.wrongly(d.live(s)); len(wrong) > 0 && !strings.HasPrefix(wrong[0], "spec.replicas ") {
-				t.Errorf("%s:\n%s", s, strings.Join(wrong, "\n"))
-			}
-		}
-	}
-	d.stopsStating()
-
-	service := read(d, &corev1.Service{}, "echo-proxy")
-	d.Patch(service, string(contract.MCPServerChildren), `{"spec":{"sessionAffinity":"ClientIP"}}`)
-	proxyService := all[4]
-	_ = d.sent()
-	d.put(apply.Unchanged, contract.MCPServerChildren, service, proxyService.ac)
-	d.quiet()
-	d.applier = d.process()
-	d.put(apply.Written, contract.MCPServerChildren, service, proxyService.ac)
-	if service = read(d, service, "echo-proxy"); len(d.wrongly(service)) > 0 || service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
-		t.Errorf("the Service is %v, with %s", d.wrongly(service), service.Spec.SessionAffinity)
-	}
-}
-
-// Who restates what it has of an object cannot state what an earlier release left
-// there, and so leaves that in its hands: else a server whose spec cannot be
-// rendered would lose what its proxy runs with.
+// Who restates what it has of an object cannot state what a reset left to nobody,
+// and so leaves that there: else a server whose spec cannot be rendered would lose
+// what its proxy runs with.
 func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	for _, s := range d.children(server, d.content(server, 1)) {
-		d.put(apply.Born, s.manager, nil, s.ac)
-	}
-	manager := contract.MCPServerChildren
-	d.Patch(read(d, &appsv1.Deployment{}, "echo-proxy"), string(manager), `{"spec":{"template":{"spec":{"hostname":"older"}}}}`)
-	d.settle("echo")
-	d.applier = d.process()
+	proxy := d.children(server, d.content(server, 1))[5]
+	d.put(apply.Born, proxy.manager, nil, proxy.ac)
+	d.Patch(d.live(proxy), "kubectl-edit", `{"spec":{"template":{"spec":{"hostname":"older"}}},"metadata":{"managedFields":[{}]}}`)
+	d.put(apply.Written, proxy.manager, d.live(proxy), proxy.ac)
 	live := read(d, &appsv1.Deployment{}, "echo-proxy")
-	stopped, err := workload.ScaledProxy(live, string(manager), 0)
+	stopped, err := workload.ScaledProxy(live, string(proxy.manager), 0)
 	d.Must(err, "scaling")
-	if done := d.put(apply.Written, manager, live, stopped, apply.AtVersion, apply.Restated); done.TakenOver != nil {
+	if done := d.put(apply.Written, proxy.manager, live, stopped, apply.AtVersion, apply.Restated); done.TakenOver != nil {
 		t.Errorf("it took over %s", done.TakenOver)
 	}
 	live = read(d, live, "echo-proxy")
