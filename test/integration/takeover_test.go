@@ -322,19 +322,22 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 
 	It("takes what a reset of managedFields gave to nobody, so that what the user drops goes", func() {
 		s := newEnv()
-		operate(s)
+		op := operate(s)
 		s.RunProxies()
 		s.Apply(git, server("echo", "args: [a]\nenv: [{name: A, value: a}]"))
 		live := atRest(s, "echo")
 		all := append(children(s), s.Unstructured(live))
+		op.stop() // so that the runner is the first to write the server, which is to its status
 		for _, object := range all {
 			s.Patch(object, "editor", `{"metadata":{"managedFields":[{}]}}`)
 		}
+		s.Await(live, "the runner has reported", func() error { return equal(len(live.ManagedFields) > 0, true) })
+		op.restart()
 		announced(s, live, corev1.EventTypeNormal, "FieldsTakenOver")
 		for _, object := range all {
 			s.Await(object, "it is ours again", func() error {
 				for _, entry := range object.GetManagedFields() {
-					if entry.Manager == ownership.BeforeFirstApply && entry.Subresource == "" {
+					if ownership.IsReset(entry) {
 						return fmt.Errorf("nobody has %s", entry.FieldsV1.GetRawString())
 					}
 				}
