@@ -28,7 +28,7 @@ type ownershipAudit struct {
 	Findings []finding `json:"findings"`
 }
 
-// finding is a holding that the contract forbids.
+// finding is an owner of a field that the contract forbids.
 type finding struct {
 	Object  reference `json:"object"`
 	holding `json:",inline"`
@@ -39,13 +39,12 @@ func (c *cli) audit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show only what the contract forbids",
-		Long: `Look at all MCPServers of a namespace, or of all, and at everything that belongs
-to them, and show only what the ownership contract forbids: a foreign hand on a
-field that is one manager's alone (taken), and what a manager of ours holds
-otherwise than by an apply in its grant (stray).
+		Long: `Check all MCPServers of a namespace, or of all namespaces, with all their
+objects, and show only what the ownership contract forbids: fields with the
+verdict taken or stray, which "kubectl freehold owners --help" explains.
 
-The exit code is 0 if nothing is wrong, 1 if something is, and 2 if not
-everything could be looked at.`,
+The exit code is 0 if nothing is wrong, 1 if something is, and 2 if something
+could not be read.`,
 		Example: `  # The namespace of the kubeconfig
   kubectl freehold audit
 
@@ -54,7 +53,7 @@ everything could be looked at.`,
 
   # For a program
   kubectl freehold audit -n tools -o json`,
-		Args: exactly(0, "a namespace by -n, or all by -A, and no object"),
+		Args: exactly(0, "a namespace with -n, or all with -A, and no object"),
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -122,7 +121,7 @@ func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) er
 			return err
 		}
 	}
-	fmt.Fprintf(c.ErrOut, "servers: %d, objects: %d, fields not held as the contract says: %d\n",
+	fmt.Fprintf(c.ErrOut, "servers: %d, objects: %d, fields with a wrong owner: %d\n",
 		content.Servers, content.Objects, len(content.Findings))
 	return nil
 }

@@ -51,18 +51,3 @@ func (c *cli) names(kind string) []string {
 	}
 	return names
 }
-
-// completeField offers the fields of the contract as KIND.FIELD.
-func (c *cli) completeField(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var fields []string
-	for _, g := range c.contract.Grants {
-		for _, f := range g.Fields {
-			fields = append(fields, strings.ToLower(g.Object.Kind)+"."+f.String())
-		}
-	}
-	slices.Sort(fields)
-	return slices.Compact(fields), cobra.ShellCompDirectiveNoFileComp
-}

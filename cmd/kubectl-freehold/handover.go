@@ -34,9 +34,9 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 	if fields.Empty() {
 		return notHeld(u, r)
 	}
-	c.list(fmt.Sprintf("goes to %q", safe(r.to)), fields.Leaves())
+	c.list(fmt.Sprintf("%q gets these fields", safe(r.to)), fields.Leaves())
 	if !r.yes && !r.dryRun {
-		if sure, err := c.ask(fmt.Sprintf("Hand what %q holds of %s over to %q?", safe(r.manager), title(u), safe(r.to))); err != nil || !sure {
+		if sure, err := c.ask(fmt.Sprintf("Hand the fields of %q in %s over to %q?", safe(r.manager), title(u), safe(r.to))); err != nil || !sure {
 			return errors.Join(err, errors.New("nothing was changed"))
 		}
 	}
@@ -78,11 +78,11 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 func (c *cli) mayTake(r releasing) error {
 	switch {
 	case r.to == r.manager:
-		return fmt.Errorf("%q holds it already: name another manager with --to", r.to)
+		return fmt.Errorf("%q owns them already: name another manager with --to", r.to)
 	case c.contract.Claims(r.to):
-		return fmt.Errorf("%q is a field manager of Freehold, which takes what it needs itself: name another one with --to", r.to)
+		return fmt.Errorf("%q is a field manager of Freehold, which takes its fields over itself: name another one with --to", r.to)
 	case r.subresource != "" && r.subresource != "status":
-		return fmt.Errorf("what was written through the subresource %q cannot be handed over: leave --to out", r.subresource)
+		return fmt.Errorf("fields written through the subresource %q cannot be handed over: leave --to out", r.subresource)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func allHeld(fields, others *fieldpath.Set, u *unstructured.Unstructured, r rele
 	if len(alone) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%q could not be given %s of %s: %q has let go of nothing, and both hold the rest now",
+	return fmt.Errorf("%q could not be given %s of %s: %q has given up nothing, and both own the other fields now",
 		r.to, strings.Join(alone, ", "), title(u), r.manager)
 }
 

@@ -1,6 +1,5 @@
 // Command kubectl-freehold is a plugin of kubectl that shows who owns which
-// field, and what the ownership contract says of it. All of it reads only, but
-// for release.
+// field, and what the ownership contract says about it. Only release writes.
 //
 // main.go and root.go are the program, objects.go reads what it is asked about,
 // tree.go and table.go put fields in order and print them; each other file is
@@ -21,7 +20,7 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// What the process says to a script: as diff does.
+// Exit codes, as those of diff.
 const (
 	exitFine  = 0
 	exitWrong = 1

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,14 +40,6 @@ func (c *cli) file(name string) (*unstructured.Unstructured, error) {
 		return one(builder.Stream(c.In, "the standard input").Do())
 	}
 	return one(builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{name}}).Do())
-}
-
-// either reads a file if there is one called name, else the object KIND/NAME.
-func (c *cli) either(name string) (*unstructured.Unstructured, error) {
-	if _, err := os.Stat(name); name == "-" || err == nil {
-		return c.file(name)
-	}
-	return c.object(name)
 }
 
 // one is the object of a result that must have just one, with managedFields.

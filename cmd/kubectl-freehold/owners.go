@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -50,19 +52,20 @@ func (c *cli) owners() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "owners (KIND NAME | KIND/NAME | -f FILE)",
 		Short: "Show the fields of an object with their owners",
-		Long: `Show the fields of an object, of any kind, with who owns each: the field
+		Long: `Show the fields of an object of any kind with the owners of each: the field
 manager, its operation (Apply or Update), the subresource it wrote through, and
-how long ago its entry changed. Where everything in a field has the same owners,
-the field stands for it; -o wide shows every field, times instead of ages, and
-to whom the contract gives the field.
+how long ago it last changed what it owns. If everything below a field has the
+same owners, only that field is shown. With -o wide every field is shown, with
+times in place of ages, and with the manager to which the contract gives it.
 
 On objects of Freehold each owner has a verdict:
 
-  ours      a field of the manager's grant, held by apply
-  foreign   somebody else's field, which Freehold leaves alone
-  taken     a foreign hand on a field that the contract gives to one manager alone
-  yielded   a shared field that somebody else holds
-  stray     what a manager of ours holds otherwise than by an apply in its grant`,
+  ours      a manager of Freehold applies this field, as the contract says
+  foreign   another manager's field, which Freehold does not touch
+  taken     another manager owns a field that the contract gives to Freehold alone
+  yielded   another manager owns a field that Freehold may share
+  stray     a manager of Freehold owns a field that the contract does not give it,
+            or owns it by Update: an earlier release left it`,
 		Example: `  # A server, and the backend that runs for it
   kubectl freehold owners mcp everything
   kubectl freehold owners statefulset/everything-backend
@@ -78,7 +81,7 @@ On objects of Freehold each owner has a verdict:
   kubectl freehold owners -f before.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if file != "" && len(args) > 0 {
-				return errOneOf
+				return errors.New("name an object or a file, not both")
 			}
 			return nil
 		},

@@ -29,24 +29,23 @@ func (c *cli) release() *cobra.Command {
 	r := releasing{}
 	cmd := &cobra.Command{
 		Use:   "release (KIND NAME | KIND/NAME) --manager NAME [--to NAME]",
-		Short: "Hand the fields of a manager back",
-		Long: `Hand back what a field manager holds of an object, by an apply of nothing under
-its name: what others hold as well stays as it is, and what nobody else holds is
-removed, or gets its default again. Both are shown before, and nothing is done
-without a yes.
+		Short: "Give up the fields of a field manager",
+		Long: `Give up all fields that a field manager owns in an object, by an empty apply
+under its name. Fields that another manager owns too stay as they are; the
+others are removed, or get their default. The command shows both lists first,
+and asks before it writes.
 
-With --to another field manager gets all of it, by an apply of the values that
-stand, and nothing is removed.
+With --to, another field manager gets all of these fields, by an apply of their
+present values, and nothing is removed.
 
-Only what is held by apply can be handed back so; an Update entry goes when
-another manager takes its fields over. A running operator or runner applies its
-fields again, also those that --to gave to another manager. So release what a
-manager of Freehold holds only where neither is at work any more: docs/take-over.md
-says how to get there.`,
-		Example: `  # What a deployment tool took from Freehold's proxy
+Fields that are owned by Update cannot be given up; another manager has to take
+them over. A running operator or runner applies its fields again, also those
+that --to gave to another manager. So release the fields of Freehold's managers
+only when neither runs any more: docs/take-over.md says how.`,
+		Example: `  # The fields that a deployment tool owns in Freehold's proxy
   kubectl freehold release deployment everything-proxy --manager argocd-controller
 
-  # A proxy that is to live on after its server, which was deleted with --cascade=orphan
+  # A proxy to keep after its server was deleted with --cascade=orphan
   kubectl freehold release deployment everything-proxy --manager mcpserver.freehold.dev/children --to me
 
   # The finalizer of a server whose operator is gone for good
@@ -73,11 +72,11 @@ says how to get there.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.manager, "manager", "", "field manager whose fields are handed back")
-	flags.StringVar(&r.to, "to", "", "field manager that gets them; without it they go where nobody else holds them")
+	flags.StringVar(&r.manager, "manager", "", "field manager that gives up its fields")
+	flags.StringVar(&r.to, "to", "", "field manager that gets them; without it, fields that no other manager owns are removed")
 	flags.StringVar(&r.subresource, "subresource", "", "subresource through which they were written, such as status")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "let the API server judge the request, and change nothing")
-	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "send the request as a dry run, which changes nothing")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask before writing")
 	if err := cmd.MarkFlagRequired("manager"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -95,10 +94,10 @@ func (c *cli) handBack(ctx context.Context, u *unstructured.Unstructured, r rele
 	if stays.Empty() && goes.Empty() {
 		return notHeld(u, r)
 	}
-	c.list("stays, since others hold it as well", stays)
-	c.list("is removed, or gets its default again", goes)
+	c.list("These fields stay, because another manager owns them too", stays)
+	c.list("These fields are removed, or get their default", goes)
 	if !r.yes && !r.dryRun {
-		if sure, err := c.ask(fmt.Sprintf("Release what %q holds of %s?", safe(r.manager), title(u))); err != nil || !sure {
+		if sure, err := c.ask(fmt.Sprintf("Release the fields of %q in %s?", safe(r.manager), title(u))); err != nil || !sure {
 			return errors.Join(err, errors.New("nothing was changed"))
 		}
 	}
@@ -145,20 +144,20 @@ func notHeld(u *unstructured.Unstructured, r releasing) error {
 		}
 		switch {
 		case entry.Manager == r.manager && entry.Operation == metav1.ManagedFieldsOperationUpdate:
-			return fmt.Errorf("%q holds fields of %s by Update%s, which no apply can hand back: they go when somebody takes them over",
+			return fmt.Errorf("%q owns fields of %s by Update%s, which an apply cannot give up: apply them by another manager with --server-side --force-conflicts",
 				r.manager, title(u), through)
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
 			others = append(others, fmt.Sprintf("--manager %q%s", entry.Manager, through))
 		}
 	}
-	return fmt.Errorf("%q holds nothing of %s by apply there; who does: %s", r.manager, title(u), strings.Join(others, ", "))
+	return fmt.Errorf("%q owns no fields of %s by apply; these do: %s", r.manager, title(u), strings.Join(others, ", "))
 }
 
 func (c *cli) list(what string, fields *fieldpath.Set) {
 	if fields.Empty() {
 		return
 	}
-	fmt.Fprintf(c.Out, "What %s:\n", what)
+	fmt.Fprintf(c.Out, "%s:\n", what)
 	fields.Iterate(func(field fieldpath.Path) { fmt.Fprintln(c.Out, "  "+ownership.Notation(field)) })
 }
 

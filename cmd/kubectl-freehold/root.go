@@ -40,10 +40,10 @@ func (c *cli) root() *cobra.Command {
 		Use:   "kubectl-freehold",
 		Short: "Show who owns which field",
 		Long: `Show who owns which field of an object, and what Freehold's ownership contract
-says of it. Everything reads only, but for release, which asks first.
+says about it. Only release writes, and asks first.
 
-The exit code is 0 if all is well, 1 if audit found something wrong or
-diff-owners a difference, and 2 after an error.`,
+The exit code is 0 on success, 1 if audit found something wrong, and 2 after an
+error.`,
 		Version: version,
 		// An error is printed by run, and a mistake in a cluster is none in the
 		// command line.
@@ -56,7 +56,7 @@ diff-owners a difference, and 2 after an error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.whoCanWrite(), c.diffOwners(), c.explain(), c.release())
+	root.AddCommand(c.owners(), c.audit(), c.release())
 	return root
 }
 

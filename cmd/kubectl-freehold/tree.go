@@ -14,8 +14,6 @@ import (
 
 // hold is a holding without its field, so that holds of fields can be compared.
 type hold struct {
-	// mark is + or - in a difference.
-	mark                            string
 	manager, operation, subresource string
 	time                            string
 	verdict                         ownership.Verdict

@@ -32,12 +32,12 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	s.Read(before)
 	s.says(hand("", string(contract.MCPServerScale), "--yes"), 2, "is a field manager of Freehold")
 	s.says(hand("", "mcpserver.freehold.dev/new", "--yes"), 2, "is a field manager of Freehold")
-	s.says(hand("", children, "--yes"), 2, "holds it already")
+	s.says(hand("", children, "--yes"), 2, "owns them already")
 	s.says(hand("", "git", "--yes", "--subresource", "scale"), 2, "cannot be handed over")
 	s.says(hand("no\n", "git"), 2, "nothing was changed")
 	s.says(hand("", "git", "--dry-run"), 0, "could be handed over (dry run)")
 	recording := s.Record(proxyOf(s))
-	s.says(hand("y\n", "git"), 0, `goes to "git"`, "spec.template.spec.containers[name=proxy].image", "Deployment/echo-proxy handed over")
+	s.says(hand("y\n", "git"), 0, `"git" gets these fields`, "spec.template.spec.containers[name=proxy].image", "Deployment/echo-proxy handed over")
 	after := proxyOf(s)
 	s.OwnsNothing(after, children)
 	s.Owns(after, "git", "metadata.labels.team", "spec.template.spec.containers[name=proxy].image", "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`, "spec.replicas")
@@ -52,7 +52,7 @@ func TestFieldsAreHandedToAnother(t *testing.T) {
 	if after.Generation != before.Generation || !reflect.DeepEqual(after.Labels, before.Labels) || !reflect.DeepEqual(after.OwnerReferences, before.OwnerReferences) {
 		t.Errorf("it was\n%+v\nand is\n%+v", before.ObjectMeta, after.ObjectMeta)
 	}
-	s.says(hand("", "git", "--yes"), 2, "holds nothing of Deployment/echo-proxy by apply there")
+	s.says(hand("", "git", "--yes"), 2, "owns no fields of Deployment/echo-proxy by apply")
 }
 
 // Whoever leaves Freehold keeps all objects of a server, running, as
