@@ -40,7 +40,7 @@ func TestAServerThatRunsIsSound(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	s.says(s.asks("", "audit"), 0, "servers: 1, objects: 10, fields not held as the contract says: 0")
+	s.says(s.asks("", "audit"), 0, "servers: 1, objects: 10, fields with a wrong owner: 0")
 	s.says(s.asks("", "audit", "-o", "json"), 0, `"findings": []`)
 	for object, texts := range map[string][]string{
 		"mcp/echo": {
@@ -104,7 +104,7 @@ func TestStrayEntriesAreFound(t *testing.T) {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"url":"http://elsewhere"}}`))
 	s.Must(plane.Client.Status().Patch(s.Ctx, serverOf(s), patch, client.FieldOwner("dashboard")), "taking status.url")
 	s.says(s.asks("", "audit"), 1, "metadata.labels.team", "Update", "stray", "status.url", "dashboard", "taken", "owner: 2")
-	s.says(s.asks("", "release", "mcp/echo", "--manager", "dashboard", "--subresource", "status"), 2, "holds fields of MCPServer/echo by Update")
+	s.says(s.asks("", "release", "mcp/echo", "--manager", "dashboard", "--subresource", "status"), 2, "owns fields of MCPServer/echo by Update")
 }
 
 func TestReleaseDoesNothingWithoutAYes(t *testing.T) {
