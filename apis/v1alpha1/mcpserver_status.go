@@ -7,14 +7,14 @@ import (
 // MCPServerStatus is the observed state. Each part has one field manager; the
 // table in docs/ownership.md names it.
 type MCPServerStatus struct {
-	// observedGeneration is the metadata.generation for which the conditions hold.
-	// -1 means that the operator has not seen the server yet.
+	// observedGeneration is the metadata.generation for which the conditions
+	// hold. -1 means that the operator has not seen the server yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions say how the server is, and why. Ready is True once calls reach the
-	// content of spec and MCP has answered; docs/conditions.md lists every type and
-	// reason.
+	// conditions say how the server is, and why. Ready is True once calls reach
+	// the content of spec and MCP has answered; docs/conditions.md lists every
+	// type and reason.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -40,8 +40,8 @@ type MCPServerStatus struct {
 	// +optional
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 
-	// selector is the label selector of the backend pods, as text. Autoscalers read
-	// it through the scale subresource.
+	// selector is the label selector of the backend pods, as text. Autoscalers
+	// read it through the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }
@@ -51,8 +51,8 @@ type MCPServerStatus struct {
 // configuration and image, and restartedAt. Scaling, labels and groups are not
 // content.
 type WorkloadStatus struct {
-	// generation is the number of the content. It grows by one each time the content
-	// changes, and never falls.
+	// generation is the number of the content. It grows by one each time the
+	// content changes, and never falls.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Generation int64 `json:"generation"`
@@ -94,13 +94,13 @@ type RuntimeStatus struct {
 	// +optional
 	Tools *int32 `json:"tools,omitempty"`
 
-	// prompts is the number of prompts that callers see. It is absent if it is not
-	// known.
+	// prompts is the number of prompts that callers see. It is absent if it is
+	// not known.
 	// +optional
 	Prompts *int32 `json:"prompts,omitempty"`
 
-	// resources is the number of resources that callers see. It is absent if it is
-	// not known.
+	// resources is the number of resources that callers see. It is absent if it
+	// is not known.
 	// +optional
 	Resources *int32 `json:"resources,omitempty"`
 }

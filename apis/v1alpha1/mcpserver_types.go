@@ -34,8 +34,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*:[0-9a-fA-F]{32,})?$')",message="image must be an image reference without scheme, spaces or template marks, its repository in lower case: write for example registry.example.com/team/server:1.2.3"
 	Image string `json:"image"`
 
-	// command replaces the entrypoint of the image, as in a container of a Pod. The
-	// image's own entrypoint is used if it is not set.
+	// command replaces the entrypoint of the image, as in a container of a Pod.
+	// The image's own entrypoint is used if it is not set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -51,16 +51,17 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:items:MaxLength=131072
 	Args []string `json:"args,omitempty"`
 
-	// env are environment variables of the server's container, each with a value or
-	// a valueFrom, as in a container of a Pod. They take precedence over envFrom.
+	// env are environment variables of the server's container, each with a value
+	// or a valueFrom, as in a container of a Pod. They take precedence over
+	// envFrom.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// envFrom are ConfigMaps and Secrets whose keys all become environment variables
-	// of the server's container.
+	// envFrom are ConfigMaps and Secrets whose keys all become environment
+	// variables of the server's container.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -74,8 +75,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:default="streamable-http"
 	Transport Transport `json:"transport,omitempty"`
 
-	// port is the TCP port on which the image listens, from 1 to 65535. The default
-	// is 8080.
+	// port is the TCP port on which the image listens, from 1 to 65535. The
+	// default is 8080.
 	// +optional
 	// +default=8080
 	// +kubebuilder:default=8080
@@ -83,8 +84,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path is the HTTP path at which the image answers MCP. Clients call the proxy
-	// at the same path. The default is /mcp.
+	// path is the HTTP path at which the image answers MCP. Clients call the
+	// proxy at the same path. The default is /mcp.
 	// +optional
 	// +default="/mcp"
 	// +kubebuilder:default="/mcp"
@@ -93,10 +94,10 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
 	Path string `json:"path,omitempty"`
 
-	// replicas is the number of backend pods, from 0 to 1000. The default is 1. With
-	// 0 the proxy stops, too. Leave the field out of Git if an autoscaler or kubectl
-	// scale sets it. An image that keeps sessions in memory needs 1, because each
-	// call may reach any of the pods.
+	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
+	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
+	// kubectl scale sets it. An image that keeps sessions in memory needs 1,
+	// because each call may reach any of the pods.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -141,34 +142,36 @@ type MCPServerSpec struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
 	// serviceAccountName is the ServiceAccount of the backend pods. If it is not
-	// set, they run as the namespace's default account and get no API token. A name
-	// that ends in -runner is refused: such accounts belong to Freehold's proxies.
+	// set, they run as the namespace's default account and get no API token. A
+	// name that ends in -runner is refused: such accounts belong to Freehold's
+	// proxies.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"
 	// +kubebuilder:validation:XValidation:rule="!self.endsWith('-runner')",message="accounts that end in -runner are those of Freehold's runners: choose another"
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template of
-	// the backend, for what no other field of spec says: labels, node selectors,
-	// sidecars. The container with the image is called server. A field that Freehold
-	// sets is refused, except runAsNonRoot, seccompProfile, and securityContext of
-	// the container server. So is a field that breaks the baseline Pod Security
-	// Standard. The condition Accepted names what is refused, and what to write
-	// instead.
+	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template
+	// of the backend, for what no other field of spec says: labels, node
+	// selectors, sidecars. The container with the image is called server. A field
+	// that Freehold sets is refused, except runAsNonRoot, seccompProfile, and
+	// securityContext of the container server. So is a field that breaks the
+	// baseline Pod Security Standard. The condition Accepted names what is
+	// refused, and what to write instead.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// proxy configures the proxy in front of the backend. All calls go through it.
+	// proxy configures the proxy in front of the backend. All calls go through
+	// it.
 	// +optional
 	// +default={}
 	// +kubebuilder:default={}
 	Proxy *ProxySpec `json:"proxy,omitempty"`
 
-	// groupRef names the MCPGroup to which this server belongs. This version ignores
-	// it.
+	// groupRef names the MCPGroup to which this server belongs. This version
+	// ignores it.
 	// +optional
 	GroupRef *LocalReference `json:"groupRef,omitempty"`
 
@@ -178,16 +181,16 @@ type MCPServerSpec struct {
 	// +optional
 	OIDCConfigRef *LocalReference `json:"oidcConfigRef,omitempty"`
 
-	// toolConfigRef names the MCPToolConfig that says which tools callers see. This
-	// version does not enforce it: while it is set, the proxy refuses every call,
-	// and the server is not ready, with reason NotEnforced.
+	// toolConfigRef names the MCPToolConfig that says which tools callers see.
+	// This version does not enforce it: while it is set, the proxy refuses every
+	// call, and the server is not ready, with reason NotEnforced.
 	// +optional
 	ToolConfigRef *LocalReference `json:"toolConfigRef,omitempty"`
 
-	// externalAuthConfigRef names the MCPExternalAuthConfig that says how the proxy
-	// authenticates to the backend. This version does not enforce it: while it is
-	// set, the proxy refuses every call, and the server is not ready, with reason
-	// NotEnforced.
+	// externalAuthConfigRef names the MCPExternalAuthConfig that says how the
+	// proxy authenticates to the backend. This version does not enforce it: while
+	// it is set, the proxy refuses every call, and the server is not ready, with
+	// reason NotEnforced.
 	// +optional
 	ExternalAuthConfigRef *LocalReference `json:"externalAuthConfigRef,omitempty"`
 
@@ -202,20 +205,21 @@ type MCPServerSpec struct {
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 
-	// suspend stops the proxy, and the backend once calls in flight have ended. The
-	// server's objects stay. The default is false.
+	// suspend stops the proxy, and the backend once calls in flight have ended.
+	// The server's objects stay. The default is false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z. Changing
-	// it replaces the pods of proxy and backend. It may stay in Git afterwards.
+	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
+	// Changing it replaces the pods of proxy and backend. It may stay in Git
+	// afterwards.
 	// +optional
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 
-	// progressDeadlineSeconds is how many seconds the server may go without progress
-	// before the condition Stalled says why. The default is 600. It is a fifth of
-	// that for causes that only repeat, such as an image that cannot be pulled.
-	// Progress clears Stalled.
+	// progressDeadlineSeconds is how many seconds the server may go without
+	// progress before the condition Stalled says why. The default is 600. It is a
+	// fifth of that for causes that only repeat, such as an image that cannot be
+	// pulled. Progress clears Stalled.
 	// +optional
 	// +default=600
 	// +kubebuilder:default=600

@@ -18,8 +18,9 @@ type Resources struct {
 	// +kubebuilder:validation:MaxProperties=16
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 
-	// requests are what the scheduler reserves for the container, by resource, for
-	// example cpu: 50m. A resource with a limit and no request requests its limit.
+	// requests are what the scheduler reserves for the container, by resource,
+	// for example cpu: 50m. A resource with a limit and no request requests its
+	// limit.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Requests corev1.ResourceList `json:"requests,omitempty"`

@@ -7,8 +7,8 @@ import (
 
 // ProxySpec configures the proxy in front of a server.
 type ProxySpec struct {
-	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With 0
-	// nothing answers clients; the backend keeps running.
+	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With
+	// 0 nothing answers clients; the backend keeps running.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -16,9 +16,9 @@ type ProxySpec struct {
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// port is the TCP port of the proxy and of its Service, from 1024 to 65535. The
-	// default is 8000. It must differ from spec.port, and from 9440, where the proxy
-	// answers probes.
+	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
+	// The default is 8000. It must differ from spec.port, and from 9440, where
+	// the proxy answers probes.
 	// +optional
 	// +default=8000
 	// +kubebuilder:default=8000
@@ -27,23 +27,23 @@ type ProxySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != 9440",message="port 9440 is where the proxy answers probes: choose another port"
 	Port int32 `json:"port,omitempty"`
 
-	// publicURL is the URL under which clients outside the cluster reach the proxy,
-	// for example https://mcp.example.com/echo. Freehold creates no Ingress or
-	// Gateway for it. Set it if clients use a host name that is not one of the
-	// Service NAME-proxy: under any other name the proxy answers 403 to every GET,
-	// by which clients open event streams, and to every call of a browser page of
-	// that host, because an attacker's name may have been rebound to this address.
-	// Only the host of the URL is used.
+	// publicURL is the URL under which clients outside the cluster reach the
+	// proxy, for example https://mcp.example.com/echo. Freehold creates no
+	// Ingress or Gateway for it. Set it if clients use a host name that is not
+	// one of the Service NAME-proxy: under any other name the proxy answers 403
+	// to every GET, by which clients open event streams, and to every call of a
+	// browser page of that host, because an attacker's name may have been rebound
+	// to this address. Only the host of the URL is used.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"
 	PublicURL string `json:"publicURL,omitempty"`
 
-	// allowedOrigins are the origins of web pages that may call from a browser, as
-	// the browser writes them into the Origin header, for example
-	// https://app.example.com. Calls from pages of any other origin get 403, unless
-	// the page is the proxy's own. Requests that no browser sent have no Origin
-	// header, and this field does not restrict them.
+	// allowedOrigins are the origins of web pages that may call from a browser,
+	// as the browser writes them into the Origin header, for example
+	// https://app.example.com. Calls from pages of any other origin get 403,
+	// unless the page is the proxy's own. Requests that no browser sent have no
+	// Origin header, and this field does not restrict them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -53,8 +53,8 @@ type ProxySpec struct {
 
 	// trustForwardedHeaders passes the headers X-Forwarded-* and Forwarded of a
 	// request on to the backend. Set it only if a load balancer in front of the
-	// proxy removes those that clients send. The default is false: the proxy writes
-	// its own.
+	// proxy removes those that clients send. The default is false: the proxy
+	// writes its own.
 	// +optional
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
 
@@ -62,14 +62,15 @@ type ProxySpec struct {
 	// +optional
 	Service *ProxyService `json:"service,omitempty"`
 
-	// resources are the compute resources of the proxy's container. The default is a
-	// memory limit of 256Mi with small requests; any value here replaces all of it.
+	// resources are the compute resources of the proxy's container. The default
+	// is a memory limit of 256Mi with small requests; any value here replaces all
+	// of it.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template of
-	// the proxy, by the rules of spec.podTemplate and stricter ones that protect the
-	// proxy's API token. The proxy's own container is called proxy.
+	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template
+	// of the proxy, by the rules of spec.podTemplate and stricter ones that
+	// protect the proxy's API token. The proxy's own container is called proxy.
 	// +optional
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -78,8 +79,8 @@ type ProxySpec struct {
 
 // ProxyService configures the Service in front of the proxy.
 type ProxyService struct {
-	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer. The API
-	// server's default is ClusterIP.
+	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer. The
+	// API server's default is ClusterIP.
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
 	Type corev1.ServiceType `json:"type,omitempty"`

@@ -14,9 +14,9 @@ type LocalReference struct {
 // AuthzConfig says which calls are allowed. An authorization controller may own
 // it by server-side apply under its own field manager; Freehold never writes it.
 type AuthzConfig struct {
-	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a name,
-	// so that several teams can each own theirs by server-side apply. A call is
-	// allowed if at least one policy permits it and none forbids it.
+	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a
+	// name, so that several teams can each own theirs by server-side apply. A
+	// call is allowed if at least one policy permits it and none forbids it.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -24,8 +24,8 @@ type AuthzConfig struct {
 	// +kubebuilder:validation:MaxItems=256
 	Policies []AuthzPolicy `json:"policies"`
 
-	// entities are Cedar entities to which the policies refer, as the JSON text of a
-	// Cedar entity list, at most 256 KiB.
+	// entities are Cedar entities to which the policies refer, as the JSON text
+	// of a Cedar entity list, at most 256 KiB.
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	Entities string `json:"entities,omitempty"`
@@ -45,8 +45,9 @@ type AuthzPolicy struct {
 	//
 	// The principal is Client::"anonymous", because this version authenticates no
 	// caller. Actions are call_tool, get_prompt, read_resource, list_tools,
-	// list_prompts and list_resources. Resources are Tool::"NAME", Prompt::"NAME",
-	// Resource::"URI" and FeatureType::"tool". Arguments of the call are arg_NAME.
+	// list_prompts and list_resources. Resources are Tool::"NAME",
+	// Prompt::"NAME", Resource::"URI" and FeatureType::"tool". Arguments of the
+	// call are arg_NAME.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384

@@ -8,12 +8,12 @@ package v1alpha1
 // AuthzConfig says which calls are allowed. An authorization controller may own
 // it by server-side apply under its own field manager; Freehold never writes it.
 type AuthzConfigApplyConfiguration struct {
-	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a name,
-	// so that several teams can each own theirs by server-side apply. A call is
-	// allowed if at least one policy permits it and none forbids it.
+	// policies are Cedar policies (https://docs.cedarpolicy.com), each under a
+	// name, so that several teams can each own theirs by server-side apply. A
+	// call is allowed if at least one policy permits it and none forbids it.
 	Policies []AuthzPolicyApplyConfiguration `json:"policies,omitempty"`
-	// entities are Cedar entities to which the policies refer, as the JSON text of a
-	// Cedar entity list, at most 256 KiB.
+	// entities are Cedar entities to which the policies refer, as the JSON text
+	// of a Cedar entity list, at most 256 KiB.
 	Entities *string `json:"entities,omitempty"`
 }
 

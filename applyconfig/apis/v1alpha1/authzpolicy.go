@@ -14,8 +14,9 @@ type AuthzPolicyApplyConfiguration struct {
 	//
 	// The principal is Client::"anonymous", because this version authenticates no
 	// caller. Actions are call_tool, get_prompt, read_resource, list_tools,
-	// list_prompts and list_resources. Resources are Tool::"NAME", Prompt::"NAME",
-	// Resource::"URI" and FeatureType::"tool". Arguments of the call are arg_NAME.
+	// list_prompts and list_resources. Resources are Tool::"NAME",
+	// Prompt::"NAME", Resource::"URI" and FeatureType::"tool". Arguments of the
+	// call are arg_NAME.
 	Policy *string `json:"policy,omitempty"`
 }
 

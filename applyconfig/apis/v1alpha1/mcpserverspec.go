@@ -20,33 +20,34 @@ type MCPServerSpecApplyConfiguration struct {
 	// image is the container image of the MCP server, for example
 	// registry.example.com/team/server:1.2.3. Required.
 	Image *string `json:"image,omitempty"`
-	// command replaces the entrypoint of the image, as in a container of a Pod. The
-	// image's own entrypoint is used if it is not set.
+	// command replaces the entrypoint of the image, as in a container of a Pod.
+	// The image's own entrypoint is used if it is not set.
 	Command []string `json:"command,omitempty"`
 	// args are the arguments of the command or of the image's entrypoint, as in a
 	// container of a Pod. The image's own are used if neither args nor command is
 	// set.
 	Args []string `json:"args,omitempty"`
-	// env are environment variables of the server's container, each with a value or
-	// a valueFrom, as in a container of a Pod. They take precedence over envFrom.
+	// env are environment variables of the server's container, each with a value
+	// or a valueFrom, as in a container of a Pod. They take precedence over
+	// envFrom.
 	Env []v1.EnvVarApplyConfiguration `json:"env,omitempty"`
-	// envFrom are ConfigMaps and Secrets whose keys all become environment variables
-	// of the server's container.
+	// envFrom are ConfigMaps and Secrets whose keys all become environment
+	// variables of the server's container.
 	EnvFrom []v1.EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
 	// transport is how the image speaks MCP: streamable-http, sse or stdio. The
 	// default is streamable-http. This version serves no other one: with sse or
 	// stdio the server is not ready, with reason TransportNotServed.
 	Transport *apisv1alpha1.Transport `json:"transport,omitempty"`
-	// port is the TCP port on which the image listens, from 1 to 65535. The default
-	// is 8080.
+	// port is the TCP port on which the image listens, from 1 to 65535. The
+	// default is 8080.
 	Port *int32 `json:"port,omitempty"`
-	// path is the HTTP path at which the image answers MCP. Clients call the proxy
-	// at the same path. The default is /mcp.
+	// path is the HTTP path at which the image answers MCP. Clients call the
+	// proxy at the same path. The default is /mcp.
 	Path *string `json:"path,omitempty"`
-	// replicas is the number of backend pods, from 0 to 1000. The default is 1. With
-	// 0 the proxy stops, too. Leave the field out of Git if an autoscaler or kubectl
-	// scale sets it. An image that keeps sessions in memory needs 1, because each
-	// call may reach any of the pods.
+	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
+	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
+	// kubectl scale sets it. An image that keeps sessions in memory needs 1,
+	// because each call may reach any of the pods.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resources are the compute resources of the server's container. It has no
 	// requests and no limits if they are not set.
@@ -64,34 +65,36 @@ type MCPServerSpecApplyConfiguration struct {
 	// image's registry. They apply to the backend pods only.
 	ImagePullSecrets []v1.LocalObjectReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// serviceAccountName is the ServiceAccount of the backend pods. If it is not
-	// set, they run as the namespace's default account and get no API token. A name
-	// that ends in -runner is refused: such accounts belong to Freehold's proxies.
+	// set, they run as the namespace's default account and get no API token. A
+	// name that ends in -runner is refused: such accounts belong to Freehold's
+	// proxies.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
-	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template of
-	// the backend, for what no other field of spec says: labels, node selectors,
-	// sidecars. The container with the image is called server. A field that Freehold
-	// sets is refused, except runAsNonRoot, seccompProfile, and securityContext of
-	// the container server. So is a field that breaks the baseline Pod Security
-	// Standard. The condition Accepted names what is refused, and what to write
-	// instead.
+	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template
+	// of the backend, for what no other field of spec says: labels, node
+	// selectors, sidecars. The container with the image is called server. A field
+	// that Freehold sets is refused, except runAsNonRoot, seccompProfile, and
+	// securityContext of the container server. So is a field that breaks the
+	// baseline Pod Security Standard. The condition Accepted names what is
+	// refused, and what to write instead.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// proxy configures the proxy in front of the backend. All calls go through it.
-	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`
-	// groupRef names the MCPGroup to which this server belongs. This version ignores
+	// proxy configures the proxy in front of the backend. All calls go through
 	// it.
+	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`
+	// groupRef names the MCPGroup to which this server belongs. This version
+	// ignores it.
 	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
 	// oidcConfigRef names the MCPOIDCConfig that says who may call. This version
 	// does not enforce it: while it is set, the proxy refuses every call, and the
 	// server is not ready, with reason NotEnforced.
 	OIDCConfigRef *LocalReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
-	// toolConfigRef names the MCPToolConfig that says which tools callers see. This
-	// version does not enforce it: while it is set, the proxy refuses every call,
-	// and the server is not ready, with reason NotEnforced.
+	// toolConfigRef names the MCPToolConfig that says which tools callers see.
+	// This version does not enforce it: while it is set, the proxy refuses every
+	// call, and the server is not ready, with reason NotEnforced.
 	ToolConfigRef *LocalReferenceApplyConfiguration `json:"toolConfigRef,omitempty"`
-	// externalAuthConfigRef names the MCPExternalAuthConfig that says how the proxy
-	// authenticates to the backend. This version does not enforce it: while it is
-	// set, the proxy refuses every call, and the server is not ready, with reason
-	// NotEnforced.
+	// externalAuthConfigRef names the MCPExternalAuthConfig that says how the
+	// proxy authenticates to the backend. This version does not enforce it: while
+	// it is set, the proxy refuses every call, and the server is not ready, with
+	// reason NotEnforced.
 	ExternalAuthConfigRef *LocalReferenceApplyConfiguration `json:"externalAuthConfigRef,omitempty"`
 	// authzConfigRef names the MCPAuthzConfig that says what callers may do. This
 	// version does not enforce it: while it is set, the proxy refuses every call,
@@ -100,16 +103,17 @@ type MCPServerSpecApplyConfiguration struct {
 	// authzConfig says what callers may do. The proxy enforces it. Without it,
 	// whoever reaches the proxy may do everything.
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
-	// suspend stops the proxy, and the backend once calls in flight have ended. The
-	// server's objects stay. The default is false.
+	// suspend stops the proxy, and the backend once calls in flight have ended.
+	// The server's objects stay. The default is false.
 	Suspend *bool `json:"suspend,omitempty"`
-	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z. Changing
-	// it replaces the pods of proxy and backend. It may stay in Git afterwards.
+	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
+	// Changing it replaces the pods of proxy and backend. It may stay in Git
+	// afterwards.
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
-	// progressDeadlineSeconds is how many seconds the server may go without progress
-	// before the condition Stalled says why. The default is 600. It is a fifth of
-	// that for causes that only repeat, such as an image that cannot be pulled.
-	// Progress clears Stalled.
+	// progressDeadlineSeconds is how many seconds the server may go without
+	// progress before the condition Stalled says why. The default is 600. It is a
+	// fifth of that for causes that only repeat, such as an image that cannot be
+	// pulled. Progress clears Stalled.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 

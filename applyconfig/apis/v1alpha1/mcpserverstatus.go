@@ -12,12 +12,12 @@ import (
 // MCPServerStatus is the observed state. Each part has one field manager; the
 // table in docs/ownership.md names it.
 type MCPServerStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation for which the conditions hold.
-	// -1 means that the operator has not seen the server yet.
+	// observedGeneration is the metadata.generation for which the conditions
+	// hold. -1 means that the operator has not seen the server yet.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions say how the server is, and why. Ready is True once calls reach the
-	// content of spec and MCP has answered; docs/conditions.md lists every type and
-	// reason.
+	// conditions say how the server is, and why. Ready is True once calls reach
+	// the content of spec and MCP has answered; docs/conditions.md lists every
+	// type and reason.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// workload numbers the content that proxy and backend are to run.
 	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
@@ -29,8 +29,8 @@ type MCPServerStatusApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of backend pods that are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// selector is the label selector of the backend pods, as text. Autoscalers read
-	// it through the scale subresource.
+	// selector is the label selector of the backend pods, as text. Autoscalers
+	// read it through the scale subresource.
 	Selector *string `json:"selector,omitempty"`
 }
 

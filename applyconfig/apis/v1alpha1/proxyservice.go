@@ -11,8 +11,8 @@ import (
 //
 // ProxyService configures the Service in front of the proxy.
 type ProxyServiceApplyConfiguration struct {
-	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer. The API
-	// server's default is ClusterIP.
+	// type is the type of the Service: ClusterIP, NodePort or LoadBalancer. The
+	// API server's default is ClusterIP.
 	Type *v1.ServiceType `json:"type,omitempty"`
 	// labels are added to the labels of the Service.
 	Labels map[string]string `json:"labels,omitempty"`

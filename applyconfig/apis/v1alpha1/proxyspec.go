@@ -11,40 +11,41 @@ import (
 //
 // ProxySpec configures the proxy in front of a server.
 type ProxySpecApplyConfiguration struct {
-	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With 0
-	// nothing answers clients; the backend keeps running.
+	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With
+	// 0 nothing answers clients; the backend keeps running.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// port is the TCP port of the proxy and of its Service, from 1024 to 65535. The
-	// default is 8000. It must differ from spec.port, and from 9440, where the proxy
-	// answers probes.
+	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
+	// The default is 8000. It must differ from spec.port, and from 9440, where
+	// the proxy answers probes.
 	Port *int32 `json:"port,omitempty"`
-	// publicURL is the URL under which clients outside the cluster reach the proxy,
-	// for example https://mcp.example.com/echo. Freehold creates no Ingress or
-	// Gateway for it. Set it if clients use a host name that is not one of the
-	// Service NAME-proxy: under any other name the proxy answers 403 to every GET,
-	// by which clients open event streams, and to every call of a browser page of
-	// that host, because an attacker's name may have been rebound to this address.
-	// Only the host of the URL is used.
+	// publicURL is the URL under which clients outside the cluster reach the
+	// proxy, for example https://mcp.example.com/echo. Freehold creates no
+	// Ingress or Gateway for it. Set it if clients use a host name that is not
+	// one of the Service NAME-proxy: under any other name the proxy answers 403
+	// to every GET, by which clients open event streams, and to every call of a
+	// browser page of that host, because an attacker's name may have been rebound
+	// to this address. Only the host of the URL is used.
 	PublicURL *string `json:"publicURL,omitempty"`
-	// allowedOrigins are the origins of web pages that may call from a browser, as
-	// the browser writes them into the Origin header, for example
-	// https://app.example.com. Calls from pages of any other origin get 403, unless
-	// the page is the proxy's own. Requests that no browser sent have no Origin
-	// header, and this field does not restrict them.
+	// allowedOrigins are the origins of web pages that may call from a browser,
+	// as the browser writes them into the Origin header, for example
+	// https://app.example.com. Calls from pages of any other origin get 403,
+	// unless the page is the proxy's own. Requests that no browser sent have no
+	// Origin header, and this field does not restrict them.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// trustForwardedHeaders passes the headers X-Forwarded-* and Forwarded of a
 	// request on to the backend. Set it only if a load balancer in front of the
-	// proxy removes those that clients send. The default is false: the proxy writes
-	// its own.
+	// proxy removes those that clients send. The default is false: the proxy
+	// writes its own.
 	TrustForwardedHeaders *bool `json:"trustForwardedHeaders,omitempty"`
 	// service configures the Service NAME-proxy, which clients call.
 	Service *ProxyServiceApplyConfiguration `json:"service,omitempty"`
-	// resources are the compute resources of the proxy's container. The default is a
-	// memory limit of 256Mi with small requests; any value here replaces all of it.
+	// resources are the compute resources of the proxy's container. The default
+	// is a memory limit of 256Mi with small requests; any value here replaces all
+	// of it.
 	Resources *ResourcesApplyConfiguration `json:"resources,omitempty"`
-	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template of
-	// the proxy, by the rules of spec.podTemplate and stricter ones that protect the
-	// proxy's API token. The proxy's own container is called proxy.
+	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template
+	// of the proxy, by the rules of spec.podTemplate and stricter ones that
+	// protect the proxy's API token. The proxy's own container is called proxy.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
 

@@ -16,8 +16,9 @@ type ResourcesApplyConfiguration struct {
 	// limits are the most that the container may use, by resource, for example
 	// memory: 256Mi.
 	Limits *v1.ResourceList `json:"limits,omitempty"`
-	// requests are what the scheduler reserves for the container, by resource, for
-	// example cpu: 50m. A resource with a limit and no request requests its limit.
+	// requests are what the scheduler reserves for the container, by resource,
+	// for example cpu: 50m. A resource with a limit and no request requests its
+	// limit.
 	Requests *v1.ResourceList `json:"requests,omitempty"`
 }
 

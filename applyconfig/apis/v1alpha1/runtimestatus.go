@@ -21,11 +21,11 @@ type RuntimeStatusApplyConfiguration struct {
 	// tools is the number of tools that callers see. It is absent if it is not
 	// known.
 	Tools *int32 `json:"tools,omitempty"`
-	// prompts is the number of prompts that callers see. It is absent if it is not
-	// known.
-	Prompts *int32 `json:"prompts,omitempty"`
-	// resources is the number of resources that callers see. It is absent if it is
+	// prompts is the number of prompts that callers see. It is absent if it is
 	// not known.
+	Prompts *int32 `json:"prompts,omitempty"`
+	// resources is the number of resources that callers see. It is absent if it
+	// is not known.
 	Resources *int32 `json:"resources,omitempty"`
 }
 

@@ -10,8 +10,8 @@ package v1alpha1
 // configuration and image, and restartedAt. Scaling, labels and groups are not
 // content.
 type WorkloadStatusApplyConfiguration struct {
-	// generation is the number of the content. It grows by one each time the content
-	// changes, and never falls.
+	// generation is the number of the content. It grows by one each time the
+	// content changes, and never falls.
 	Generation *int64 `json:"generation,omitempty"`
 	// hash is the SHA-256 of the content, in lower-case hexadecimal digits.
 	Hash *string `json:"hash,omitempty"`
