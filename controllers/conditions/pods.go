@@ -165,10 +165,13 @@ func found(reason, message string) *Finding {
 var counts = regexp.MustCompile(`\b\d+(/\d+)? `)
 
 // withoutCounts is the scheduler's message without its numbers of nodes, each
-// of which changes when a node joins or leaves, and without what it says of
-// preemption.
+// of which changes when a node joins or leaves, and without what preemption, and
+// in a list before it whatever else may make room, says.
 func withoutCounts(message string) string {
 	message, _, _ = strings.Cut(message, " preemption:")
+	if end := strings.LastIndex(message, ". "); end >= 0 && strings.HasSuffix(message, ",") {
+		message = message[:end+1]
+	}
 	if _, reasons, ok := strings.Cut(message, " nodes are available: "); ok {
 		message = reasons
 	}

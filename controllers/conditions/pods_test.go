@@ -73,6 +73,11 @@ func TestAPodThatWaits(t *testing.T) {
 			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
 			"Unschedulable", "no node takes the pod: Insufficient cpu.",
 		},
+		"a pod that no node takes, by preemption either": {
+			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. "+
+				"no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."),
+			"Unschedulable", "no node takes the pod: node(s) had untolerated taint(s), Insufficient cpu.",
+		},
 
 		"an image that is not there":    {one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull},
 		"the same, a moment later":      {one(corev1.ContainerStatus{State: waits("ImagePullBackOff", "Back-off pulling image")}), "ImagePull", pull},
