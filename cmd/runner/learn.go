@@ -25,8 +25,11 @@ const (
 	askTimeout = 15 * time.Second
 	firstPause = 250 * time.Millisecond
 	lastPause  = 30 * time.Second
-	// patience is how many askings fail before it is told.
-	patience = 4
+	// patience is how many askings fail before it is told, and dnsMemory for how
+	// long nothing may answer first: cluster DNS remembers for five seconds that it
+	// did not know a Service, https://coredns.io/plugins/kubernetes/.
+	patience  = 4
+	dnsMemory = 5 * time.Second
 	// maxItems is how many tools, prompts or resources are counted.
 	maxItems = 10000
 	// maxName is the longest name or version that the status takes, in bytes:
@@ -46,7 +49,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 		return // nothing reaches the backend
 	}
 	said := conditions.Finding{}
-	pause := firstPause
+	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
 		facts, err := s.learn(ctx)
 		if ctx.Err() != nil {
@@ -56,7 +59,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 			tell(facts)
 			return
 		}
-		if attempt >= patience && facts.Answers != said {
+		if facts.Answers != said && lasts(facts.Answers.Reason, attempt, time.Since(began)) {
 			logger.Info("the backend does not answer MCP", "why", facts.Answers.Message, "error", clean(err.Error(), maxName))
 			said = facts.Answers
 			tell(facts)
@@ -68,6 +71,12 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 			return
 		}
 	}
+}
+
+// lasts reports whether a failure is more than a backend that has just become
+// ready, and whose Service is not known or led to everywhere yet.
+func lasts(reason string, attempts int, since time.Duration) bool {
+	return attempts >= patience && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
 }
 
 // ready reports whether calls find an endpoint: MCP answers, or something that

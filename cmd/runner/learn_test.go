@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -190,6 +191,25 @@ func TestWhyABackendDoesNotAnswerIsToldOnce(t *testing.T) {
 	s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = append(told, facts.Answers.Reason) })
 	if want := []string{"NotMCP", "Answers"}; !slices.Equal(told, want) {
 		t.Errorf("told %v", told)
+	}
+}
+
+func TestABackendThatIsNotReachableYetIsNotCalledBroken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		attempts int
+		since    time.Duration
+		told     bool
+	}{
+		"something else answers":    {"NotMCP", patience, 2 * time.Second, true},
+		"too early for that":        {"NotMCP", patience - 1, time.Second, false},
+		"nothing answers":           {"NotAnswering", patience + 2, 2 * dnsMemory, true},
+		"DNS may not know it yet":   {"NotAnswering", patience, 2 * time.Second, false},
+		"it has not answered twice": {"NotAnswering", 2, 2 * askTimeout, false},
+	} {
+		if got := lasts(tc.reason, tc.attempts, tc.since); got != tc.told {
+			t.Errorf("%s: told is %v", name, got)
+		}
 	}
 }
 
