@@ -115,10 +115,10 @@ func TestOfABackendTheTextsGo(t *testing.T) {
 // Two pods and more of every server are cached, and a pass reads little of them.
 func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	ours := map[string]string{"freehold.dev/server": "echo", "app.kubernetes.io/component": "proxy"}
-	mark := map[string]string{"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab", "freehold.dev/backend-hash": "cd"}
+	annotations := map[string]string{"freehold.dev/workload-generation": "3", "freehold.dev/workload-hash": "ab", "freehold.dev/backend-hash": "cd"}
 	gone := metav1.Now()
 	read := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours, Annotations: mark, DeletionTimestamp: &gone},
+		ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours, Annotations: annotations, DeletionTimestamp: &gone},
 		Status: corev1.PodStatus{
 			Phase:                 corev1.PodRunning,
 			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}},

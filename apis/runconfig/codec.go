@@ -15,7 +15,7 @@ import (
 // Decode reads a run config. It is strict: unknown and duplicate fields,
 // another Version, and parts that are missing or cannot be right are errors of
 // one line that name every such field. Decode does not compare the content
-// with its mark: see Verify.
+// with its revision: see Verify.
 func Decode(data []byte) (RunConfig, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return RunConfig{}, errors.New("run config: empty")

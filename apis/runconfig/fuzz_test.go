@@ -88,7 +88,7 @@ func FuzzEncode(f *testing.F) {
 }
 
 // canonicalForm demands that a config that was read has one encoding and one
-// hash, which its mark is no part of, and which no content shares.
+// hash, which its revision is no part of, and which no content shares.
 func canonicalForm(t *testing.T, run RunConfig) {
 	t.Helper()
 	first := encoded(t, run)

@@ -20,13 +20,13 @@ func (c RunConfig) ContentHash() (string, error) {
 }
 
 // HashOf names an encoding: lower-case hexadecimal SHA-256. Of a run config
-// without its mark it is the ContentHash.
+// without its revision it is the ContentHash.
 func HashOf(encoded []byte) string {
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify says whether the content is the one that its mark was claimed for.
+// Verify says whether the content is the one that its revision was claimed for.
 // The error gives both hashes; a run config with such an error must not be
 // applied.
 func (c RunConfig) Verify() error {
@@ -35,7 +35,7 @@ func (c RunConfig) Verify() error {
 		return err
 	}
 	if hash != c.Workload.Hash {
-		return fmt.Errorf("run config: the content has hash %s, its mark says %q", hash, c.Workload.Hash)
+		return fmt.Errorf("run config: the content has hash %s, its revision says %q", hash, c.Workload.Hash)
 	}
 	return nil
 }

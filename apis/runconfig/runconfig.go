@@ -15,7 +15,7 @@ import (
 // Version is the format that this package reads and writes.
 const Version = "v1"
 
-// Where the runner finds its run config and its mark.
+// Where the runner finds its run config and its revision.
 const (
 	// FileName is the key in the ConfigMap and the name of the file.
 	FileName = "run.json"
@@ -38,7 +38,7 @@ type RunConfig struct {
 	Version string `json:"version"`
 	// Server whose workload this is.
 	Server Server `json:"server"`
-	// Workload is the mark under which the operator claimed this content.
+	// Workload is the revision under which the operator claimed this content.
 	Workload Workload `json:"workload"`
 	// Backend is what the runner applies.
 	Backend Backend `json:"backend"`
@@ -56,7 +56,7 @@ type RunConfig struct {
 // Rendering are hashes of pod templates without what they are told of each
 // other: lower-case hexadecimal SHA-256.
 type Rendering struct {
-	// Proxy is the hash of the proxy's pod template without its mark.
+	// Proxy is the hash of the proxy's pod template without its revision.
 	Proxy string `json:"proxy"`
 	// Backend is the hash of the backend's pod template: the content of its pods
 	// alone, which carry it. Under another workload generation with the same

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sample is a run config whose content has the hash of its mark.
+// sample is a run config whose content has the hash of its revision.
 func sample(t *testing.T, edit ...func(*runconfig.RunConfig)) runconfig.RunConfig {
 	t.Helper()
 	run := runconfig.RunConfig{
@@ -201,7 +201,7 @@ func answering(t *testing.T, answer string) string {
 	return backend.URL
 }
 
-func marked(generation, hash string) []string {
+func carrying(generation, hash string) []string {
 	return []string{runconfig.EnvGeneration + "=" + generation, runconfig.EnvHash + "=" + hash}
 }
 
@@ -219,9 +219,9 @@ func TestWithoutItsRunConfigItSaysWhyInOneLine(t *testing.T) {
 		want string
 		env  []string
 	}{
-		"other number":   {[]string{"--config", file(t, run)}, "the environment says workload generation 6", marked("6", run.Workload.Hash)},
-		"other hash":     {[]string{"--config", file(t, run)}, "with hash abc", marked("7", "abc")},
-		"other content":  {[]string{"--config", file(t, changed)}, "the content has hash", marked("7", run.Workload.Hash)},
+		"other number":   {[]string{"--config", file(t, run)}, "the environment says workload generation 6", carrying("6", run.Workload.Hash)},
+		"other hash":     {[]string{"--config", file(t, run)}, "with hash abc", carrying("7", "abc")},
+		"other content":  {[]string{"--config", file(t, changed)}, "the content has hash", carrying("7", run.Workload.Hash)},
 		"no file":        {[]string{"--config", missing}, "freehold-runner: reading the run config: open " + missing + ": no such file or directory\n", nil},
 		"no JSON":        {[]string{"--config", text(t, "x")}, "invalid character 'x'", nil},
 		"nothing in it":  {[]string{"--config", text(t, `{"version":"v1"}`)}, "server.namespace: missing; server.name: missing", nil},

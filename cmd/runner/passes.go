@@ -11,7 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // notApplying is the line that says why a runner only serves.
@@ -77,7 +77,7 @@ type loop struct {
 // said is what the last pass said, which is not said again.
 type said struct {
 	waiting string
-	verdict workload.Verdict
+	verdict revision.Verdict
 	finding conditions.Finding
 	failed  string
 }

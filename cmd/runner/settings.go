@@ -15,14 +15,15 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// settings are what the runner is told: the run config, and the mark that its
+// settings are what the runner is told: the run config, and the revision that its
 // pod was made for, frozen in the environment.
 type settings struct {
 	run    runconfig.RunConfig
-	env    workload.Mark
+	env    revision.Revision
 	envErr error
 	// backend has the scheme and host of the backend.
 	backend *url.URL
@@ -38,7 +39,7 @@ type settings struct {
 
 // read reads flags, file and environment. A run config that is missing or
 // invalid, or another than the pod was made for, is an error of one line; an
-// environment without a mark is not, since calls can be served without one, but
+// environment without a revision is not, since calls can be served without one, but
 // nothing will be applied. It returns
 // flag.ErrHelp, after writing to usage, if help was asked for.
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
@@ -88,18 +89,18 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	return s, nil
 }
 
-// mark is the mark of the environment. There is no fallback to the file: an
+// revision is the revision of the environment. There is no fallback to the file: an
 // old pod on a newer file would else write the newer content as its own.
-func mark(getenv func(string) (string, bool)) (workload.Mark, error) {
+func mark(getenv func(string) (string, bool)) (revision.Revision, error) {
 	generation, ok := getenv(runconfig.EnvGeneration)
 	if !ok {
-		return workload.Mark{}, fmt.Errorf("%s is not set", runconfig.EnvGeneration)
+		return revision.Revision{}, fmt.Errorf("%s is not set", runconfig.EnvGeneration)
 	}
 	hash, ok := getenv(runconfig.EnvHash)
 	if !ok {
-		return workload.Mark{}, fmt.Errorf("%s is not set", runconfig.EnvHash)
+		return revision.Revision{}, fmt.Errorf("%s is not set", runconfig.EnvHash)
 	}
-	return workload.ParseMark(generation, hash)
+	return revision.Parse(generation, hash)
 }
 
 // backendURL is where the backend is: the Service in front of it, unless a flag

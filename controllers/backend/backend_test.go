@@ -21,6 +21,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -91,13 +92,13 @@ func TestIdle(t *testing.T) {
 
 func TestDisagreement(t *testing.T) {
 	for name, edit := range map[string]func(*Runner){
-		"no environment":      func(r *Runner) { r.Env, r.EnvErr = workload.Mark{}, errors.New("not set") },
-		"an error and a mark": func(r *Runner) { r.EnvErr = errors.New("not set") },
-		"an empty mark":       func(r *Runner) { r.Env = workload.Mark{} },
-		"both empty":          func(r *Runner) { r.Env, r.Run.Workload = workload.Mark{}, runconfig.Workload{} },
-		"another number":      func(r *Runner) { r.Env.Generation = 2 },
-		"another hash":        func(r *Runner) { r.Env.Hash = "x" },
-		"other content":       func(r *Runner) { r.Run.Backend.Image = "x" },
+		"no environment":          func(r *Runner) { r.Env, r.EnvErr = revision.Revision{}, errors.New("not set") },
+		"an error and a revision": func(r *Runner) { r.EnvErr = errors.New("not set") },
+		"an empty revision":       func(r *Runner) { r.Env = revision.Revision{} },
+		"both empty":              func(r *Runner) { r.Env, r.Run.Workload = revision.Revision{}, runconfig.Workload{} },
+		"another number":          func(r *Runner) { r.Env.Generation = 2 },
+		"another hash":            func(r *Runner) { r.Env.Hash = "x" },
+		"other content":           func(r *Runner) { r.Run.Backend.Image = "x" },
 	} {
 		r := runner(t)
 		if err := r.Disagreement(); err != nil {
@@ -206,15 +207,15 @@ func TestFindings(t *testing.T) {
 		want     conditions.Finding
 		retry    bool
 	}{
-		"applied":         {nil, nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
-		"a newer stands":  {&standingBack{"why", "StandingBack"}, nil, conditions.False("StandingBack", "why"), false},
-		"a mark is odd":   {&standingBack{"why", "BackendBlocked"}, nil, conditions.False("BackendBlocked", "why"), false},
-		"unrenderable":    {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},
-		"refused":         {&apply.BadIntent{Err: errors.New("policy")}, nil, conditions.False("ApplyFailed", "policy"), true},
-		"not allowed":     {forbidden, nil, conditions.False("ApplyFailed", forbidden.Error()), true},
-		"could not reach": {plain, nil, conditions.Finding{}, true},
-		"contended":       {nil, fight, conditions.Contended(fight), false},
-		"worse than that": {plain, fight, conditions.Finding{}, true},
+		"applied":           {nil, nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
+		"a newer stands":    {&standingBack{"why", "StandingBack"}, nil, conditions.False("StandingBack", "why"), false},
+		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, nil, conditions.False("BackendBlocked", "why"), false},
+		"unrenderable":      {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},
+		"refused":           {&apply.BadIntent{Err: errors.New("policy")}, nil, conditions.False("ApplyFailed", "policy"), true},
+		"not allowed":       {forbidden, nil, conditions.False("ApplyFailed", forbidden.Error()), true},
+		"could not reach":   {plain, nil, conditions.Finding{}, true},
+		"contended":         {nil, fight, conditions.Contended(fight), false},
+		"worse than that":   {plain, fight, conditions.Finding{}, true},
 	} {
 		got, err := r.finding(tc.err, tc.contests)
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.retry {
@@ -269,13 +270,13 @@ func TestStartsOfTheBackend(t *testing.T) {
 		set  *appsv1.StatefulSet
 		want Start
 	}{
-		"none":                {nil, Start{}},
-		"one is ready":        {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a"}},
-		"none is ready":       {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
-		"an older pod runs":   {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
-		"its spec is new":     {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
-		"another's content":   {up(func(s *appsv1.StatefulSet) { s.Annotations[workload.AnnotationGeneration] = "2" }), Start{}},
-		"a mark that is torn": {up(func(s *appsv1.StatefulSet) { delete(s.Annotations, workload.AnnotationHash) }), Start{}},
+		"none":                    {nil, Start{}},
+		"one is ready":            {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a"}},
+		"none is ready":           {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
+		"an older pod runs":       {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
+		"its spec is new":         {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
+		"another's content":       {up(func(s *appsv1.StatefulSet) { s.Annotations[revision.AnnotationGeneration] = "2" }), Start{}},
+		"a revision that is torn": {up(func(s *appsv1.StatefulSet) { delete(s.Annotations, revision.AnnotationHash) }), Start{}},
 	} {
 		if got := r.started(tc.set); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
@@ -299,10 +300,10 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 		"of an earlier server": {metav1.ObjectMeta{OwnerReferences: owner("MCPServer", "echo", "u0")}, false, false},
 		"of another kind":      {metav1.ObjectMeta{OwnerReferences: owner("Deployment", "echo", "u0")}, true, false},
 		"on its way out":       {metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}, false, true},
-		"without a hash":       {metav1.ObjectMeta{Annotations: map[string]string{workload.AnnotationGeneration: "3"}}, true, false},
-		"without a generation": {metav1.ObjectMeta{Annotations: map[string]string{workload.AnnotationHash: "x"}}, false, false},
+		"without a hash":       {metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationGeneration: "3"}}, true, false},
+		"without a generation": {metav1.ObjectMeta{Annotations: map[string]string{revision.AnnotationHash: "x"}}, false, false},
 		"with a strange one": {metav1.ObjectMeta{Annotations: map[string]string{
-			workload.AnnotationGeneration: "-3", workload.AnnotationHash: "x",
+			revision.AnnotationGeneration: "-3", revision.AnnotationHash: "x",
 		}}, false, false},
 	} {
 		_, exists, err := r.stands(object{kind: "StatefulSet", live: &appsv1.StatefulSet{ObjectMeta: tc.meta}})
@@ -314,8 +315,8 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 
 func TestAnAbsenceIsNotBelievedFromACache(t *testing.T) {
 	for name, o := range map[string]object{
-		"of the object": {kind: "StatefulSet"},
-		"of its mark":   {kind: "StatefulSet", live: &appsv1.StatefulSet{}},
+		"of the object":   {kind: "StatefulSet"},
+		"of its revision": {kind: "StatefulSet", live: &appsv1.StatefulSet{}},
 	} {
 		// Without an Applier a write would panic.
 		if _, err := runner(t).through(t.Context(), o, false); !errors.Is(err, errLookLive) || !moved(err) {

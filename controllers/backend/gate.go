@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // object is one of the backend's objects: how it was read, nil if it was not
@@ -47,13 +47,13 @@ func calm(err error) bool {
 }
 
 // write brings the three objects to the run config's content. The StatefulSet
-// is first, because its mark decides for all; each Service then passes the gate
-// on its own mark, for the StatefulSet may have been raised since. A fight over
+// is first, because its revision decides for all; each Service then passes the gate
+// on its own revision, for the StatefulSet may have been raised since. A fight over
 // one of them does not keep the others from being made.
-func (r *Runner) write(ctx context.Context, w world, live bool) (workload.Verdict, error) {
+func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Verdict, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
-		return workload.StandBack, err
+		return revision.StandBack, err
 	}
 	verdict, err := r.through(ctx, statefulSet, live)
 	for _, service := range r.services(w) {
@@ -71,42 +71,42 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (workload.Verdic
 // through writes an object if the gate lets it pass: every write is conditional
 // on what the gate was shown, a birth on absence and all else on the version
 // that was read. An absence that only a cache knows is not believed, and neither
-// is a mark that was lost: since it was read, a newer runner may have reported,
+// is a revision that was lost: since it was read, a newer runner may have reported,
 // or the server been suspended.
-func (r *Runner) through(ctx context.Context, o object, live bool) (workload.Verdict, error) {
-	mark, exists, err := r.stands(o)
+func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Verdict, error) {
+	rev, exists, err := r.stands(o)
 	if err != nil {
-		return workload.StandBack, err
+		return revision.StandBack, err
 	}
-	verdict := workload.Gate(r.mine(), exists, mark)
+	verdict := revision.Gate(r.mine(), exists, rev)
 	switch {
-	case verdict == workload.StandBack && mark.Generation == r.mine().Generation:
+	case verdict == revision.StandBack && rev.Generation == r.mine().Generation:
 		return verdict, errRival
-	case verdict == workload.StandBack:
-		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, mark.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
-	case mark.Generation == 0 && !live:
+	case verdict == revision.StandBack:
+		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
+	case rev.Generation == 0 && !live:
 		return verdict, errLookLive
 	}
 	return verdict, r.note(r.Applier.As(contract.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
 }
 
-// stands reads the mark of an object. The error says that it may not be judged
-// by its mark at all.
-func (r *Runner) stands(o object) (mark workload.Mark, exists bool, err error) {
+// stands reads the revision of an object. The error says that it may not be judged
+// by its revision at all.
+func (r *Runner) stands(o object) (rev revision.Revision, exists bool, err error) {
 	if o.live == nil {
-		return workload.Mark{}, false, nil
+		return revision.Revision{}, false, nil
 	}
 	if o.live.GetDeletionTimestamp() != nil {
-		return workload.Mark{}, true, errLeaving
+		return revision.Revision{}, true, errLeaving
 	}
 	owner := metav1.GetControllerOfNoCopy(o.live)
 	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {
-		return workload.Mark{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet", v1alpha1.ReasonStandingBack}
+		return revision.Revision{}, true, &standingBack{"the " + o.kind + " belongs to an earlier server of this name and has not been collected yet", v1alpha1.ReasonStandingBack}
 	}
-	if mark, err = workload.MarkOf(o.live.GetAnnotations()); err != nil {
-		return workload.Mark{}, true, &standingBack{
+	if rev, err = revision.Of(o.live.GetAnnotations()); err != nil {
+		return revision.Revision{}, true, &standingBack{
 			fmt.Sprintf("the %s cannot be judged: %v; delete it, it is made anew", o.kind, err), v1alpha1.ReasonBackendBlocked,
 		}
 	}
-	return mark, true, nil
+	return rev, true, nil
 }

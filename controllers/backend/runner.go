@@ -7,7 +7,7 @@
 //
 // Several runners of one server work at the same time without electing one:
 // replicas of one workload generation, and during a rollout those of several.
-// What keeps them apart is the gate on each object's mark, and for the report
+// What keeps them apart is the gate on each object's revision, and for the report
 // the rules on the root of the MCPServer's schema.
 package backend
 
@@ -25,7 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // Runner applies one server's backend and reports on it. Its methods must not
@@ -40,8 +40,8 @@ type Runner struct {
 	Applier *apply.Applier
 	// Run is the run config, as it was read from the file.
 	Run runconfig.RunConfig
-	// Env is the mark that the pod was made for, and EnvErr why there is none.
-	Env    workload.Mark
+	// Env is the revision that the pod was made for, and EnvErr why there is none.
+	Env    revision.Revision
 	EnvErr error
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
@@ -75,7 +75,7 @@ type Report struct {
 	// Waiting says why nothing was applied, empty if something could be.
 	Waiting string
 	// Verdict is the gate's on the StatefulSet, where it was asked.
-	Verdict workload.Verdict
+	Verdict revision.Verdict
 	// Finding is what BackendApplied says, zero where it was not stated.
 	Finding conditions.Finding
 	// Again is when another pass is due though nothing happens, 0 if none is.
@@ -112,9 +112,9 @@ func (r *Runner) Disagreement() error {
 	return r.Run.Verify()
 }
 
-// mine is the mark that this runner writes.
-func (r *Runner) mine() workload.Mark {
-	return workload.Mark{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
+// mine is the revision that this runner writes.
+func (r *Runner) mine() revision.Revision {
+	return revision.Revision{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
 }
 
 // Learn takes what was learned from the backend. The next pass reports it.

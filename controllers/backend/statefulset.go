@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -25,7 +26,7 @@ func (r *Runner) statefulSet(w world) (object, error) {
 	o := object{kind: "StatefulSet", intent: &intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
-		workload.LeaveNode(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
+		workload.ClearHostNamespaces(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
 	}
 	return o, nil
 }
@@ -44,7 +45,7 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas || s.Status.ReadyReplicas == 0 {
 		return Start{}
 	}
-	if mark, err := workload.MarkOf(s.Annotations); err != nil || mark != r.mine() {
+	if rev, err := revision.Of(s.Annotations); err != nil || rev != r.mine() {
 		return Start{}
 	}
 	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}

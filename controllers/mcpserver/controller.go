@@ -3,7 +3,7 @@
 //
 // controller.go is the pass, controller_known.go what it need not do again,
 // controller_identity.go what the runner acts with, controller_settle.go how it
-// ends, observe.go all its reads, observe_marks.go the numbers in them,
+// ends, observe.go all its reads, observe_revisions.go the numbers in them,
 // observe_refusal.go why pods are refused, desired.go what is wanted, status.go
 // what is said about it, status_answers.go whether MCP answers,
 // status_progress.go when it is stalled, status_finalizer.go that
@@ -32,6 +32,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -140,10 +141,10 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 		return true, nil
 	}
 	if want.claimed(server) {
-		r.hold(server, want.mark)
+		r.hold(server, want.revision)
 		return true, nil
 	}
-	if r.yields(server, want.mark) {
+	if r.yields(server, want.revision) {
 		return false, rival{}
 	}
 	// Ready goes down before new content goes out.
@@ -151,12 +152,12 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 		return false, r.report(ctx, server, w, want, nil)
 	}
 	// Before the write, for its answer may be lost.
-	r.hold(server, want.mark)
-	_, err := r.put(ctx, server, contract.MCPServerWorkload, server, workloadStatus(server, want.mark), apply.AtVersion)
+	r.hold(server, want.revision)
+	_, err := r.put(ctx, server, contract.MCPServerWorkload, server, workloadStatus(server, want.revision), apply.AtVersion)
 	if err != nil {
 		return false, err
 	}
-	r.event(server, corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d", want.mark.Generation))
+	r.event(server, corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d", want.revision.Generation))
 	return true, nil
 }
 
@@ -181,7 +182,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	// A proxy of the wanted content has all that its pods need, and can still be
 	// repaired; if its pods are somebody else's by account, only stopped. Content
 	// that does not run yet must not start without it. What is fought for is there.
-	stands := markOf(w.proxy) == want.mark && (ours || server.Spec.Suspend)
+	stands := revisionOf(w.proxy) == want.revision && (ours || server.Spec.Suspend)
 	if unfought(refused) == nil || stands {
 		refused = errors.Join(refused, r.keepRight(ctx, server, w, want))
 	}
@@ -189,7 +190,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 		refused = errors.Join(refused, r.stopOutdated(ctx, server, w, want))
 	}
 	// Also where the proxy was refused: each change of the spec has made one.
-	for _, config := range w.outdated(server, want.mark) {
+	for _, config := range w.outdated(server, want.revision) {
 		refused = errors.Join(refused, children.Remove(ctx, config))
 	}
 	return refused
@@ -199,7 +200,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 // to take its place was refused.
 func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
 	halted := server.Spec.Suspend || want.unguarded(w)
-	if !halted || w.proxy == nil || markOf(w.proxy) == want.mark {
+	if !halted || w.proxy == nil || revisionOf(w.proxy) == want.revision {
 		return nil
 	}
 	stopped, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
@@ -240,11 +241,11 @@ func (r *Reconciler) applyProxy(ctx context.Context, server *v1alpha1.MCPServer,
 }
 
 func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
-	verdict := workload.Gate(want.mark, live != nil, markOf(live))
-	if verdict == workload.StandBack && !want.kept {
+	verdict := revision.Gate(want.revision, live != nil, revisionOf(live))
+	if verdict == revision.StandBack && !want.kept {
 		return nil // the next pass claims a number above, or it is said what stands in the way
 	}
-	left := want.leaveNode(live)
+	left := want.clearHostNamespaces(live)
 	opts := []apply.Option{apply.AtVersion}
 	if want.kept {
 		opts = append(opts, apply.Restated)

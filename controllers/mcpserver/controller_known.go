@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -27,7 +28,7 @@ type known struct {
 	generation int64
 	content    runconfig.RunConfig // without what the pods run
 	problems   []workload.Problem
-	mark       workload.Mark
+	revision   revision.Revision
 }
 
 // carrier is an object that a pass found to be as the spec says.
@@ -45,18 +46,18 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	if !ok || k.generation != server.Generation {
 		return wanted{}, false
 	}
-	want := wanted{content: k.content, problems: slices.Clip(k.problems), mark: k.mark}
+	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision}
 	if !want.renderable() {
 		want.keep(server, w)
 		return want, true
 	}
-	config := w.config(workload.RunConfigName(server.Name, k.mark))
+	config := w.config(workload.RunConfigName(server.Name, k.revision))
 	switch {
-	case config == nil || w.proxy == nil || markOf(w.proxy) != k.mark || workload.Next(w.marks(server), k.mark.Hash) != k.mark,
+	case config == nil || w.proxy == nil || revisionOf(w.proxy) != k.revision || revision.Next(w.revisions(server), k.revision.Hash) != k.revision,
 		!r.carries(server, config), !r.carries(server, w.proxy):
 		return wanted{}, false
 	}
-	want.unclaimed, want.identity = w.unclaimed(server, k.mark), identity(server, w)
+	want.unclaimed, want.identity = w.unclaimed(server, k.revision), identity(server, w)
 	want.children = []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)}}
 	return want, true
 }
@@ -90,7 +91,7 @@ func (r *Reconciler) desired(server *v1alpha1.MCPServer, w world) (want wanted, 
 // remember keeps what came of a spec, where it is small and the spec's alone.
 func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) {
 	for _, problem := range want.problems {
-		if problem.Field == workload.AnnotationGeneration {
+		if problem.Field == revision.AnnotationGeneration {
 			return // it is not the spec's
 		}
 	}
@@ -104,7 +105,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 		content.Proxy.Authorization = &runconfig.Authorization{}
 	}
 	told := want.problems[:min(len(want.problems), mostProblems+1)]
-	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.mark})
+	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.revision})
 }
 
 // found remembers an object that carries the spec and was left as it is.

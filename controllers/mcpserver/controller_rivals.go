@@ -10,7 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // rivalPatience is how long a process leaves a server to another operator that
@@ -25,11 +25,11 @@ type rival struct{}
 func (rival) Error() string             { return "another operator runs other content of the same spec" }
 func (rival) RetryAfter() time.Duration { return rivalPatience }
 
-// tenure is what a process remembers of a server: the mark that it claimed last
+// tenure is what a process remembers of a server: the revision that it claimed last
 // or found claimed as it would have, and since when another's stands instead.
 type tenure struct {
-	mark workload.Mark
-	lost time.Time
+	revision revision.Revision
+	lost     time.Time
 }
 
 func (r *Reconciler) tenure(server *v1alpha1.MCPServer) tenure {
@@ -38,17 +38,17 @@ func (r *Reconciler) tenure(server *v1alpha1.MCPServer) tenure {
 	return t
 }
 
-func (r *Reconciler) hold(server *v1alpha1.MCPServer, mark workload.Mark) {
-	r.tenures.Add(server.UID, tenure{mark: mark})
+func (r *Reconciler) hold(server *v1alpha1.MCPServer, rev revision.Revision) {
+	r.tenures.Add(server.UID, tenure{revision: rev})
 }
 
 // yields reports whether a server is left to another operator. Two operators of
 // different options, each of which believes that it leads, would else claim the
 // server in turns for ever, and roll its pods each time. Who claimed last stays:
 // that is who started last, and so who was meant to take over.
-func (r *Reconciler) yields(server *v1alpha1.MCPServer, want workload.Mark) bool {
+func (r *Reconciler) yields(server *v1alpha1.MCPServer, want revision.Revision) bool {
 	t, now := r.tenure(server), r.Now()
-	if !superseded(t.mark, server, want) {
+	if !superseded(t.revision, server, want) {
 		return false
 	}
 	if t.lost.IsZero() {
@@ -67,7 +67,7 @@ var workloadPath = ownership.MustPath("status.workload.hash")
 // superseded reports whether a process like ours, and not a person who edits the
 // status, claimed other content above what we held, though we want the same as
 // before.
-func superseded(held workload.Mark, server *v1alpha1.MCPServer, want workload.Mark) bool {
+func superseded(held revision.Revision, server *v1alpha1.MCPServer, want revision.Revision) bool {
 	claimed := server.Status.Workload
 	if claimed == nil || held.Hash != want.Hash || claimed.Hash == want.Hash || claimed.Generation <= held.Generation {
 		return false

@@ -11,13 +11,13 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // The server says current. Whoever held content of it yields only if another
 // operator took it from him.
 func TestWhoYieldsToAnotherOperator(t *testing.T) {
-	mine := workload.Mark{Generation: 2, Hash: "mine"}
+	mine := revision.Revision{Generation: 2, Hash: "mine"}
 	claimed := func(by string, operation metav1.ManagedFieldsOperationType) edit {
 		return func(s *scene) {
 			s.server.ManagedFields = append(s.server.ManagedFields, metav1.ManagedFieldsEntry{
@@ -28,22 +28,22 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 	}
 	operator := claimed(string(contract.MCPServerWorkload), metav1.ManagedFieldsOperationApply)
 	for name, tc := range map[string]struct {
-		held  workload.Mark
+		held  revision.Revision
 		edits []edit
 		want  bool
 	}{
 		"taken by another operator":    {mine, []edit{operator}, true},
-		"held nothing, so just began":  {workload.Mark{}, []edit{operator}, false},
-		"held other content":           {workload.Mark{Generation: 2, Hash: "before"}, []edit{operator}, false},
-		"a number below what was held": {workload.Mark{Generation: 4, Hash: "mine"}, []edit{operator}, false},
-		"the number that was held":     {workload.Mark{Generation: 3, Hash: "mine"}, []edit{operator}, false},
+		"held nothing, so just began":  {revision.Revision{}, []edit{operator}, false},
+		"held other content":           {revision.Revision{Generation: 2, Hash: "before"}, []edit{operator}, false},
+		"a number below what was held": {revision.Revision{Generation: 4, Hash: "mine"}, []edit{operator}, false},
+		"the number that was held":     {revision.Revision{Generation: 3, Hash: "mine"}, []edit{operator}, false},
 		"the status was lost":          {mine, []edit{operator, func(s *scene) { s.server.Status.Workload = nil }}, false},
 		"edited by a person":           {mine, []edit{claimed("kubectl-edit", metav1.ManagedFieldsOperationUpdate)}, false},
 		"edited in our name":           {mine, []edit{claimed(string(contract.MCPServerWorkload), metav1.ManagedFieldsOperationUpdate)}, false},
 		"held by two":                  {mine, []edit{operator, claimed("x", metav1.ManagedFieldsOperationApply)}, false},
 		"held by nobody":               {mine, nil, false},
 	} {
-		if got := superseded(tc.held, up(tc.edits...).server, workload.Mark{Generation: 4, Hash: "mine"}); got != tc.want {
+		if got := superseded(tc.held, up(tc.edits...).server, revision.Revision{Generation: 4, Hash: "mine"}); got != tc.want {
 			t.Errorf("%s: got %t, want %t", name, got, tc.want)
 		}
 	}
@@ -53,20 +53,20 @@ func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
 	now := noon
 	recorder := events.NewFakeRecorder(10)
 	r := &Reconciler{events: recorder, Now: func() time.Time { return now }, tenures: lru.New(1)}
-	mine, server := workload.Mark{Generation: 2, Hash: "mine"}, taken()
+	mine, server := revision.Revision{Generation: 2, Hash: "mine"}, taken()
 	r.hold(server, mine)
 	for _, step := range []struct {
 		after time.Duration
 		want  bool
 	}{{0, true}, {rivalPatience - 1, true}, {1, false}} {
 		now = now.Add(step.after)
-		if got := r.yields(server, workload.Mark{Generation: 4, Hash: "mine"}); got != step.want {
+		if got := r.yields(server, revision.Revision{Generation: 4, Hash: "mine"}); got != step.want {
 			t.Errorf("at %s: yields %t, want %t", now.Sub(noon), got, step.want)
 		}
 	}
-	r.hold(server, workload.Mark{Generation: 4, Hash: "mine"})
+	r.hold(server, revision.Revision{Generation: 4, Hash: "mine"})
 	server.Status.Workload.Generation = 5
-	if !r.yields(server, workload.Mark{Generation: 6, Hash: "mine"}) {
+	if !r.yields(server, revision.Revision{Generation: 6, Hash: "mine"}) {
 		t.Error("who lost it again does not yield again")
 	}
 	close(recorder.Events)

@@ -15,6 +15,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -83,23 +84,23 @@ func (s *stored) come(applier *apply.Applier) {
 	s.tb.Helper()
 	server := read(s)
 	want := desired(server, world{}, options)
-	want.mark = workload.Mark{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
-	want.content.Workload.Generation, want.content.Workload.Hash = want.mark.Generation, want.mark.Hash
+	want.revision = revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
+	want.content.Workload.Generation, want.content.Workload.Hash = want.revision.Generation, want.revision.Hash
 	backend, err := workload.Backend(want.content)
 	_, made := applier.As(contract.RunnerBackend).Put(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
-		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.mark.Generation)).
+		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.revision.Generation)).
 		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon),
 			conditions.Stamp(nil, v1alpha1.ConditionBackendAnswers, conditions.True("Answers", ""), 5, noon)))
 	_, reported := applier.As(contract.RunnerReport).Put(s.tb.Context(), server, report)
 	if err := errors.Join(err, made, reported); err != nil {
 		s.tb.Fatal(err)
 	}
-	s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment).Status = proxyOf(want.mark).Status
-	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(want.mark).Status
+	s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment).Status = proxyOf(want.revision).Status
+	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(want.revision).Status
 	s.objects[storedKey{"StatefulSet", "echo-backend"}].SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(server, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))})
 	for name, component := range map[string]string{"proxy": workload.ComponentProxy, "backend": workload.ComponentBackend} {
-		up := pod(name, component, want.mark)
+		up := pod(name, component, want.revision)
 		s.put(&up)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -31,15 +32,15 @@ type child struct {
 type wanted struct {
 	content  runconfig.RunConfig
 	problems []workload.Problem
-	// mark is the number that the content has or is to be given.
-	mark workload.Mark
+	// revision is the number that the content has or is to be given.
+	revision revision.Revision
 	// unclaimed are children whose number is none of this server's.
 	unclaimed []string
 	// identity is what the runner acts with, each resting on the one before.
 	identity []child
 	children []child
 	proxy    *appsv1ac.DeploymentApplyConfiguration
-	// kept says that proxy restates what stands, whatever its mark.
+	// kept says that proxy restates what stands, whatever its revision.
 	kept bool
 	// stopped says that it restates that without pods, because what stands does
 	// not enforce what the spec asks for.
@@ -54,11 +55,11 @@ func desired(server *v1alpha1.MCPServer, w world, options workload.Options) want
 	rendered := workload.Render(server, options)
 	want.content, want.problems = rendered.Content, rendered.Problems
 	if want.renderable() {
-		if want.mark = workload.Next(w.marks(server), rendered.Hash); want.mark.Generation > workload.MaxGeneration {
-			want.refuse(workload.AnnotationGeneration, errors.New("this server has used up its numbers: delete it and make it again, as docs/policies.md says"))
+		if want.revision = revision.Next(w.revisions(server), rendered.Hash); want.revision.Generation > revision.MaxGeneration {
+			want.refuse(revision.AnnotationGeneration, errors.New("this server has used up its numbers: delete it and make it again, as docs/policies.md says"))
 		}
-		want.content = rendered.Claimed(want.mark.Generation)
-		want.unclaimed = w.unclaimed(server, want.mark)
+		want.content = rendered.Claimed(want.revision.Generation)
+		want.unclaimed = w.unclaimed(server, want.revision)
 		want.carry(server, w, rendered)
 	}
 	if !want.renderable() {
@@ -74,7 +75,7 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		want.refuse("spec", err)
 		return
 	}
-	proxy, err := rendered.Proxy(want.mark.Generation)
+	proxy, err := rendered.Proxy(want.revision.Generation)
 	if err != nil {
 		want.refuse("spec", err)
 		return
@@ -107,7 +108,7 @@ func lost[T any, O interface {
 // that cannot be rendered can still be suspended.
 func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	live := w.proxy
-	want.mark, want.proxy = markOf(live), nil
+	want.revision, want.proxy = revisionOf(live), nil
 	if live != nil || w.binding != nil {
 		want.identity = identity(server, w) // also to withdraw it
 	}
@@ -141,19 +142,19 @@ func (want *wanted) renderable() bool { return len(want.problems) == 0 }
 // backendHash names what the backend's pods are to run.
 func (want *wanted) backendHash() string { return want.content.Rendering.Backend }
 
-// claimed reports whether the server's status carries the wanted mark.
+// claimed reports whether the server's status carries the wanted revision.
 func (want *wanted) claimed(server *v1alpha1.MCPServer) bool {
 	s := server.Status.Workload
-	return s != nil && want.mark == workload.Mark{Generation: s.Generation, Hash: s.Hash}
+	return s != nil && want.revision == revision.Revision{Generation: s.Generation, Hash: s.Hash}
 }
 
-// leaveNode keeps the proxy's pods out of the node's namespaces, and names what
+// clearHostNamespaces keeps the proxy's pods out of the node's namespaces, and names what
 // somebody had opened to them.
-func (want *wanted) leaveNode(live *appsv1.Deployment) []string {
+func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 	if live == nil {
 		return nil
 	}
-	return workload.LeaveNode(want.proxy.Spec.Template, live.Spec.Template.Spec)
+	return workload.ClearHostNamespaces(want.proxy.Spec.Template, live.Spec.Template.Spec)
 }
 
 // finalizer holds the server until its calls have ended and its backend is
@@ -162,11 +163,11 @@ func finalizer(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfigurati
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(contract.Finalizer)
 }
 
-// workloadStatus is the claim of a mark.
-func workloadStatus(server *v1alpha1.MCPServer, mark workload.Mark) *v1alpha1ac.MCPServerApplyConfiguration {
+// workloadStatus is the claim of a revision.
+func workloadStatus(server *v1alpha1.MCPServer, rev revision.Revision) *v1alpha1ac.MCPServerApplyConfiguration {
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(
 		v1alpha1ac.MCPServerStatus().WithWorkload(
-			v1alpha1ac.WorkloadStatus().WithGeneration(mark.Generation).WithHash(mark.Hash)))
+			v1alpha1ac.WorkloadStatus().WithGeneration(rev.Generation).WithHash(rev.Hash)))
 }
 
 // scale states the backend's replicas, and nothing else of it.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -41,18 +42,18 @@ func TestDesiredIsEveryChildOfTheServer(t *testing.T) {
 	server := echo()
 	hash := contentHash(t, server)
 	want := desired(server, world{}, options)
-	if mark := (workload.Mark{Generation: 1, Hash: hash}); want.mark != mark || want.content.Workload.Generation != 1 || want.content.Workload.Hash != hash {
-		t.Errorf("the mark is %v, and in the content %v", want.mark, want.content.Workload)
+	if rev := (revision.Revision{Generation: 1, Hash: hash}); want.revision != rev || want.content.Workload.Generation != 1 || want.content.Workload.Hash != hash {
+		t.Errorf("the revision is %v, and in the content %v", want.revision, want.content.Workload)
 	}
 	var names []string
 	for _, c := range append(want.identity, want.children...) {
 		names = append(names, *c.ac.(hasName).GetName())
 	}
-	config := workload.RunConfigName("echo", want.mark)
+	config := workload.RunConfigName("echo", want.revision)
 	if diff := cmp.Diff([]string{"echo-runner", "echo-runner", "echo-runner", "echo-proxy", config}, names); diff != "" {
 		t.Errorf("children (-want +got):\n%s", diff)
 	}
-	if want.proxy == nil || *want.proxy.Spec.Replicas != 1 || want.proxy.Annotations[workload.AnnotationGeneration] != "1" {
+	if want.proxy == nil || *want.proxy.Spec.Replicas != 1 || want.proxy.Annotations[revision.AnnotationGeneration] != "1" {
 		t.Errorf("the proxy is %+v", want.proxy)
 	}
 	if volume := want.proxy.Spec.Template.Spec.Volumes[0]; *volume.ConfigMap.Name != config {
@@ -64,9 +65,9 @@ func TestDesiredIsEveryChildOfTheServer(t *testing.T) {
 // the content.
 func TestTheMarkOfWantedContent(t *testing.T) {
 	hash := contentHash(t, echo())
-	same, other := workload.Mark{Generation: 4, Hash: hash}, workload.Mark{Generation: 4, Hash: "other"}
+	same, other := revision.Revision{Generation: 4, Hash: hash}, revision.Revision{Generation: 4, Hash: "other"}
 	for name, tc := range map[string]struct {
-		status *workload.Mark
+		status *revision.Revision
 		world  world
 		want   int64
 	}{
@@ -80,13 +81,13 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		"a run config is no number":                 {nil, world{configs: []metav1.PartialObjectMetadata{config(same)}}, 1},
 		"nor is somebody's Service":                 {nil, world{calls: free(service(same))}, 1},
 		"nor an earlier server's proxy":             {nil, world{proxy: of(proxyOf(same), "earlier")}, 1},
-		"nor one beyond all numbers":                {nil, world{calls: service(workload.Mark{Generation: math.MaxInt64, Hash: "other"})}, 1},
-		"a child is ahead, with other content":      {&same, world{backend: backendOf(workload.Mark{Generation: 9, Hash: "other"})}, 4},
-		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(workload.Mark{Generation: 9, Hash: hash})}, 5},
-		"a Service of the backend is ahead":         {&same, world{calls: service(workload.Mark{Generation: 9, Hash: "other"})}, 4},
-		"a headless Service is ahead":               {&same, world{names: service(workload.Mark{Generation: 9, Hash: "other"})}, 4},
+		"nor one beyond all numbers":                {nil, world{calls: service(revision.Revision{Generation: math.MaxInt64, Hash: "other"})}, 1},
+		"a child is ahead, with other content":      {&same, world{backend: backendOf(revision.Revision{Generation: 9, Hash: "other"})}, 4},
+		"a child is ahead, with the same":           {&other, world{proxy: proxyOf(revision.Revision{Generation: 9, Hash: hash})}, 5},
+		"a Service of the backend is ahead":         {&same, world{calls: service(revision.Revision{Generation: 9, Hash: "other"})}, 4},
+		"a headless Service is ahead":               {&same, world{names: service(revision.Revision{Generation: 9, Hash: "other"})}, 4},
 		"a child behind changes nothing":            {&same, world{proxy: proxyOf(older), configs: []metav1.PartialObjectMetadata{config(older)}}, 4},
-		"a child's hash was removed":                {&same, world{calls: service(workload.Mark{Generation: 4})}, 5},
+		"a child's hash was removed":                {&same, world{calls: service(revision.Revision{Generation: 4})}, 5},
 		"two contents with one number end above it": {&other, world{proxy: proxyOf(same)}, 5},
 		"but not for somebody's Service":            {&same, world{calls: free(service(other))}, 4},
 	} {
@@ -96,10 +97,10 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 				server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: tc.status.Generation, Hash: tc.status.Hash}
 			}
 			got := desired(server, tc.world, options)
-			if mark := (workload.Mark{Generation: tc.want, Hash: hash}); got.mark != mark {
-				t.Errorf("the mark is %v, want %v", got.mark, mark)
+			if rev := (revision.Revision{Generation: tc.want, Hash: hash}); got.revision != rev {
+				t.Errorf("the revision is %v, want %v", got.revision, rev)
 			}
-			if claimed := tc.status != nil && *tc.status == got.mark; got.claimed(server) != claimed {
+			if claimed := tc.status != nil && *tc.status == got.revision; got.claimed(server) != claimed {
 				t.Errorf("claimed is %t", got.claimed(server))
 			}
 		})
@@ -110,7 +111,7 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 // since that goes by itself.
 func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 	hash := contentHash(t, echo())
-	same, high, other := workload.Mark{Generation: 4, Hash: hash}, workload.Mark{Generation: 41, Hash: "abc"}, workload.Mark{Generation: 4, Hash: "abc"}
+	same, high, other := revision.Revision{Generation: 4, Hash: hash}, revision.Revision{Generation: 41, Hash: "abc"}, revision.Revision{Generation: 4, Hash: "abc"}
 	for name, tc := range map[string]struct {
 		world world
 		want  []string
@@ -126,8 +127,8 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 		server := echo()
 		server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: same.Generation, Hash: hash}
 		want := desired(server, tc.world, options)
-		if diff := cmp.Diff(tc.want, want.unclaimed); diff != "" || want.mark != same {
-			t.Errorf("%s: the mark is %v, and said is (-want +got):\n%s", name, want.mark, diff)
+		if diff := cmp.Diff(tc.want, want.unclaimed); diff != "" || want.revision != same {
+			t.Errorf("%s: the revision is %v, and said is (-want +got):\n%s", name, want.revision, diff)
 		}
 		found := findings(server, tc.world, want, ready(server, tc.world, want, nil), noon)
 		if stuck := found[v1alpha1.ConditionStalled].Reason == v1alpha1.ReasonUnclaimedGeneration; stuck != (tc.want != nil) {
@@ -139,10 +140,10 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 // Where somebody has used up the numbers, what runs stays, and it is said what
 // to do.
 func TestAfterTheLastNumberThereIsNone(t *testing.T) {
-	last := workload.Mark{Generation: workload.MaxGeneration, Hash: "other"}
+	last := revision.Revision{Generation: revision.MaxGeneration, Hash: "other"}
 	want := desired(echo(), world{proxy: proxyOf(current), backend: backendOf(last)}, options)
-	if want.renderable() || want.mark != current || !strings.Contains(want.problems[0].Message, "delete it and make it again") {
-		t.Errorf("it wants %v, and the problems are %v", want.mark, want.problems)
+	if want.renderable() || want.revision != current || !strings.Contains(want.problems[0].Message, "delete it and make it again") {
+		t.Errorf("it wants %v, and the problems are %v", want.revision, want.problems)
 	}
 }
 
@@ -150,9 +151,9 @@ func TestAfterTheLastNumberThereIsNone(t *testing.T) {
 func TestDesiredKnowsWhatIsThere(t *testing.T) {
 	server := echo()
 	w := world{account: &corev1.ServiceAccount{}, service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}
-	mark := workload.Mark{Generation: 7, Hash: contentHash(t, server)}
-	w.configs = []metav1.PartialObjectMetadata{config(older), config(mark)}
-	server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: mark.Generation, Hash: mark.Hash}
+	rev := revision.Revision{Generation: 7, Hash: contentHash(t, server)}
+	w.configs = []metav1.PartialObjectMetadata{config(older), config(rev)}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: rev.Generation, Hash: rev.Hash}
 	want := desired(server, w, options)
 	identity, children := want.identity, want.children
 	if identity[0].live != w.account || children[0].live != w.service || children[1].live != &w.configs[1] {
@@ -190,8 +191,8 @@ func TestDesiredKeepsTheProxyOfASpecThatCannotBeRendered(t *testing.T) {
 			if got.renderable() || !strings.Contains(got.problems[0].String(), "spec.podTemplate.spec.hostNetwork") {
 				t.Errorf("the problems are %v", got.problems)
 			}
-			if got.mark != current || got.proxy == nil || !got.kept || *got.proxy.Spec.Replicas != tc.replicas {
-				t.Fatalf("kept is %+v with mark %v", got.proxy, got.mark)
+			if got.revision != current || got.proxy == nil || !got.kept || *got.proxy.Spec.Replicas != tc.replicas {
+				t.Fatalf("kept is %+v with revision %v", got.proxy, got.revision)
 			}
 			if image := *got.proxy.Spec.Template.Spec.Containers[0].Image; image != "last good" {
 				t.Errorf("the image is %s", image)
@@ -219,7 +220,7 @@ func TestDesiredIsTheSameEachTime(t *testing.T) {
 	first := desired(server, world{}, options)
 	for range 10 {
 		again := desired(server, world{}, options)
-		if diff := cmp.Diff(first.proxy, again.proxy); diff != "" || first.mark != again.mark {
+		if diff := cmp.Diff(first.proxy, again.proxy); diff != "" || first.revision != again.revision {
 			t.Fatalf("(-first +again):\n%s", diff)
 		}
 		for i := range first.children {
@@ -257,7 +258,7 @@ func TestLeaveNode(t *testing.T) {
 			live = proxyOf(current)
 			live.Spec.Template.Spec = *tc.pod
 		}
-		if got := want.leaveNode(live); !slices.Equal(got, tc.want) {
+		if got := want.clearHostNamespaces(live); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: left are %v", name, got)
 		}
 		spec := tc.template.Spec

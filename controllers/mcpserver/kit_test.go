@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -21,8 +22,8 @@ import (
 // hold the edits only.
 
 var (
-	current = workload.Mark{Generation: 3, Hash: "ccc"}
-	older   = workload.Mark{Generation: 2, Hash: "bbb"}
+	current = revision.Revision{Generation: 3, Hash: "ccc"}
+	older   = revision.Revision{Generation: 2, Hash: "bbb"}
 	noon    = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 	options = workload.Options{RunnerImage: "freehold.dev/runner:test"}
 )
@@ -53,7 +54,7 @@ func up(edits ...edit) scene {
 			proxy: proxyOf(current), backend: backendOf(current), ownBackend: true,
 			pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, current), pod("backend", workload.ComponentBackend, current)},
 		},
-		want: wanted{mark: current, content: contentOf(current)},
+		want: wanted{revision: current, content: contentOf(current)},
 	}
 	for _, e := range edits {
 		e(&s)
@@ -61,9 +62,9 @@ func up(edits ...edit) scene {
 	return s
 }
 
-// contentOf is content with mark, of which nothing else matters here.
-func contentOf(mark workload.Mark) runconfig.RunConfig {
-	return runconfig.RunConfig{Rendering: runconfig.Rendering{Backend: running(mark)[workload.AnnotationBackendHash]}}
+// contentOf is content of rev, of which nothing else matters here.
+func contentOf(rev revision.Revision) runconfig.RunConfig {
+	return runconfig.RunConfig{Rendering: runconfig.Rendering{Backend: running(rev)[workload.AnnotationBackendHash]}}
 }
 
 // echo is a server as the API server has it, with its defaults.
@@ -77,38 +78,38 @@ func echo() *v1alpha1.MCPServer {
 	}
 }
 
-func marked(mark workload.Mark) map[string]string {
-	if mark == (workload.Mark{}) {
+func carrying(rev revision.Revision) map[string]string {
+	if rev == (revision.Revision{}) {
 		return nil
 	}
 	return map[string]string{
-		workload.AnnotationGeneration: strconv.FormatInt(mark.Generation, 10), workload.AnnotationHash: mark.Hash,
+		revision.AnnotationGeneration: strconv.FormatInt(rev.Generation, 10), revision.AnnotationHash: rev.Hash,
 	}
 }
 
-// running is what backend pods of content with mark carry.
-func running(mark workload.Mark) map[string]string {
-	if mark == (workload.Mark{}) {
+// running is what backend pods of content of rev carry.
+func running(rev revision.Revision) map[string]string {
+	if rev == (revision.Revision{}) {
 		return nil
 	}
-	return map[string]string{workload.AnnotationBackendHash: "backend-" + mark.Hash}
+	return map[string]string{workload.AnnotationBackendHash: "backend-" + rev.Hash}
 }
 
-func proxyOf(mark workload.Mark) *appsv1.Deployment {
+func proxyOf(rev revision.Revision) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: marked(mark)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: carrying(rev)},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Annotations: marked(mark)},
+			ObjectMeta: metav1.ObjectMeta{Annotations: carrying(rev)},
 		}},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 4, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
 	}
 }
 
-func backendOf(mark workload.Mark) *appsv1.StatefulSet {
+func backendOf(rev revision.Revision) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: marked(mark)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: carrying(rev)},
 		Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Annotations: running(mark)},
+			ObjectMeta: metav1.ObjectMeta{Annotations: running(rev)},
 		}},
 		Status: appsv1.StatefulSetStatus{
 			ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, CurrentRevision: "r", UpdateRevision: "r",
@@ -117,10 +118,10 @@ func backendOf(mark workload.Mark) *appsv1.StatefulSet {
 }
 
 // pod is one that is ready.
-func pod(name, component string, mark workload.Mark) corev1.Pod {
-	annotations := marked(mark)
+func pod(name, component string, rev revision.Revision) corev1.Pod {
+	annotations := carrying(rev)
 	if component == workload.ComponentBackend {
-		annotations = running(mark)
+		annotations = running(rev)
 	}
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -148,9 +149,9 @@ func mountEvent(pod, message string) corev1.Event {
 	return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: pod}, Message: message}
 }
 
-func config(mark workload.Mark) metav1.PartialObjectMetadata {
+func config(rev revision.Revision) metav1.PartialObjectMetadata {
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: workload.RunConfigName("echo", mark), Annotations: marked(mark),
+		Namespace: "ns", Name: workload.RunConfigName("echo", rev), Annotations: carrying(rev),
 		OwnerReferences: ofEcho(),
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`),
@@ -191,8 +192,8 @@ func answered(status metav1.ConditionStatus, reason, message string) edit {
 	}
 }
 
-func service(mark workload.Mark) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", Annotations: marked(mark), OwnerReferences: ofEcho()}}
+func service(rev revision.Revision) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", Annotations: carrying(rev), OwnerReferences: ofEcho()}}
 }
 
 // ofEcho is what a child of echo says of its owner.

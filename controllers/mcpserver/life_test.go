@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -134,7 +135,7 @@ func (l *life) stop() {
 // pull makes a proxy pod that has its image, or has not.
 func (l *life) pull(works bool) {
 	w := read(l.stored).Status.Workload
-	p := pod("proxy", workload.ComponentProxy, workload.Mark{Generation: w.Generation, Hash: w.Hash})
+	p := pod("proxy", workload.ComponentProxy, revision.Revision{Generation: w.Generation, Hash: w.Hash})
 	if p = unready(p); !works {
 		p = waiting(p, "ImagePullBackOff", "Back-off")
 	}

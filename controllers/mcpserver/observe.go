@@ -17,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -127,37 +128,37 @@ const spare = 5
 // outdated are the run configs that no pod mounts or is about to, by number. It
 // is below that of what is wanted: a higher one is of content that we do not
 // know, whose pods are about to mount it. Ours is what we control and what has
-// the name that its mark gives: a copy is not.
+// the name that its revision gives: a copy is not.
 //
 // While a rollout goes on a pod may still be made of any content that was wanted
 // since the last one ended. The lowest stays, which is of what ran then, and a
 // few of the others: a rollout may never end, whatever the spec is changed to.
-func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*metav1.PartialObjectMetadata {
+func (w *world) outdated(server *v1alpha1.MCPServer, current revision.Revision) []*metav1.PartialObjectMetadata {
 	if !current.Valid() {
 		return nil
 	}
-	mounted := map[workload.Mark]bool{current: true, markOf(w.proxy): true}
+	mounted := map[revision.Revision]bool{current: true, revisionOf(w.proxy): true}
 	for i := range w.pods {
-		if mark, err := workload.MarkOf(w.pods[i].Annotations); err == nil {
-			mounted[mark] = true
+		if rev, err := revision.Of(w.pods[i].Annotations); err == nil {
+			mounted[rev] = true
 		}
 	}
 	lowest, numbers := current.Generation, map[string]int64{}
 	var old []*metav1.PartialObjectMetadata
 	for i := range w.configs {
-		mark, err := workload.MarkOf(w.configs[i].Annotations)
-		below := err == nil && mark.Valid() && mark.Generation < current.Generation
-		ours := metav1.IsControlledBy(&w.configs[i], server) && w.configs[i].Name == workload.RunConfigName(server.Name, mark)
+		rev, err := revision.Of(w.configs[i].Annotations)
+		below := err == nil && rev.Valid() && rev.Generation < current.Generation
+		ours := metav1.IsControlledBy(&w.configs[i], server) && w.configs[i].Name == workload.RunConfigName(server.Name, rev)
 		if !below || !ours {
 			continue
 		}
-		lowest = min(lowest, mark.Generation)
-		if !mounted[mark] {
-			numbers[w.configs[i].Name] = mark.Generation
+		lowest = min(lowest, rev.Generation)
+		if !mounted[rev] {
+			numbers[w.configs[i].Name] = rev.Generation
 			old = append(old, &w.configs[i])
 		}
 	}
-	if markOf(w.proxy) == current && (w.proxyRolledOut(current, false) || w.complete()) {
+	if revisionOf(w.proxy) == current && (w.proxyRolledOut(current, false) || w.complete()) {
 		return old
 	}
 	slices.SortFunc(old, func(a, b *metav1.PartialObjectMetadata) int {
@@ -170,7 +171,7 @@ func (w *world) outdated(server *v1alpha1.MCPServer, current workload.Mark) []*m
 }
 
 // complete reports whether all pods exist that the Deployment may have at once:
-// then no ReplicaSet of an earlier mark is about to make one.
+// then no ReplicaSet of an earlier revision is about to make one.
 func (w *world) complete() bool {
 	d := w.proxy
 	if d.Spec.Replicas == nil || d.Status.ObservedGeneration < d.Generation {
@@ -193,13 +194,13 @@ func (w *world) complete() bool {
 	return pods >= int(*d.Spec.Replicas)+surge
 }
 
-// proxyRolledOut reports whether every proxy pod that counts has content mark.
+// proxyRolledOut reports whether every proxy pod that counts carries rev.
 // While the Deployment's status is of before its last change, was stays true:
-// other content would carry another mark, so it is scaled, or repaired.
-func (w *world) proxyRolledOut(mark workload.Mark, was bool) bool {
+// other content would carry another revision, so it is scaled, or repaired.
+func (w *world) proxyRolledOut(rev revision.Revision, was bool) bool {
 	d := w.proxy
 	switch {
-	case d == nil || markOf(d) != mark:
+	case d == nil || revisionOf(d) != rev:
 		return false
 	case d.Status.ObservedGeneration < d.Generation:
 		return was
@@ -207,12 +208,12 @@ func (w *world) proxyRolledOut(mark workload.Mark, was bool) bool {
 	return d.Status.UpdatedReplicas == d.Status.Replicas
 }
 
-// backendRolledOut reports whether the backend has content mark, and every pod of
+// backendRolledOut reports whether the backend carries rev, and every pod of
 // it that counts runs what has hash. What was stays true as in proxyRolledOut.
-func (w *world) backendRolledOut(mark workload.Mark, hash string, was bool) bool {
+func (w *world) backendRolledOut(rev revision.Revision, hash string, was bool) bool {
 	s := w.backend
 	switch {
-	case s == nil || backendMark(s) != mark || backendHash(s) != hash:
+	case s == nil || backendRevision(s) != rev || backendHash(s) != hash:
 		return false
 	case s.Status.ObservedGeneration < s.Generation:
 		return was

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -129,7 +130,7 @@ func TestAReadThatFailsEndsThePass(t *testing.T) {
 }
 
 // good is what serves while a rollout hangs.
-var good = workload.Mark{Generation: 1, Hash: "aaa"}
+var good = revision.Revision{Generation: 1, Hash: "aaa"}
 
 // hangs is a rollout whose new pod does not become ready, beside other pods.
 func hangs(pods ...corev1.Pod) edit {
@@ -153,7 +154,7 @@ func ended(how func(*corev1.Pod)) corev1.Pod {
 }
 
 func TestOutdatedRunConfigs(t *testing.T) {
-	newer := workload.Mark{Generation: 4, Hash: "ddd"}
+	newer := revision.Revision{Generation: 4, Hash: "ddd"}
 	theirs := config(older)
 	theirs.OwnerReferences = nil
 	renamed := config(older)
@@ -177,10 +178,10 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		"nothing before it is observed":                   {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
 		"nothing without a proxy":                         {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
 		"nothing while another content runs":              {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
-		"nothing without a mark":                          {[]edit{func(s *scene) { s.want.mark, s.world.proxy = workload.Mark{}, proxyOf(workload.Mark{}) }}, nil},
-		"a pod with a broken mark changes nothing": {[]edit{func(s *scene) {
+		"nothing without a revision":                      {[]edit{func(s *scene) { s.want.revision, s.world.proxy = revision.Revision{}, proxyOf(revision.Revision{}) }}, nil},
+		"a pod with a broken revision changes nothing": {[]edit{func(s *scene) {
 			p := pod("odd", workload.ComponentProxy, older)
-			delete(p.Annotations, workload.AnnotationHash)
+			delete(p.Annotations, revision.AnnotationHash)
 			s.world.pods = append(s.world.pods, p)
 		}}, []string{"echo-run-2-bbb"}},
 	} {
@@ -188,7 +189,7 @@ func TestOutdatedRunConfigs(t *testing.T) {
 			s := up(tc.edits...)
 			s.world.configs = all
 			var got []string
-			for _, c := range s.world.outdated(s.server, s.want.mark) {
+			for _, c := range s.world.outdated(s.server, s.want.revision) {
 				got = append(got, c.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -201,16 +202,16 @@ func TestOutdatedRunConfigs(t *testing.T) {
 // A rollout that cannot end, as of pods that are refused, keeps few.
 func TestFewRunConfigsAreKeptOfARolloutThatHangs(t *testing.T) {
 	s := up(hangs())
-	mark := func(n int64) workload.Mark { return workload.Mark{Generation: n, Hash: "abc"} }
-	s.world.configs = []metav1.PartialObjectMetadata{config(mark(100))}
+	rev := func(n int64) revision.Revision { return revision.Revision{Generation: n, Hash: "abc"} }
+	s.world.configs = []metav1.PartialObjectMetadata{config(rev(100))}
 	for n := range int64(20) {
-		s.world.configs = append(s.world.configs, config(mark(99-n)))
+		s.world.configs = append(s.world.configs, config(rev(99-n)))
 	}
-	s.want.mark, s.world.proxy.Annotations = mark(100), marked(mark(90))
-	s.world.pods = []corev1.Pod{pod("serves", workload.ComponentProxy, mark(85))}
+	s.want.revision, s.world.proxy.Annotations = rev(100), carrying(rev(90))
+	s.world.pods = []corev1.Pod{pod("serves", workload.ComponentProxy, rev(85))}
 	var got []int64
-	for _, c := range s.world.outdated(s.server, s.want.mark) {
-		m, err := workload.MarkOf(c.Annotations)
+	for _, c := range s.world.outdated(s.server, s.want.revision) {
+		m, err := revision.Of(c.Annotations)
 		if err != nil {
 			t.Fatal(err)
 		}

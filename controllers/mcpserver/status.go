@@ -17,6 +17,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -95,8 +96,8 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return unclaimedNumbers(want)
 	}
 	runtime := server.Status.Runtime
-	if !want.claimed(server) || !w.proxyRolledOut(want.mark, was) || !w.backendRolledOut(want.mark, want.backendHash(), was) ||
-		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.mark.Generation {
+	if !want.claimed(server) || !w.proxyRolledOut(want.revision, was) || !w.backendRolledOut(want.revision, want.backendHash(), was) ||
+		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.revision.Generation {
 		return moving(server, w, want)
 	}
 	if f := backendRefused(server, want); f != nil {
@@ -106,7 +107,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		if reason := lastReason(server); reason != v1alpha1.ReasonReady && reason != v1alpha1.ReasonUnavailable {
 			return moving(server, w, want) // its pods are not up yet
 		}
-		if f := trouble(w, want.mark, want.backendHash()); f != nil {
+		if f := trouble(w, want.revision, want.backendHash()); f != nil {
 			return *f
 		}
 		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
@@ -132,7 +133,7 @@ func refused(err error) conditions.Finding {
 // moving says why content has not rolled out yet. One message for the whole
 // way where nothing is wrong: each step of it would be a write.
 func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding {
-	if f := trouble(w, want.mark, want.backendHash()); f != nil {
+	if f := trouble(w, want.revision, want.backendHash()); f != nil {
 		return *f
 	}
 	if f := backendRefused(server, want); f != nil {
@@ -167,17 +168,16 @@ func lastReason(server *v1alpha1.MCPServer) string {
 	return ""
 }
 
-// trouble is the first thing that keeps a pod from running, or from being made:
-// one of the proxy with content mark, or one of the backend that runs what has
-// hash.
-func trouble(w world, mark workload.Mark, hash string) *conditions.Finding {
+// trouble is the first thing that keeps a pod from running, or from being made: one
+// of the proxy that carries rev, or one of the backend that runs what has hash.
+func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
 	mounting := map[string]conditions.Cures{}
 	for i := range w.pods {
 		pod := &w.pods[i]
 		cures, wanted := conditions.OfBackend, pod.Annotations[workload.AnnotationBackendHash] == hash
 		if pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
-			m, err := workload.MarkOf(pod.Annotations)
-			cures, wanted = conditions.OfProxy, err == nil && m == mark
+			m, err := revision.Of(pod.Annotations)
+			cures, wanted = conditions.OfProxy, err == nil && m == rev
 		}
 		if !wanted || pod.DeletionTimestamp != nil {
 			continue
@@ -202,7 +202,7 @@ func trouble(w world, mark workload.Mark, hash string) *conditions.Finding {
 		f := conditions.Refusal(w.refusal)
 		return &f
 	}
-	if w.proxy == nil || markOf(w.proxy) != mark {
+	if w.proxy == nil || revisionOf(w.proxy) != rev {
 		return nil
 	}
 	for _, c := range w.proxy.Status.Conditions {
@@ -258,7 +258,7 @@ func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready condit
 	}
 	replicas, up, all := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if well && trouble(w, backendMark(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
+	if well && trouble(w, backendRevision(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
 		replicas, up = *s.Replicas, *s.ReadyReplicas
 	}
 	url := workload.URL(server)

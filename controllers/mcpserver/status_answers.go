@@ -15,7 +15,7 @@ func answers(server *v1alpha1.MCPServer, want wanted) (bool, *conditions.Finding
 	runtime := server.Status.Runtime
 	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendAnswers)
 	switch {
-	case c == nil, runtime == nil, runtime.ServerUID != string(server.UID), !want.claimed(server), runtime.Generation < want.mark.Generation:
+	case c == nil, runtime == nil, runtime.ServerUID != string(server.UID), !want.claimed(server), runtime.Generation < want.revision.Generation:
 		return false, nil
 	case c.Status == metav1.ConditionFalse:
 		f := conditions.False(c.Reason, c.Message)

@@ -27,7 +27,7 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 	}
 	runs := "Nothing runs before that"
 	switch {
-	case !want.mark.Valid() || notServed(server, want) != nil:
+	case !want.revision.Valid() || notServed(server, want) != nil:
 	case want.stopped:
 		runs = "The proxy is stopped until then, because it does not enforce what the spec asks for"
 	default:

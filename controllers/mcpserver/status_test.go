@@ -17,6 +17,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -34,8 +35,8 @@ func joined(p corev1.Pod) edit {
 	return func(s *scene) { s.world.pods = append(s.world.pods, p) }
 }
 
-func unpullable(name, component string, mark workload.Mark) corev1.Pod {
-	return waiting(pod(name, component, mark), "ImagePullBackOff", "Back-off")
+func unpullable(name, component string, rev revision.Revision) corev1.Pod {
+	return waiting(pod(name, component, rev), "ImagePullBackOff", "Back-off")
 }
 
 // says is what Ready is to say in each scene.
@@ -81,19 +82,19 @@ func TestReadyOfWhatIsNotServed(t *testing.T) {
 // Never Ready for content that has not rolled out.
 func TestReadyWhileContentMoves(t *testing.T) {
 	says{
-		"not claimed yet":           {up(func(s *scene) { s.server.Status.Workload = nil }), updating},
-		"claimed for other content": {up(func(s *scene) { s.server.Status.Workload.Hash = "other" }), updating},
-		"no proxy":                  {up(func(s *scene) { s.world.proxy = nil }), updating},
-		"an older proxy":            {up(func(s *scene) { s.world.proxy = proxyOf(older) }), updating},
-		"a proxy without a mark":    {up(func(s *scene) { s.world.proxy = proxyOf(workload.Mark{}) }), updating},
-		"a proxy's spec not seen":   {up(said("Updating"), func(s *scene) { s.world.proxy.Generation++ }), updating},
+		"not claimed yet":            {up(func(s *scene) { s.server.Status.Workload = nil }), updating},
+		"claimed for other content":  {up(func(s *scene) { s.server.Status.Workload.Hash = "other" }), updating},
+		"no proxy":                   {up(func(s *scene) { s.world.proxy = nil }), updating},
+		"an older proxy":             {up(func(s *scene) { s.world.proxy = proxyOf(older) }), updating},
+		"a proxy without a revision": {up(func(s *scene) { s.world.proxy = proxyOf(revision.Revision{}) }), updating},
+		"a proxy's spec not seen":    {up(said("Updating"), func(s *scene) { s.world.proxy.Generation++ }), updating},
 		"a proxy pod of older content": {up(func(s *scene) {
 			s.world.proxy.Status.Replicas, s.world.proxy.Status.AvailableReplicas = 2, 2
 		}), updating},
 		"no backend":       {up(noBackend), updating},
 		"an older backend": {up(func(s *scene) { s.world.backend = backendOf(older) }), updating},
 		"a backend of older content that runs the same": {up(func(s *scene) {
-			s.world.backend.Annotations = marked(older)
+			s.world.backend.Annotations = carrying(older)
 		}), updating},
 		"a backend that does not run its content": {up(func(s *scene) {
 			s.world.backend.Spec.Template.Annotations = running(older)
@@ -156,7 +157,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}), cannotPull},
 		"why a backend does not run that stays as it is": {up(said("Updating"), func(s *scene) {
-			s.world.backend.Annotations = marked(older)
+			s.world.backend.Annotations = carrying(older)
 			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}), cannotPull},
 		"what the runner says": {up(noBackend,
@@ -219,11 +220,11 @@ func TestTrouble(t *testing.T) {
 		world world
 		want  *conditions.Finding
 	}{
-		"none":                  {up().world, nil},
-		"no pods":               {world{}, nil},
-		"a pod's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current), unpullable("b", workload.ComponentBackend, current)}}, &cannotPull},
-		"a pod's of older mark": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, older)}}, nil},
-		"a pod's without mark":  {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, workload.Mark{})}}, nil},
+		"none":                      {up().world, nil},
+		"no pods":                   {world{}, nil},
+		"a pod's":                   {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current), unpullable("b", workload.ComponentBackend, current)}}, &cannotPull},
+		"a pod's of older revision": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, older)}}, nil},
+		"a pod's without revision":  {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, revision.Revision{})}}, nil},
 		"a pod's that is going": {world{pods: []corev1.Pod{func() corev1.Pod {
 			p := unpullable("a", workload.ComponentBackend, current)
 			p.DeletionTimestamp = &metav1.Time{}
@@ -266,8 +267,8 @@ func unready(p corev1.Pod) corev1.Pod {
 	return p
 }
 
-func failing(mark workload.Mark, status corev1.ConditionStatus) *appsv1.Deployment {
-	d := proxyOf(mark)
+func failing(rev revision.Revision, status corev1.ConditionStatus) *appsv1.Deployment {
+	d := proxyOf(rev)
 	d.Status.Conditions = []appsv1.DeploymentCondition{{
 		Type: appsv1.DeploymentReplicaFailure, Status: status, Message: `pods "echo-proxy-abc" is forbidden: no`,
 	}}
@@ -311,7 +312,7 @@ func TestFindingsOfWhatStops(t *testing.T) {
 			return p
 		}())), nil, "Accepted=True Suspended=True"},
 		"a pod that ends":            {up(suspended, gone, joined(pod("b", workload.ComponentBackend, current))), nil, "Accepted=True Ready=False Reconciling=True"},
-		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.want.mark.Generation++ }), nil, "Accepted=True Ready=False Reconciling=True"},
+		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.want.revision.Generation++ }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"stopped, and refused":       {up(suspended, gone), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
 		"stopped, and wrong": {
 			up(suspended, gone, func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
@@ -372,7 +373,7 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 		runs  string
 	}{
 		"later":     {up(), "The last accepted content keeps running"},
-		"at first":  {up(func(s *scene) { s.want.mark = workload.Mark{} }), "Nothing runs before that"},
+		"at first":  {up(func(s *scene) { s.want.revision = revision.Revision{} }), "Nothing runs before that"},
 		"suspended": {up(suspended), "Nothing runs before that"},
 		"unguarded": {
 			up(func(s *scene) { s.want.stopped = true }), "The proxy is stopped until then, because it does not enforce what the spec asks for",

@@ -110,8 +110,8 @@ func TestFightsDoNotHoldNewContentUp(t *testing.T) {
 		stealBoth()
 		pass()
 	}
-	if mark := markOf(s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment)); mark.Generation != 2 {
-		t.Errorf("the proxy has %v", mark)
+	if rev := revisionOf(s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment)); rev.Generation != 2 {
+		t.Errorf("the proxy has %v", rev)
 	}
 	if c := meta.FindStatusCondition(read(s).Status.Conditions, v1alpha1.ConditionFieldsContended); c == nil || c.Status != metav1.ConditionTrue {
 		t.Errorf("the fights are not told: %v", c)

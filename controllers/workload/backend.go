@@ -11,6 +11,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // probeSeconds is short, because the rollout of a backend waits for it.
@@ -23,17 +24,17 @@ const BackendSleep = 7 * time.Second
 
 // Backend is the StatefulSet that runs the user's image. It never states
 // replicas: whoever scales the server owns them. The StatefulSet carries the
-// mark, its pods the hash of what they run. The error is *Refused, with the
+// revision, its pods the hash of what they run. The error is *Refused, with the
 // problems that Render found in the same spec.
 func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, error) {
 	template, problems := backendPod(run)
 	if err := refused(problems); err != nil {
 		return nil, err
 	}
-	id, mark := run.Server, markOf(run)
+	id, rev := run.Server, revision.Revision(run.Workload)
 	return appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentBackend)).
-		WithAnnotations(mark.annotations()).
+		WithAnnotations(rev.Annotations()).
 		WithOwnerReferences(owner(id)).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithServiceName(HeadlessName(id.Name)).

@@ -14,7 +14,7 @@ import (
 // but for the number that it gets. Its methods leave it as it is, so it may be
 // kept for as long as the server's uid and metadata.generation stay.
 type Rendered struct {
-	// Content is what the pods are to run, as a run config without its mark. It
+	// Content is what the pods are to run, as a run config without its revision. It
 	// depends on what the pods depend on and on nothing else. The Rendering in
 	// it covers the runner's image, the proxy's resources and overlay, and what
 	// a new version of this package does differently.
@@ -77,7 +77,7 @@ func unreadable(run runconfig.RunConfig) []Problem {
 	return nil
 }
 
-// configLimit leaves room for the mark in the 1 MiB that a ConfigMap may hold.
+// configLimit leaves room for the revision in the 1 MiB that a ConfigMap may hold.
 const configLimit = 1<<20 - 1<<10
 
 // contentHash is that of a run config that a ConfigMap holds.
@@ -94,7 +94,7 @@ func contentHash(run runconfig.RunConfig) (string, []Problem) {
 }
 
 // hashOf names a pod template. That of the proxy mounts a run config without a
-// mark yet, so that the hash of the content does not depend on itself.
+// revision yet, so that the hash of the content does not depend on itself.
 func hashOf(template *corev1ac.PodTemplateSpecApplyConfiguration) (string, error) {
 	data, err := json.Marshal(template)
 	if err != nil {

@@ -1,10 +1,8 @@
 // Package workload builds every object that runs a server, as apply
-// configurations: complete, canonical, and equal for equal input. It is pure:
-// it reads nothing and decides nothing but whether content may be written.
+// configurations: complete, canonical, and equal for equal input. It is pure.
 //
 //   - names.go, labels.go: what the objects are called and how they are found
 //   - content.go: the content of a server, rendered once, its hash, and what cannot be rendered
-//   - gate.go, claim.go: who may write, and under which number
 //   - proxy.go, backend.go: the two pod templates and what runs them
 //   - service.go, configmap.go, rbac.go: the rest
 //   - security.go, baseline.go, token.go: how containers are confined, and who has the runner's token

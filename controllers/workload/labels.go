@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,12 +18,8 @@ const (
 	// LabelServer names the MCPServer that an object or a pod belongs to.
 	LabelServer = "freehold.dev/server"
 
-	// AnnotationGeneration and AnnotationHash are the mark of content, on objects
-	// and on the proxy's pods.
-	AnnotationGeneration = "freehold.dev/workload-generation"
-	AnnotationHash       = "freehold.dev/workload-hash"
 	// AnnotationBackendHash is the hash of the backend's own content, on its pods.
-	// They carry no mark: that changes also with content of the proxy alone, and
+	// They carry no revision: that changes also with content of the proxy alone, and
 	// each change of a pod template replaces the pods.
 	AnnotationBackendHash = "freehold.dev/backend-hash"
 	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
@@ -68,14 +63,6 @@ func Selector(server, component string) map[string]string {
 	return map[string]string{
 		LabelServer:    server,
 		LabelComponent: component,
-	}
-}
-
-// annotations is a mark as MarkOf reads it.
-func (m Mark) annotations() map[string]string {
-	return map[string]string{
-		AnnotationGeneration: strconv.FormatInt(m.Generation, 10),
-		AnnotationHash:       m.Hash,
 	}
 }
 

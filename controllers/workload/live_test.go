@@ -21,6 +21,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 var allKinds = sync.OnceValue(func() managedfields.TypeConverter {
@@ -133,7 +134,7 @@ func TestNamesFit(t *testing.T) {
 		HeadlessName(server): 63,
 		ProxyName(server):    63,
 		RunnerName(server):   253,
-		RunConfigName(server, Mark{1<<63 - 1, strings.Repeat("0", 64)}): 253,
+		RunConfigName(server, revision.Revision{Generation: 1<<63 - 1, Hash: strings.Repeat("0", 64)}): 253,
 	} {
 		if len(name) > limit {
 			t.Errorf("%s has %d characters, at most %d fit", name, len(name), limit)

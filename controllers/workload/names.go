@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -46,22 +46,22 @@ func BackendName(server string) string { return server + "-backend" }
 func HeadlessName(server string) string { return server + "-backend-headless" }
 
 // RunConfigName is the ConfigMap of one workload generation. Number and hash
-// are both in it, so that a pod cannot mount the content of another mark.
-func RunConfigName(server string, mark Mark) string {
-	hash := mark.Hash
+// are both in it, so that a pod cannot mount the content of another revision.
+func RunConfigName(server string, rev revision.Revision) string {
+	hash := rev.Hash
 	if len(hash) > hashChars {
 		hash = hash[:hashChars]
 	}
-	return server + runInfix + strconv.FormatInt(mark.Generation, 10) + "-" + hash
+	return server + runInfix + strconv.FormatInt(rev.Generation, 10) + "-" + hash
 }
 
 // IsRunConfigName reports whether name is that of a run config of the server.
 // Number and hash hold no dash, so that no other server has one of this name:
 // echo-run-run-1-abc is of echo-run alone.
 func IsRunConfigName(server, name string) bool {
-	mark, found := strings.CutPrefix(name, server+runInfix)
-	number, hash, _ := strings.Cut(mark, "-")
-	_, err := ParseMark(number, hash)
+	rev, found := strings.CutPrefix(name, server+runInfix)
+	number, hash, _ := strings.Cut(rev, "-")
+	_, err := revision.Parse(number, hash)
 	return found && err == nil && !strings.Contains(hash, "-")
 }
 
@@ -69,11 +69,6 @@ func IsRunConfigName(server, name string) bool {
 func IsChildName(server, name string) bool {
 	return slices.Contains([]string{RunnerName(server), ProxyName(server), BackendName(server), HeadlessName(server)}, name) ||
 		IsRunConfigName(server, name)
-}
-
-// markOf is the mark under which a run config was claimed.
-func markOf(run runconfig.RunConfig) Mark {
-	return Mark{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
 }
 
 // URL is where clients in the cluster call a server. The host is

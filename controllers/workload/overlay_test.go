@@ -77,7 +77,7 @@ var refusals = map[string]struct{ overlay, want string }{
 	"one name twice":   {`{spec: {volumes: [{name: a}, {name: a}]}}`, `spec.podTemplate: spec.volumes: duplicate entries for key [name="a"]: keep one of them`},
 	"pod's name":       {`{metadata: {name: a, namespace: b}}`, "spec.podTemplate.metadata.name: a pod template of a server has only labels and annotations: remove it\nspec.podTemplate.metadata.namespace: a pod template of a server has only labels and annotations: remove it"},
 	"a label of ours":  {`{metadata: {labels: {app.kubernetes.io/version: "1"}}}`, `spec.podTemplate.metadata.labels["app.kubernetes.io/version"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
-	"the mark":         {`{metadata: {annotations: {freehold.dev/workload-hash: x}}}`, `spec.podTemplate.metadata.annotations["freehold.dev/workload-hash"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
+	"the revision":     {`{metadata: {annotations: {freehold.dev/workload-hash: x}}}`, `spec.podTemplate.metadata.annotations["freehold.dev/workload-hash"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
 	"hostNetwork":      {`{spec: {hostNetwork: true}}`, `spec.podTemplate.spec.hostNetwork: breaks the baseline Pod Security Standard, control "host namespaces": remove it`},
 	"hostPID":          {`{spec: {hostPID: true}}`, `spec.podTemplate.spec.hostPID: breaks the baseline Pod Security Standard, control "host namespaces": remove it`},
 	"hostIPC":          {`{spec: {hostIPC: true}}`, `spec.podTemplate.spec.hostIPC: breaks the baseline Pod Security Standard, control "host namespaces": remove it`},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 const (
@@ -37,10 +38,10 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 	if len(r.Content.NotEnforced) > 0 {
 		unavailable = intstr.FromString("100%")
 	}
-	id, mark := r.Content.Server, Mark{Generation: generation, Hash: r.Hash}
+	id, rev := r.Content.Server, revision.Revision{Generation: generation, Hash: r.Hash}
 	return appsv1ac.Deployment(ProxyName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentProxy)).
-		WithAnnotations(mark.annotations()).
+		WithAnnotations(rev.Annotations()).
 		WithOwnerReferences(owner(id)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(r.replicas).
@@ -54,24 +55,24 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxSurge(intstr.FromInt32(1)).
 					WithMaxUnavailable(unavailable))).
-			WithTemplate(r.markedProxy(mark))), nil
+			WithTemplate(r.revisedProxy(rev))), nil
 }
 
-// markedProxy is the proxy's pod template with its mark, and the run config of
+// revisedProxy is the proxy's pod template with its revision, and the run config of
 // that. The template itself stays as it is.
-func (r Rendered) markedProxy(mark Mark) *corev1ac.PodTemplateSpecApplyConfiguration {
+func (r Rendered) revisedProxy(rev revision.Revision) *corev1ac.PodTemplateSpecApplyConfiguration {
 	spec := *r.proxy.Spec
 	spec.Volumes = slices.Clone(spec.Volumes)
 	for i, volume := range spec.Volumes {
 		if *volume.Name == runVolume {
-			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.Content.Server.Name, mark))
+			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.Content.Server.Name, rev))
 		}
 	}
 	template := corev1ac.PodTemplateSpec().WithSpec(&spec)
 	if meta := r.proxy.ObjectMetaApplyConfiguration; meta != nil {
 		template.WithLabels(meta.Labels).WithAnnotations(meta.Annotations)
 	}
-	return template.WithAnnotations(mark.annotations())
+	return template.WithAnnotations(rev.Annotations())
 }
 
 // ProxyReplicas is spec.proxy.replicas, 1 where it is unset, and 0 for a server
@@ -121,7 +122,7 @@ func Guarded(live *appsv1.Deployment, content runconfig.RunConfig) bool {
 	return live == nil || want == "" || live.Spec.Template.Annotations[AnnotationGuards] == want
 }
 
-// proxyPod is the proxy's pod template without its mark, merged with the
+// proxyPod is the proxy's pod template without its revision, merged with the
 // overlay. Where there are problems the overlay is not in it.
 func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	id := run.Server
@@ -145,8 +146,8 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 			WithVolumes(
 				corev1ac.Volume().
 					WithName(runVolume).
-					// The name is that of no run config until the mark is known.
-					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, Mark{}))),
+					// The name is that of no run config until the revision is known.
+					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, revision.Revision{}))),
 				tokenSource()))
 	overlay := proxyOverlay(server)
 	merged, problems := overlay.merge(template)
@@ -164,8 +165,8 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 		WithName(ProxyContainer).
 		WithImage(opts.RunnerImage).
 		WithEnv(
-			fromAnnotation(runconfig.EnvGeneration, AnnotationGeneration),
-			fromAnnotation(runconfig.EnvHash, AnnotationHash),
+			fromAnnotation(runconfig.EnvGeneration, revision.AnnotationGeneration),
+			fromAnnotation(runconfig.EnvHash, revision.AnnotationHash),
 			memoryLimit()).
 		WithPorts(
 			containerPort(PortMCP, run.Proxy.Port),

@@ -88,11 +88,11 @@ func seccomp() *corev1ac.SeccompProfileApplyConfiguration {
 	return corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)
 }
 
-// LeaveNode says in template, for this one write, that the pods stay out of the
+// ClearHostNamespaces says in template, for this one write, that the pods stay out of the
 // node's network, processes and memory, where somebody put the live ones there,
 // and returns which of the fields it set. Stating false always would be dropped
 // by the API server and, beside a second applier, be written on every pass.
-func LeaveNode(template *corev1ac.PodTemplateSpecApplyConfiguration, live corev1.PodSpec) []string {
+func ClearHostNamespaces(template *corev1ac.PodTemplateSpecApplyConfiguration, live corev1.PodSpec) []string {
 	var left []string
 	if !live.HostNetwork && !live.HostPID && !live.HostIPC {
 		return left

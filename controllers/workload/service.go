@@ -7,6 +7,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -37,7 +38,7 @@ func ProxyService(server *v1alpha1.MCPServer) *corev1ac.ServiceApplyConfiguratio
 			WithPorts(mcpPort(runspec.Proxy(server).Port)))
 }
 
-// BackendService is where the proxy calls. It carries the mark, because its
+// BackendService is where the proxy calls. It carries the revision, because its
 // port is content: an older runner must not set it back.
 func BackendService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
 	return backendService(run, BackendName(run.Server.Name)).
@@ -62,7 +63,7 @@ func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguratio
 func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(name, run.Server.Namespace).
 		WithLabels(Labels(run.Server.Name, ComponentBackend)).
-		WithAnnotations(markOf(run).annotations()).
+		WithAnnotations(revision.Revision(run.Workload).Annotations()).
 		WithOwnerReferences(owner(run.Server))
 }
 

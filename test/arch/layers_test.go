@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/refs", "controllers/runspec", "controllers/workload",
+	"controllers/refs", "controllers/revision", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -32,7 +32,8 @@ var layers = map[string][]string{
 	"controllers/conditions": {"apis/...", "applyconfig/..."},
 	"controllers/authz":      {},
 	"controllers/runspec":    {"apis/...", "applyconfig/...", "controllers/authz"},
-	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec"},
+	"controllers/revision":   {},
+	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
 	"controllers/apply": {"apis/ownership"},
@@ -59,7 +60,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/revision", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -160,7 +161,7 @@ func (r *runners) begin(ctx context.Context, key types.NamespacedName, pod *core
 		runner: &backend.Runner{Reader: r.reader, Live: r.live, Applier: r.applier, Run: config},
 	}
 	one.runner.Learn(backend.Facts{Answers: kit.Answers})
-	one.runner.Env, one.runner.EnvErr = workload.MarkOf(pod.Annotations)
+	one.runner.Env, one.runner.EnvErr = revision.Of(pod.Annotations)
 	one.ctx, one.end = context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()

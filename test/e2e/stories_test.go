@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -86,9 +87,9 @@ var _ = Describe("A server on a real cluster", func() {
 		}).Should(Succeed())
 		Expect(call(ctx, fmt.Sprintf("http://%s:8000/mcp", pod.Status.PodIP))).To(Equal("answer"))
 
-		mark, err := workload.MarkOf(s.backend(ctx).Annotations)
+		rev, err := revision.Of(s.backend(ctx).Annotations)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(mark.Generation).To(Equal(newer))
+		Expect(rev.Generation).To(Equal(newer))
 		Expect(newer).To(BeNumerically(">", server.Status.Workload.Generation))
 		Expect(s.server(ctx).Status.Runtime.Generation).To(Equal(newer))
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -70,9 +71,9 @@ func (l *life) carried() {
 }
 
 func (l *life) carries(object client.Object, replicas, want int32) error {
-	mark, err := workload.MarkOf(object.GetAnnotations())
-	if err == nil && (mark.Generation != l.wants.generation || replicas != want) {
-		err = fmt.Errorf("it carries generation %d with %d replicas, not %d with %d", mark.Generation, replicas, l.wants.generation, want)
+	rev, err := revision.Of(object.GetAnnotations())
+	if err == nil && (rev.Generation != l.wants.generation || replicas != want) {
+		err = fmt.Errorf("it carries generation %d with %d replicas, not %d with %d", rev.Generation, replicas, l.wants.generation, want)
 	}
 	return err
 }

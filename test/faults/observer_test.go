@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// observer sees every state of every server and of what carries a mark, and
+// observer sees every state of every server and of what carries a revision, and
 // holds each against the one before. While the API server is away it sees
 // nothing, and goes on with what stands then.
 type observer struct {
@@ -34,8 +34,8 @@ type observer struct {
 
 // state is what must not be lost of an object.
 type state struct {
-	mark    workload.Mark
-	foreign []string
+	revision revision.Revision
+	foreign  []string
 }
 
 func watchEverything(ctx context.Context, p *kit.Plane) *observer {
@@ -82,14 +82,14 @@ func (w *observer) sees(o any, deleted bool) {
 		}
 	}
 	switch {
-	case now.mark.Generation < before.mark.Generation:
-		w.violation(object, "%s went back from generation %d to %d", name, before.mark.Generation, now.mark.Generation)
-	case now.mark.Generation == before.mark.Generation && now.mark != before.mark:
-		w.violation(object, "%s has other content under generation %d", name, now.mark.Generation)
+	case now.revision.Generation < before.revision.Generation:
+		w.violation(object, "%s went back from generation %d to %d", name, before.revision.Generation, now.revision.Generation)
+	case now.revision.Generation == before.revision.Generation && now.revision != before.revision:
+		w.violation(object, "%s has other content under generation %d", name, now.revision.Generation)
 	// Of numbers further apart there was content between, which nobody saw while
 	// the API server was away.
-	case now.mark.Generation == before.mark.Generation+1 && now.mark.Hash == before.mark.Hash:
-		w.violation(object, "%s has the same content under generations %d and %d", name, before.mark.Generation, now.mark.Generation)
+	case now.revision.Generation == before.revision.Generation+1 && now.revision.Hash == before.revision.Hash:
+		w.violation(object, "%s has the same content under generations %d and %d", name, before.revision.Generation, now.revision.Generation)
 	}
 }
 
@@ -120,7 +120,7 @@ func stateOf(object client.Object) state {
 	}
 	if server, ok := object.(*v1alpha1.MCPServer); ok {
 		if s := server.Status.Workload; s != nil {
-			now.mark = workload.Mark{Generation: s.Generation, Hash: s.Hash}
+			now.revision = revision.Revision{Generation: s.Generation, Hash: s.Hash}
 		}
 		if meta.IsStatusConditionTrue(server.Status.Conditions, scanned) {
 			now.foreign = append(now.foreign, "the condition "+scanned)
@@ -130,9 +130,9 @@ func stateOf(object client.Object) state {
 		}
 		return now
 	}
-	mark, err := workload.MarkOf(object.GetAnnotations())
+	rev, err := revision.Of(object.GetAnnotations())
 	if err == nil {
-		now.mark = mark
+		now.revision = rev
 	}
 	return now
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -35,16 +36,16 @@ const (
 
 // checker holds the invariants against all that happens.
 type checker struct {
-	scenario *scenario
-	marks    map[string]standing
+	scenario  *scenario
+	revisions map[string]standing
 	// pods are the templates that were sent, by what they run.
 	pods     map[string]string
 	findings []finding
 }
 
 type standing struct {
-	uid  types.UID
-	mark workload.Mark
+	uid      types.UID
+	revision revision.Revision
 }
 
 type finding struct {
@@ -86,38 +87,38 @@ func (j *checker) sent(a *process, r request) {
 // sees judges what stands after a change.
 func (j *checker) sees(key string, o client.Object) {
 	if o == nil || strings.HasPrefix(key, "MCPServer/") {
-		delete(j.marks, key)
+		delete(j.revisions, key)
 		return
 	}
-	mark, err := workload.MarkOf(o.GetAnnotations())
+	rev, err := revision.Of(o.GetAnnotations())
 	if err != nil {
-		j.found(wrongAtRest, "%s has a broken mark: %v", key, err)
+		j.found(wrongAtRest, "%s has a broken revision: %v", key, err)
 		return
 	}
-	if claimed := j.scenario.status().Workload; claimed.Generation < mark.Generation || claimed.Generation == mark.Generation && claimed.Hash != mark.Hash {
-		j.found(unclaimed, "%s at %d", key, mark.Generation)
+	if claimed := j.scenario.status().Workload; claimed.Generation < rev.Generation || claimed.Generation == rev.Generation && claimed.Hash != rev.Hash {
+		j.found(unclaimed, "%s at %d", key, rev.Generation)
 	}
-	last := j.marks[key]
-	if mark.Generation == 0 && last.uid == o.GetUID() {
-		// A mark that was stripped: what stands is as old as it was. Where the
+	last := j.revisions[key]
+	if rev.Generation == 0 && last.uid == o.GetUID() {
+		// A revision that was stripped: what stands is as old as it was. Where the
 		// number was claimed twice, it is anybody's of that number, as a birth is.
-		last.mark.Hash = ""
-		j.marks[key] = last
+		last.revision.Hash = ""
+		j.revisions[key] = last
 		return
 	}
-	now := standing{o.GetUID(), mark}
-	j.marks[key] = now
+	now := standing{o.GetUID(), rev}
+	j.revisions[key] = now
 	if last.uid != now.uid {
-		if runtime := j.scenario.status().Runtime; runtime == nil || runtime.Generation < mark.Generation {
-			j.found(bornUnreported, "%s at %d", key, mark.Generation)
+		if runtime := j.scenario.status().Runtime; runtime == nil || runtime.Generation < rev.Generation {
+			j.found(bornUnreported, "%s at %d", key, rev.Generation)
 		}
 		return
 	}
 	switch {
-	case mark.Generation < last.mark.Generation:
-		j.found(rolledBack, "%s from %d to %d", key, last.mark.Generation, mark.Generation)
-	case mark.Generation == last.mark.Generation && mark != last.mark && last.mark.Hash != "":
-		j.found(clobbered, "%s at %d", key, mark.Generation)
+	case rev.Generation < last.revision.Generation:
+		j.found(rolledBack, "%s from %d to %d", key, last.revision.Generation, rev.Generation)
+	case rev.Generation == last.revision.Generation && rev != last.revision && last.revision.Hash != "":
+		j.found(clobbered, "%s at %d", key, rev.Generation)
 	}
 }
 
@@ -126,11 +127,11 @@ func (j *checker) highest() []*process {
 	var best []*process
 	claimed := j.scenario.status().Workload
 	for _, a := range j.scenario.processes {
-		m := a.mark()
+		m := a.revision()
 		entitled := a.alive() && a.sound() && (claimed.Generation != m.Generation || claimed.Hash == m.Hash)
 		switch {
-		case !entitled || len(best) > 0 && m.Generation < best[0].mark().Generation:
-		case len(best) > 0 && m.Generation == best[0].mark().Generation:
+		case !entitled || len(best) > 0 && m.Generation < best[0].revision().Generation:
+		case len(best) > 0 && m.Generation == best[0].revision().Generation:
 			best = append(best, a)
 		default:
 			best = []*process{a}
@@ -146,7 +147,7 @@ func (j *checker) rest() {
 	if len(highest) == 0 {
 		return
 	}
-	generation := highest[0].mark().Generation
+	generation := highest[0].revision().Generation
 	runtime := p.status().Runtime
 	if runtime != nil && runtime.Generation > generation {
 		return // a newer runner reported and is gone; what is older may not go on
@@ -156,27 +157,27 @@ func (j *checker) rest() {
 		j.found(wrongAtRest, "there is no StatefulSet; the highest living runner has %d", generation)
 		return
 	}
-	mark, err := workload.MarkOf(set.Annotations)
-	if err != nil || mark.Generation != generation {
-		j.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", mark.Generation, generation)
+	rev, err := revision.Of(set.Annotations)
+	if err != nil || rev.Generation != generation {
+		j.found(wrongAtRest, "the StatefulSet carries %d, the highest living runner has %d", rev.Generation, generation)
 		return
 	}
-	i := slices.IndexFunc(highest, func(a *process) bool { return a.mark() == mark })
+	i := slices.IndexFunc(highest, func(a *process) bool { return a.revision() == rev })
 	if i < 0 || j.rivalry() {
 		return // the number was claimed twice; only a higher one ends that
 	}
 	j.content(highest[i])
-	j.report(mark)
+	j.report(rev)
 }
 
 // rivalry reports whether two contents stand under one number.
 func (j *checker) rivalry() bool {
 	hashes := map[int64]string{}
-	for _, s := range j.marks {
-		if hash, ok := hashes[s.mark.Generation]; ok && hash != s.mark.Hash {
+	for _, s := range j.revisions {
+		if hash, ok := hashes[s.revision.Generation]; ok && hash != s.revision.Hash {
 			return true
 		}
-		hashes[s.mark.Generation] = s.mark.Hash
+		hashes[s.revision.Generation] = s.revision.Hash
 	}
 	return false
 }
@@ -186,7 +187,7 @@ func (j *checker) content(a *process) {
 	p := j.scenario
 	set := p.statefulSet()
 	if got := set.Spec.Template.Spec.Containers[0].Args; !slices.Equal(got, a.run.Backend.Args) {
-		j.found(wrongAtRest, "the StatefulSet runs %q, its mark means %q", got, a.run.Backend.Args)
+		j.found(wrongAtRest, "the StatefulSet runs %q, its revision means %q", got, a.run.Backend.Args)
 	}
 	if set.Labels[workload.LabelName] != p.name {
 		j.found(wrongAtRest, "the StatefulSet's labels are %v", set.Labels)
@@ -197,28 +198,28 @@ func (j *checker) content(a *process) {
 			j.found(wrongAtRest, "there is no Service %s", name)
 			continue
 		}
-		mark := j.marks["Service/"+name].mark
-		if mark != a.mark() || service.Spec.Ports[0].Port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
+		rev := j.revisions["Service/"+name].revision
+		if rev != a.revision() || service.Spec.Ports[0].Port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
 			j.found(wrongAtRest, "the Service %s carries %d, port %d and labels %v; the StatefulSet carries %d",
-				name, mark.Generation, service.Spec.Ports[0].Port, service.Labels, a.mark().Generation)
+				name, rev.Generation, service.Spec.Ports[0].Port, service.Labels, a.revision().Generation)
 		}
 	}
 }
 
-func (j *checker) report(mark workload.Mark) {
+func (j *checker) report(rev revision.Revision) {
 	status := j.scenario.status()
 	if status.Runtime == nil {
-		j.found(wrongReport, "there is no status.runtime, the backend carries %d", mark.Generation)
+		j.found(wrongReport, "there is no status.runtime, the backend carries %d", rev.Generation)
 		return
 	}
-	if slices.ContainsFunc(j.highest(), func(a *process) bool { return a.learned && a.mark() == mark }) && status.Runtime.Tools == nil {
-		j.found(wrongReport, "what was learned of %d is not reported", mark.Generation)
+	if slices.ContainsFunc(j.highest(), func(a *process) bool { return a.learned && a.revision() == rev }) && status.Runtime.Tools == nil {
+		j.found(wrongReport, "what was learned of %d is not reported", rev.Generation)
 	}
-	if status.Runtime.Generation != mark.Generation || status.Runtime.ServerUID != string(j.scenario.server.UID) {
-		j.found(wrongReport, "status.runtime is %v, the backend carries %d", status.Runtime, mark.Generation)
+	if status.Runtime.Generation != rev.Generation || status.Runtime.ServerUID != string(j.scenario.server.UID) {
+		j.found(wrongReport, "status.runtime is %v, the backend carries %d", status.Runtime, rev.Generation)
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackendApplied)
-	if c == nil || c.Status != metav1.ConditionTrue || !strings.HasSuffix(c.Message, fmt.Sprint(" ", mark.Generation)) {
-		j.found(wrongReport, "the condition is %v, the backend carries %d", c, mark.Generation)
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.HasSuffix(c.Message, fmt.Sprint(" ", rev.Generation)) {
+		j.found(wrongReport, "the condition is %v, the backend carries %d", c, rev.Generation)
 	}
 }

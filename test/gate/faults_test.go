@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/backend"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -66,15 +66,15 @@ func without(version func(string) bool) func(request) {
 // sameNumber makes every content under our number look like ours.
 func sameNumber(a *process, o client.Object) {
 	annotations := o.GetAnnotations()
-	if mark, err := workload.MarkOf(annotations); err == nil && mark.Generation == a.mark().Generation {
-		annotations[workload.AnnotationHash] = a.mark().Hash
+	if rev, err := revision.Of(annotations); err == nil && rev.Generation == a.revision().Generation {
+		annotations[revision.AnnotationHash] = a.revision().Hash
 	}
 }
 
-// fallBack takes the mark from the file where the environment has none.
+// fallBack takes the revision from the file where the environment has none.
 func fallBack(r *backend.Runner) {
 	if r.EnvErr != nil {
-		r.Env = workload.Mark{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
+		r.Env = revision.Revision{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
 		r.EnvErr = nil
 	}
 }
@@ -96,8 +96,8 @@ func TestEachPlantedFaultIsFound(t *testing.T) {
 		"writes after SIGTERM":                  {plant{deaf: true}, wroteAfterTerm},
 		"the number in the pod template": {plant{wire: func(r request) {
 			if r.GetKind() == "StatefulSet" {
-				number := r.GetAnnotations()[workload.AnnotationGeneration]
-				_ = unstructured.SetNestedField(r.Object, number, "spec", "template", "metadata", "annotations", workload.AnnotationGeneration)
+				number := r.GetAnnotations()[revision.AnnotationGeneration]
+				_ = unstructured.SetNestedField(r.Object, number, "spec", "template", "metadata", "annotations", revision.AnnotationGeneration)
 			}
 		}}, replaced},
 		"replicas that are stated": {plant{wire: func(r request) {

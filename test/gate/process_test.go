@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -29,7 +29,7 @@ const (
 	zero
 	anotherNumber
 	anotherHash
-	// asFileWithOtherContent is a file whose content is not what its mark says.
+	// asFileWithOtherContent is a file whose content is not what its revision says.
 	asFileWithOtherContent
 	environments
 )
@@ -108,16 +108,16 @@ func (p *scenario) environment() environment {
 // sound reports whether the runner may write at all.
 func (a *process) sound() bool { return a.env == asFile }
 
-func (a *process) mark() workload.Mark {
-	return workload.Mark{Generation: a.run.Workload.Generation, Hash: a.run.Workload.Hash}
+func (a *process) revision() revision.Revision {
+	return revision.Revision{Generation: a.run.Workload.Generation, Hash: a.run.Workload.Hash}
 }
 
-// found is the mark that the process finds in its environment.
-func (a *process) found() (workload.Mark, error) {
+// found is the revision that the process finds in its environment.
+func (a *process) found() (revision.Revision, error) {
 	number, hash := strconv.FormatInt(a.run.Workload.Generation, 10), a.run.Workload.Hash
 	switch a.env {
 	case absent:
-		return workload.Mark{}, errors.New("not set")
+		return revision.Revision{}, errors.New("not set")
 	case empty:
 		number = ""
 	case unparsable:
@@ -131,7 +131,7 @@ func (a *process) found() (workload.Mark, error) {
 	case anotherHash:
 		hash = "ffff" + hash[4:]
 	}
-	return workload.ParseMark(number, hash)
+	return revision.Parse(number, hash)
 }
 
 // file is the run config that the process reads.

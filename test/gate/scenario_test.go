@@ -55,7 +55,7 @@ func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 		clock:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		stands: map[string]client.Object{},
 	}
-	p.checker = &checker{scenario: p, marks: map[string]standing{}, pods: map[string]string{}}
+	p.checker = &checker{scenario: p, revisions: map[string]standing{}, pods: map[string]string{}}
 	p.create()
 	p.addProcesses()
 	p.disorder = true

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -108,7 +109,7 @@ func (p *scenario) remove() {
 	p.look(key, name)
 }
 
-// strip takes the mark from one of the backend's objects.
+// strip takes the revision from one of the backend's objects.
 func (p *scenario) strip() {
 	keys := p.keys()[1:]
 	key := keys[p.random.IntN(len(keys))]
@@ -116,8 +117,8 @@ func (p *scenario) strip() {
 	if o == nil {
 		return
 	}
-	p.note("somebody: strips the mark of %s", key)
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, workload.AnnotationGeneration, workload.AnnotationHash)
+	p.note("somebody: strips the revision of %s", key)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, revision.AnnotationGeneration, revision.AnnotationHash)
 	o = o.DeepCopyObject().(client.Object)
 	if err := admin.Patch(p.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		p.t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -86,9 +87,9 @@ func (r *runningEnv) run() {
 	r.Read(config)
 	decoded, err := runconfig.Decode([]byte(config.Data[runconfig.FileName]))
 	r.Must(err, "reading the run config")
-	mark, err := workload.MarkOf(proxy.Spec.Template.Annotations)
-	r.Must(err, "reading the mark")
-	runner := &backend.Runner{Reader: r.Client, Live: r.Client, Applier: controllers.NewApplier(r.Client, r.Client), Run: decoded, Env: mark}
+	rev, err := revision.Of(proxy.Spec.Template.Annotations)
+	r.Must(err, "reading the revision")
+	runner := &backend.Runner{Reader: r.Client, Live: r.Client, Applier: controllers.NewApplier(r.Client, r.Client), Run: decoded, Env: rev}
 	runner.Learn(backend.Facts{Answers: kit.Answers})
 	sts := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(r.name)}}
 	for range 3 { // applying, then reporting what came of it

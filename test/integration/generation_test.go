@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -56,7 +57,7 @@ var _ = Describe("The workload generation", func() {
 			recording.Check(func(f kit.State) error {
 				was := last
 				var err error
-				last, err = strconv.ParseInt(f.Object.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
+				last, err = strconv.ParseInt(f.Object.GetAnnotations()[revision.AnnotationGeneration], 10, 64)
 				if err == nil && last < was {
 					err = fmt.Errorf("generation %d after %d", last, was)
 				}
@@ -96,7 +97,7 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		child := s.Force(intruder, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"999999999999999998",%q:"abc"}}}`,
-			apiVersion, kind, name, workload.AnnotationGeneration, workload.AnnotationHash))
+			apiVersion, kind, name, revision.AnnotationGeneration, revision.AnnotationHash))
 		live := notReady(s, "echo", v1alpha1.ReasonUnclaimedGeneration)
 		stalled(live, v1alpha1.ReasonUnclaimedGeneration)
 		Expect(readyMessage(live)).To(ContainSubstring(kind + " " + name + " carries 999999999999999998 as workload generation"))
@@ -107,7 +108,7 @@ var _ = Describe("The workload generation", func() {
 			s.Delete(child)
 		} else {
 			s.Force("kubectl", fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"annotations":{%q:"1",%q:"1"}}}`,
-				apiVersion, kind, name, workload.AnnotationGeneration, "freehold.dev/break-glass-generation"))
+				apiVersion, kind, name, revision.AnnotationGeneration, "freehold.dev/break-glass-generation"))
 		}
 		ready(s, "echo")
 		s.Apply(git, kit.Server("echo", imageTwo, ""))
@@ -125,9 +126,9 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		object.SetNamespace(s.Namespace)
-		s.Patch(object, intruder, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, workload.AnnotationHash))
+		s.Patch(object, intruder, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, revision.AnnotationHash))
 		s.Await(object, "its hash is back", func() error {
-			if _, ok := object.GetAnnotations()[workload.AnnotationHash]; !ok {
+			if _, ok := object.GetAnnotations()[revision.AnnotationHash]; !ok {
 				return fmt.Errorf("there is none")
 			}
 			return nil
@@ -171,7 +172,7 @@ var _ = Describe("The workload generation", func() {
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 		_, err := s.ApplyErr(intruder, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"echo-backend","annotations":{%q:"1"}}}`,
-			workload.AnnotationGeneration), client.ForceOwnership)
+			revision.AnnotationGeneration), client.ForceOwnership)
 		Expect(err).To(MatchError(ContainSubstring("may not go back to 1")))
 	})
 
@@ -206,7 +207,7 @@ var _ = Describe("The workload generation", func() {
 		s.Read(proxy)
 		Expect(proxy.Spec.Template.Spec.Containers[0].Image).To(Equal("freehold.dev/runner:next"))
 		s.Read(backend)
-		Expect(backend.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "2"))
+		Expect(backend.Annotations).To(HaveKeyWithValue(revision.AnnotationGeneration, "2"))
 		Expect(backend.Generation).To(Equal(before.Generation), "its spec is as it was")
 	})
 })

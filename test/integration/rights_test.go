@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -146,12 +146,12 @@ func forged(s *kit.Env, right *corev1.ConfigMap, number string) []*corev1.Config
 	right = right.DeepCopy()
 	right.ObjectMeta = metav1.ObjectMeta{
 		Namespace: s.Namespace, Labels: right.Labels, OwnerReferences: right.OwnerReferences,
-		Annotations: map[string]string{workload.AnnotationGeneration: number, workload.AnnotationHash: right.Annotations[workload.AnnotationHash]},
+		Annotations: map[string]string{revision.AnnotationGeneration: number, revision.AnnotationHash: right.Annotations[revision.AnnotationHash]},
 	}
 	right.OwnerReferences[0].BlockOwnerDeletion = nil // some clusters ask for a right to state it
 	named, other, copied := right.DeepCopy(), right.DeepCopy(), right.DeepCopy()
-	named.Name = "echo-run-" + number + "-" + right.Annotations[workload.AnnotationHash][:10]
-	other.Name, other.Annotations[workload.AnnotationHash] = "echo-run-"+number+"-0123456789", strings.Repeat("0123456789", 6)+"0123"
+	named.Name = "echo-run-" + number + "-" + right.Annotations[revision.AnnotationHash][:10]
+	other.Name, other.Annotations[revision.AnnotationHash] = "echo-run-"+number+"-0123456789", strings.Repeat("0123456789", 6)+"0123"
 	copied.Name = "a-copy"
 	return []*corev1.ConfigMap{named, other, copied}
 }

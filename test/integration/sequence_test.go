@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -150,8 +151,8 @@ func otherContent(state kit.State, pods []kit.State) string {
 			return fmt.Sprintf("backend %s runs %s and the spec says %s", pod.Name, pod.Spec.Containers[0].Image, image)
 		}
 		generation, _, _ := nested(state, "status", "workload", "generation")
-		if component == workload.ComponentProxy && fmt.Sprint(generation) != pod.Annotations[workload.AnnotationGeneration] {
-			return fmt.Sprintf("%s has workload generation %s and the status says %v", pod.Name, pod.Annotations[workload.AnnotationGeneration], generation)
+		if component == workload.ComponentProxy && fmt.Sprint(generation) != pod.Annotations[revision.AnnotationGeneration] {
+			return fmt.Sprintf("%s has workload generation %s and the status says %v", pod.Name, pod.Annotations[revision.AnnotationGeneration], generation)
 		}
 	}
 	if seen[workload.ComponentBackend] == 0 || seen[workload.ComponentProxy] == 0 {

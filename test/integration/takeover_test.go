@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -222,8 +223,8 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		s.Read(proxy)
 		s.Read(backend)
 		Expect([]int64{proxy.Generation, backend.Generation}).To(Equal([]int64{2, 2}))
-		Expect(proxy.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
-		Expect(backend.Annotations).To(HaveKeyWithValue(workload.AnnotationGeneration, "1"))
+		Expect(proxy.Annotations).To(HaveKeyWithValue(revision.AnnotationGeneration, "1"))
+		Expect(backend.Annotations).To(HaveKeyWithValue(revision.AnnotationGeneration, "1"))
 		// The backend states no grace period: what somebody had stated of our pods is gone.
 		Expect(*backend.Spec.Template.Spec.TerminationGracePeriodSeconds).To(Equal(int64(30)))
 	})
@@ -253,7 +254,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 			s.Read(taken)
 			pods := template(taken)
 			Expect(taken.GetGeneration()).To(Equal(int64(2)), "one write changed it: the mark")
-			Expect(pods.Annotations).To(Or(HaveKeyWithValue(workload.AnnotationGeneration, "1"), HaveKey(workload.AnnotationBackendHash)))
+			Expect(pods.Annotations).To(Or(HaveKeyWithValue(revision.AnnotationGeneration, "1"), HaveKey(workload.AnnotationBackendHash)))
 			Expect([]string{taken.GetLabels()["example.com/team"], pods.Labels["example.com/team"]}).To(HaveEach("red"))
 			s.Owns(taken, "other-operator", `metadata.labels["example.com/team"]`, `spec.template.metadata.labels["example.com/team"]`,
 				"spec.template.spec.containers[name=logger].image")
@@ -263,7 +264,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "no pod of the old content is left", func() error {
 			for _, pod := range pods.Items {
-				marked := pod.Annotations[workload.AnnotationGeneration] == "1" || pod.Annotations[workload.AnnotationBackendHash] != ""
+				marked := pod.Annotations[revision.AnnotationGeneration] == "1" || pod.Annotations[workload.AnnotationBackendHash] != ""
 				if !marked || len(pod.Spec.Containers) != 2 {
 					return fmt.Errorf("%s has the annotations %v", pod.Name, pod.Annotations)
 				}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -130,6 +131,6 @@ func numbered(generation string) *unstructured.Unstructured {
 	object.SetName("policy")
 	object.SetNamespace(SystemNamespace)
 	object.SetLabels(map[string]string{workload.LabelManagedBy: workload.ManagedBy})
-	object.SetAnnotations(map[string]string{workload.AnnotationGeneration: generation})
+	object.SetAnnotations(map[string]string{revision.AnnotationGeneration: generation})
 	return object
 }

@@ -22,6 +22,7 @@ import (
 	freehold "github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -248,7 +249,7 @@ func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
 	runner := &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: config, Now: r.Now}
 	runner.Learn(backend.Facts{Answers: Answers})
 	// The downward API hands over the annotations as they were at the start.
-	runner.Env, runner.EnvErr = workload.MarkOf(pod.Annotations)
+	runner.Env, runner.EnvErr = revision.Of(pod.Annotations)
 	return runner, nil
 }
 

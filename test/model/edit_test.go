@@ -12,7 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 // ourLeaves are the fields of an object that our managers hold and that others
@@ -41,7 +41,7 @@ func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Pat
 // test/gate and test/policy are about those.
 var untouched = []string{
 	"ownerReferences", "finalizers", "selector", "workload", "runtime", "lastTransitionTime", "roleRef",
-	workload.AnnotationGeneration, workload.AnnotationHash,
+	revision.AnnotationGeneration, revision.AnnotationHash,
 }
 
 func mayBeTaken(path fieldpath.Path) bool {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -363,7 +364,7 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 	case 0:
 		if child, generation := o.numbered(); child != nil {
 			lower := []string{strconv.FormatInt(generation-1, 10), "none"}[p.random.IntN(2)]
-			o.attempt("forbidden patch", o.Patch(p.t.Context(), about(child), raw("metadata", "annotations", workload.AnnotationGeneration, lower),
+			o.attempt("forbidden patch", o.Patch(p.t.Context(), about(child), raw("metadata", "annotations", revision.AnnotationGeneration, lower),
 				client.FieldOwner(patcher)))
 			return
 		}
@@ -383,7 +384,7 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 // nil if there is none.
 func (o *others) numbered() (*unstructured.Unstructured, int64) {
 	for _, child := range o.scenario.world.standing() {
-		generation, err := strconv.ParseInt(child.GetAnnotations()[workload.AnnotationGeneration], 10, 64)
+		generation, err := strconv.ParseInt(child.GetAnnotations()[revision.AnnotationGeneration], 10, 64)
 		numbered := child.GetKind() == contract.Deployment.Kind || child.GetKind() == contract.StatefulSet.Kind
 		if numbered && err == nil && generation > 0 && child.GetLabels()[workload.LabelManagedBy] == workload.ManagedBy {
 			return child, generation

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -52,8 +53,8 @@ type process struct {
 	// write of about in its hand.
 	held  int
 	about key
-	// mark is a runner's.
-	mark workload.Mark
+	// revision is a runner's.
+	revision revision.Revision
 }
 
 // newProcess makes a process that does not run yet.
@@ -87,15 +88,15 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 // runner is the runner of a pod of the proxy as it stands now.
 func runner(process *process) func(context.Context) (time.Duration, error) {
 	p := process.scenario
-	mark, config := p.rolledOut()
+	rev, config := p.rolledOut()
 	if config == nil {
 		return nil
 	}
-	process.mark = mark
+	process.revision = rev
 	now := func() time.Time { return p.clock }
 	applier := controllers.NewApplier(process.client, process.client)
 	applier.Now = now
-	r := &backend.Runner{Reader: process.cache, Live: process.client, Applier: applier, Run: *config, Env: mark, Now: now}
+	r := &backend.Runner{Reader: process.cache, Live: process.client, Applier: applier, Run: *config, Env: rev, Now: now}
 	facts := backend.Facts{Answers: kit.Answers}
 	if p.random.IntN(2) == 0 {
 		facts.Tools = new(int32(p.random.IntN(3)))
@@ -109,26 +110,26 @@ func runner(process *process) func(context.Context) (time.Duration, error) {
 
 // rolledOut is what the pods of the proxy are made with now, nil if they cannot
 // start.
-func (p *scenario) rolledOut() (workload.Mark, *runconfig.RunConfig) {
+func (p *scenario) rolledOut() (revision.Revision, *runconfig.RunConfig) {
 	proxy := p.child(contract.Deployment, workload.ProxyName(p.name))
 	if proxy == nil {
-		return workload.Mark{}, nil
+		return revision.Revision{}, nil
 	}
 	annotations, _, _ := unstructured.NestedStringMap(proxy.Object, "spec", "template", "metadata", "annotations")
-	mark, err := workload.MarkOf(annotations)
-	if err != nil || !mark.Valid() {
-		return workload.Mark{}, nil
+	rev, err := revision.Of(annotations)
+	if err != nil || !rev.Valid() {
+		return revision.Revision{}, nil
 	}
-	file := p.child(contract.ConfigMap, workload.RunConfigName(p.name, mark))
+	file := p.child(contract.ConfigMap, workload.RunConfigName(p.name, rev))
 	if file == nil {
-		return workload.Mark{}, nil
+		return revision.Revision{}, nil
 	}
 	text, _, _ := unstructured.NestedString(file.Object, "data", runconfig.FileName)
 	config, err := runconfig.Decode([]byte(text))
 	if err != nil {
-		return workload.Mark{}, nil
+		return revision.Revision{}, nil
 	}
-	return mark, &config
+	return rev, &config
 }
 
 func (a *process) alive() bool { return a.pass != nil }
@@ -142,7 +143,7 @@ func (a *process) begin() {
 	a.cache.hears(1)
 	a.due, a.woken = time.Time{}, true
 	if a.pass = a.start(a); a.pass != nil {
-		a.scenario.note("%s: starts with workload generation %d", a.name, a.mark.Generation)
+		a.scenario.note("%s: starts with workload generation %d", a.name, a.revision.Generation)
 	}
 }
 
@@ -267,4 +268,4 @@ func (p *scenario) heldProcess() *process {
 
 func labelsOf(o *unstructured.Unstructured) labels.Set { return o.GetLabels() }
 
-func (a *process) String() string { return fmt.Sprintf("%s at %d", a.name, a.mark.Generation) }
+func (a *process) String() string { return fmt.Sprintf("%s at %d", a.name, a.revision.Generation) }

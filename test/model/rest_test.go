@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -54,13 +55,13 @@ func (p *scenario) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
 	hash, _ := claimed["hash"].(string)
-	mark := workload.Mark{Generation: number, Hash: hash}
+	rev := revision.Revision{Generation: number, Hash: hash}
 	switch k.kind {
 	case contract.ConfigMap.Kind:
-		return k.name == workload.RunConfigName(p.name, mark)
+		return k.name == workload.RunConfigName(p.name, rev)
 	case contract.Deployment.Kind:
-		stands, err := workload.MarkOf(p.world.stands[k].GetAnnotations())
-		return err == nil && stands == mark && !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
+		stands, err := revision.Of(p.world.stands[k].GetAnnotations())
+		return err == nil && stands == rev && !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
 	case contract.Role.Kind:
 		return !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
 	case contract.Service.Kind:

@@ -234,9 +234,9 @@ func (p *scenario) settle() bool {
 // roll ends the runners of pods that the proxy has replaced, and starts one of
 // those that it wants; the operator is started if it is down.
 func (p *scenario) roll() {
-	mark, config := p.rolledOut()
+	rev, config := p.rolledOut()
 	for _, a := range p.processes[2:4] {
-		if a.alive() && (config == nil || a.mark != mark) {
+		if a.alive() && (config == nil || a.revision != rev) {
 			a.kill()
 		}
 	}

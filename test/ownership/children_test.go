@@ -11,6 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -91,8 +92,8 @@ func TestEveryObjectStaysWithinItsGrantAndStill(t *testing.T) {
 	stated(child(t, contract.Deployment, "echo-proxy"), children, b.proxy)
 	stated(child(t, contract.StatefulSet, "echo-backend"), backend, b.backend)
 	stated(child(t, contract.Service, "echo-proxy"), children, b.proxyService)
-	mark := workload.Mark{Generation: b.run.Workload.Generation, Hash: b.run.Workload.Hash}
-	stated(child(t, contract.ConfigMap, workload.RunConfigName("echo", mark)), children, b.configMap)
+	rev := revision.Revision{Generation: b.run.Workload.Generation, Hash: b.run.Workload.Hash}
+	stated(child(t, contract.ConfigMap, workload.RunConfigName("echo", rev)), children, b.configMap)
 	for name, service := range b.backendFronts {
 		stated(child(t, contract.Service, name), backend, service)
 	}
@@ -116,7 +117,7 @@ spec: {template: {metadata: {labels: {mesh: "on"}}, spec: {containers: [{name: s
 	live.Owns("mesh", `metadata.annotations["mesh.example.com/inject"]`, "spec.template.metadata.labels.mesh", "spec.template.spec.containers[name=sidecar]")
 	live.Owns(person, `spec.template.metadata.annotations["kubectl.kubernetes.io/restartedAt"]`)
 	live.Has("mesh", "spec", "template", "spec", "containers", "sidecar", "image")
-	live.Has("2", "spec", "template", "metadata", "annotations", workload.AnnotationGeneration)
+	live.Has("2", "spec", "template", "metadata", "annotations", revision.AnnotationGeneration)
 }
 
 func TestOurContainersAreRepaired(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	freehold "github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -45,7 +46,7 @@ func (s *server) steps(run runconfig.RunConfig) *steps {
 	now := func() time.Time { return p.clock }
 	p.runner = &backend.Runner{Reader: direct, Live: direct, Applier: freehold.NewApplier(direct, direct), Run: run, Now: now}
 	p.runner.Applier.Now = now
-	p.runner.Env = workload.Mark{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
+	p.runner.Env = revision.Revision{Generation: run.Workload.Generation, Hash: run.Workload.Hash}
 	return p
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -32,9 +33,9 @@ func (s *server) carries(generation int64, image string) *appsv1.StatefulSet {
 	s.Helper()
 	set := statefulSet()
 	s.Await(set, fmt.Sprintf("the backend carries %d", generation), func() error {
-		mark, err := workload.MarkOf(set.Annotations)
-		if err != nil || mark.Generation != generation || set.Spec.Template.Spec.Containers[0].Image != image {
-			return fmt.Errorf("it carries %v with image %s: %w", mark, set.Spec.Template.Spec.Containers[0].Image, err)
+		rev, err := revision.Of(set.Annotations)
+		if err != nil || rev.Generation != generation || set.Spec.Template.Spec.Containers[0].Image != image {
+			return fmt.Errorf("it carries %v with image %s: %w", rev, set.Spec.Template.Spec.Containers[0].Image, err)
 		}
 		return nil
 	})

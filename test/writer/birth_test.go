@@ -70,7 +70,7 @@ func TestABirthThatMeetsOurOlderContent(t *testing.T) {
 			switch s.empty.(type) {
 			case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding:
 				d.put(apply.Unchanged, s.manager, nil, s.ac)
-			case *corev1.ConfigMap: // each mark has its own
+			case *corev1.ConfigMap: // each revision has its own
 				d.put(apply.Born, s.manager, nil, s.ac)
 			default:
 				if len(s.opts) == 0 {

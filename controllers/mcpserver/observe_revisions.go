@@ -13,15 +13,16 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // What is believed of the numbers that children carry, and said of the others.
 
-// numbered is a child that carries a mark.
+// numbered is a child that carries a revision.
 type numbered struct {
-	what string
-	mark workload.Mark
+	what     string
+	revision revision.Revision
 	// held says that this server controls it, free that nobody does.
 	held, free bool
 	// runs says that it runs pods: who may write it may run anything here.
@@ -32,25 +33,25 @@ type numbered struct {
 // of them: it is found by its name, not by its number.
 func (w *world) numbered(server *v1alpha1.MCPServer) []numbered {
 	var all []numbered
-	add := func(kind string, obj client.Object, mark workload.Mark, runs bool) {
+	add := func(kind string, obj client.Object, rev revision.Revision, runs bool) {
 		owner := metav1.GetControllerOfNoCopy(obj)
-		all = append(all, numbered{kind + " " + obj.GetName(), mark, owner != nil && owner.UID == server.UID, owner == nil, runs})
+		all = append(all, numbered{kind + " " + obj.GetName(), rev, owner != nil && owner.UID == server.UID, owner == nil, runs})
 	}
 	if w.proxy != nil {
-		add("Deployment", w.proxy, markOf(w.proxy), true)
+		add("Deployment", w.proxy, revisionOf(w.proxy), true)
 	}
 	if w.backend != nil {
-		add("StatefulSet", w.backend, backendMark(w.backend), true)
+		add("StatefulSet", w.backend, backendRevision(w.backend), true)
 	}
 	for _, service := range []*corev1.Service{w.calls, w.names} {
 		if service != nil {
-			add("Service", service, serviceMark(service), false)
+			add("Service", service, serviceRevision(service), false)
 		}
 	}
 	return all
 }
 
-// marks are those that the next number is counted from: the one in the status,
+// revisions are those that the next number is counted from: the one in the status,
 // because nothing carries a number before it stands there. A child counts up to
 // that, so that two contents under one number are told apart; what is above was
 // made by no claim, and whoever may write a child could else use the numbers up.
@@ -59,31 +60,31 @@ func (w *world) numbered(server *v1alpha1.MCPServer) []numbered {
 // on from those of its children: of what it controls, and of what runs pods and
 // has no controller, as what an earlier server of its name left or what was
 // handed over.
-func (w *world) marks(server *v1alpha1.MCPServer) []workload.Mark {
-	var marks []workload.Mark
+func (w *world) revisions(server *v1alpha1.MCPServer) []revision.Revision {
+	var revisions []revision.Revision
 	claimed := server.Status.Workload
 	if claimed != nil {
-		marks = append(marks, workload.Mark{Generation: claimed.Generation, Hash: claimed.Hash})
+		revisions = append(revisions, revision.Revision{Generation: claimed.Generation, Hash: claimed.Hash})
 	}
 	for _, child := range w.numbered(server) {
-		if child.counts() && (claimed == nil || child.mark.Generation <= claimed.Generation) {
-			marks = append(marks, child.mark)
+		if child.counts() && (claimed == nil || child.revision.Generation <= claimed.Generation) {
+			revisions = append(revisions, child.revision)
 		}
 	}
-	return marks
+	return revisions
 }
 
 func (n numbered) counts() bool { return n.held || n.free && n.runs }
 
-// unclaimed names the children that stand in the way of mark with a number that
+// unclaimed names the children that stand in the way of rev with a number that
 // no claim of this server made. Those of an earlier server of the name go by
 // themselves.
-func (w *world) unclaimed(server *v1alpha1.MCPServer, mark workload.Mark) []string {
+func (w *world) unclaimed(server *v1alpha1.MCPServer, rev revision.Revision) []string {
 	var names []string
 	for _, child := range w.numbered(server) {
-		other := child.mark.Generation == mark.Generation && child.mark.Hash != mark.Hash && !child.counts()
-		if (child.held || child.free) && (child.mark.Generation > mark.Generation || other) {
-			names = append(names, fmt.Sprintf("%s carries %d", child.what, child.mark.Generation))
+		other := child.revision.Generation == rev.Generation && child.revision.Hash != rev.Hash && !child.counts()
+		if (child.held || child.free) && (child.revision.Generation > rev.Generation || other) {
+			names = append(names, fmt.Sprintf("%s carries %d", child.what, child.revision.Generation))
 		}
 	}
 	return names
@@ -96,7 +97,7 @@ func unclaimedNumbers(want wanted) conditions.Finding {
 	return conditions.False(v1alpha1.ReasonUnclaimedGeneration, fmt.Sprintf(
 		"%s as workload generation, which this server never claimed, so that no content of it goes there: "+
 			"delete that object, and it is made again, or set it back to %d as docs/policies.md describes",
-		strings.Join(want.unclaimed, ", "), want.mark.Generation))
+		strings.Join(want.unclaimed, ", "), want.revision.Generation))
 }
 
 // isLatest reports whether the server has the number that was read, where a
@@ -113,22 +114,22 @@ func (r *Reconciler) isLatest(ctx context.Context, server *v1alpha1.MCPServer, w
 	return live.UID == server.UID && equality.Semantic.DeepEqual(live.Status.Workload, server.Status.Workload), nil
 }
 
-// markOf is the highest mark that a Deployment carries, on itself or on its
+// revisionOf is the highest revision that a Deployment carries, on itself or on its
 // pods. One that cannot be read is none: it is written over.
-func markOf(d *appsv1.Deployment) workload.Mark {
+func revisionOf(d *appsv1.Deployment) revision.Revision {
 	if d == nil {
-		return workload.Mark{}
+		return revision.Revision{}
 	}
-	mark, _ := workload.MarkOf(d.Annotations, d.Spec.Template.Annotations) //nolint:errcheck // as said above
-	return mark
+	rev, _ := revision.Of(d.Annotations, d.Spec.Template.Annotations) //nolint:errcheck // as said above
+	return rev
 }
 
-func backendMark(s *appsv1.StatefulSet) workload.Mark {
+func backendRevision(s *appsv1.StatefulSet) revision.Revision {
 	if s == nil {
-		return workload.Mark{}
+		return revision.Revision{}
 	}
-	mark, _ := workload.MarkOf(s.Annotations) //nolint:errcheck // as in markOf
-	return mark
+	rev, _ := revision.Of(s.Annotations) //nolint:errcheck // as in revisionOf
+	return rev
 }
 
 // backendHash names what the backend's pods are to run, empty if nothing does.
@@ -139,10 +140,10 @@ func backendHash(s *appsv1.StatefulSet) string {
 	return s.Spec.Template.Annotations[workload.AnnotationBackendHash]
 }
 
-func serviceMark(s *corev1.Service) workload.Mark {
+func serviceRevision(s *corev1.Service) revision.Revision {
 	if s == nil {
-		return workload.Mark{}
+		return revision.Revision{}
 	}
-	mark, _ := workload.MarkOf(s.Annotations) //nolint:errcheck // as in markOf
-	return mark
+	rev, _ := revision.Of(s.Annotations) //nolint:errcheck // as in revisionOf
+	return rev
 }
