@@ -45,7 +45,7 @@ func mcpServer() []ownership.Grant {
 		own(MCPServerFinalizer, MCPServer, "holds the server until its calls have ended and its backend is deleted",
 			`metadata.finalizers[="`+Finalizer+`"]`),
 		claim,
-		own(MCPServerConditions, MCPServerSub, "says what is so and for which generation",
+		own(MCPServerConditions, MCPServerSub, "reports the state, and of which generation",
 			"status.observedGeneration",
 			"status.conditions[type=Ready]",
 			"status.conditions[type=Suspended]",

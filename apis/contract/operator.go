@@ -21,7 +21,7 @@ func processRights() []ownership.Right {
 	}
 	var all []ownership.Right
 	for _, object := range []ownership.Object{MCPServer, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding} {
-		all = append(all, right(object, "is watched, and read where a cache cannot know", "get", "list", "watch"))
+		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
 	lease := object("coordination.k8s.io", "v1", "Lease", "")
 	leads := right(lease, "elects one operator", "get", "update")
@@ -43,7 +43,7 @@ func ownerRights() []ownership.Right {
 	for _, identity := range []string{IdentityMCPServer, IdentityRBAC, IdentityRunner} {
 		right := ownership.Right{
 			Identity: identity, Group: MCPServer.Group, Resource: "mcpservers/finalizers", Verbs: []string{"update"},
-			Why: "some clusters ask for it of whoever makes objects that hold the deletion of their owner up",
+			Why: "clusters with OwnerReferencesPermissionEnforcement require it, to make objects that block the deletion of their owner",
 		}
 		if identity == IdentityRunner {
 			right.Names = []string{"SERVER"}
@@ -65,7 +65,7 @@ func ownerRights() []ownership.Right {
 	} {
 		all = append(all, ownership.Right{
 			Identity: child.identity, Group: child.object.Group, Resource: child.object.Resource(), Names: child.names, Verbs: []string{"delete"},
-			Why: "some clusters ask for it of whoever becomes the owner of what another hand made; nothing deletes it",
+			Why: "clusters with OwnerReferencesPermissionEnforcement require it, to become the owner of an object that another account made; nothing deletes it",
 		})
 	}
 	return all

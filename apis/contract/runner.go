@@ -44,7 +44,7 @@ func runnerRights() []ownership.Right {
 	right := func(object ownership.Object, names ...string) ownership.Right {
 		return ownership.Right{
 			Identity: IdentityRunner, Group: object.Group, Resource: object.Resource(), Names: names,
-			Verbs: []string{"get", "list", "watch"}, Why: "is watched, and read where a cache cannot know",
+			Verbs: []string{"get", "list", "watch"}, Why: "watches it, and reads it where a cache may be behind",
 		}
 	}
 	return []ownership.Right{

@@ -81,15 +81,15 @@ func (t *Takeover) markdown() string {
 	return fmt.Sprintf(`
 ## Take-overs
 
-The one other write that is no apply: a patch of %[1]smetadata.managedFields%[1]s alone, conditional on the resourceVersion that was
-read, followed by the manager's apply. It moves to a manager what the contract gives to it alone:
+A take-over is a patch of %[1]smetadata.managedFields%[1]s alone, with the resourceVersion that was read, followed by the manager's
+apply. It moves fields that the contract gives to one manager alone into that manager's entry:
 
-- from %[1]sbefore-first-apply%[1]s, to which the API server gives all fields after a reset of %[1]smanagedFields%[1]s, also what it has
-  through a subresource;
-- from everybody, once for each object, if the object has the annotation %[1]s%[2]s: "true"%[1]s and the manager has not written it yet. A manager that may
-  create the object may then also write one of another hand.
+- from %[1]sbefore-first-apply%[1]s, to which the API server attributes all fields after a reset of %[1]smanagedFields%[1]s, also those
+  of a subresource;
+- from all other managers, once for each object, if the object has the annotation %[1]s%[2]s: "true"%[1]s and the manager has not written it yet. A manager that may
+  create the object may then also write one that it did not create.
 
-All other entries of subresources stay as they are, and so does what the contract gives to nobody.
+Other entries of subresources, and fields that the contract gives to no manager, stay as they are.
 `, "`", t.Annotation)
 }
 

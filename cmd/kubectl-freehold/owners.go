@@ -65,7 +65,7 @@ On objects of Freehold each owner has a verdict:
   taken     another manager owns a field that the contract gives to Freehold alone
   yielded   another manager owns a field that Freehold may share
   stray     a manager of Freehold owns a field that the contract does not give it,
-            or owns it by Update: an earlier release left it`,
+            or owns it by Update`,
 		Example: `  # A server, and the backend that runs for it
   kubectl freehold owners mcp everything
   kubectl freehold owners statefulset/everything-backend
