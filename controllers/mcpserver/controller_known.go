@@ -58,7 +58,7 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 		return wanted{}, false
 	}
 	want.unclaimed, want.identity = w.unclaimed(server, k.revision), identity(server, w)
-	want.children = []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)}}
+	want.children = []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)}}
 	return want, true
 }
 

@@ -70,7 +70,7 @@ func desired(server *v1alpha1.MCPServer, w world, options workload.Options) want
 
 // carry adds what carries the content.
 func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload.Rendered) {
-	config, err := workload.RunConfigMap(want.content)
+	config, err := rendered.ConfigMap(want.revision.Generation)
 	if err != nil {
 		want.refuse("spec", err)
 		return
@@ -82,7 +82,7 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 	}
 	want.identity = identity(server, w)
 	want.children = []child{
-		{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(server)},
+		{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)},
 		{manager: contract.MCPServerChildren, live: w.config(*config.Name), ac: config},
 	}
 	want.proxy = proxy
@@ -90,10 +90,11 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 
 // identity is what the runner needs to act. It depends on no field of the spec.
 func identity(server *v1alpha1.MCPServer, w world) []child {
+	owner := workload.OwnerOf(server)
 	return []child{
-		{contract.MCPServerChildren, w.account, workload.ServiceAccount(server), lost(w.account, server)},
-		{contract.RBACChildren, w.role, workload.Role(server), lost(w.role, server)},
-		{contract.RBACChildren, w.binding, workload.RoleBinding(server), lost(w.binding, server)},
+		{contract.MCPServerChildren, w.account, workload.ServiceAccount(owner), lost(w.account, server)},
+		{contract.RBACChildren, w.role, workload.Role(owner), lost(w.role, server)},
+		{contract.RBACChildren, w.binding, workload.RoleBinding(owner), lost(w.binding, server)},
 	}
 }
 

@@ -261,7 +261,7 @@ func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready condit
 	if well && trouble(w, backendRevision(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
 		replicas, up = *s.Replicas, *s.ReadyReplicas
 	}
-	url := workload.URL(server)
+	url := workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
 	if s.URL != "" && !want.renderable() {
 		url = s.URL // that of the content that runs
 	}

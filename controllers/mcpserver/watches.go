@@ -63,10 +63,10 @@ func Watched() []client.Object {
 }
 
 // server is the server that an object belongs to, by label: also of a pod,
-// which the server does not own itself.
+// which the server does not own itself. What belongs to another kind is left out.
 func server(_ context.Context, obj client.Object) []reconcile.Request {
-	name := obj.GetLabels()[workload.LabelServer]
-	if name == "" {
+	name, kind := workload.NameOf(obj.GetLabels()[workload.LabelServer])
+	if name == "" || kind != "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}

@@ -48,8 +48,8 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 		Args:               spec.Args,
 		Env:                spec.Env,
 		EnvFrom:            spec.EnvFrom,
-		Port:               spec.Port,
-		Path:               path(spec),
+		Port:               cmp.Or(spec.Port, defaultPort),
+		Path:               Path(spec.Path),
 		Transport:          string(transport(*spec)),
 		Volumes:            spec.Volumes,
 		VolumeMounts:       spec.VolumeMounts,
@@ -57,9 +57,6 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 		ImagePullSecrets:   spec.ImagePullSecrets,
 		ServiceAccountName: spec.ServiceAccountName,
 		PodTemplate:        Raw(spec.PodTemplate),
-	}
-	if b.Port == 0 {
-		b.Port = defaultPort
 	}
 	if spec.Resources != nil {
 		b.Resources = runconfig.Resources{Limits: spec.Resources.Limits, Requests: spec.Resources.Requests}
@@ -73,18 +70,23 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 // Proxy is how the runner serves.
 func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 	spec := &server.Spec
-	p := runconfig.Proxy{Port: defaultProxyPort, Path: path(spec), Authorization: authorization(spec.AuthzConfig)}
+	p := runconfig.Proxy{Port: ProxyPort(spec.Proxy), Path: Path(spec.Path), Authorization: authorization(spec.AuthzConfig)}
 	if spec.Proxy == nil {
 		return p
-	}
-	if spec.Proxy.Port != 0 {
-		p.Port = spec.Proxy.Port
 	}
 	p.PublicURL = spec.Proxy.PublicURL
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
 	// A set: another order says nothing new, and must restart nothing.
 	p.AllowedOrigins = slices.Compact(slices.Sorted(slices.Values(spec.Proxy.AllowedOrigins)))
 	return p
+}
+
+// ProxyPort is where a proxy listens.
+func ProxyPort(spec *v1alpha1.ProxySpec) int32 {
+	if spec == nil || spec.Port == 0 {
+		return defaultProxyPort
+	}
+	return spec.Port
 }
 
 // notEnforced are the fields that ask for a protection or a transport that the
@@ -131,18 +133,11 @@ func Policies(a runconfig.Authorization) (*authz.Policies, error) {
 }
 
 func transport(spec v1alpha1.MCPServerSpec) v1alpha1.Transport {
-	if spec.Transport == "" {
-		return v1alpha1.TransportStreamableHTTP
-	}
-	return spec.Transport
+	return cmp.Or(spec.Transport, v1alpha1.TransportStreamableHTTP)
 }
 
-func path(spec *v1alpha1.MCPServerSpec) string {
-	if spec.Path == "" {
-		return defaultPath
-	}
-	return spec.Path
-}
+// Path is spec.path, or its default.
+func Path(stated string) string { return cmp.Or(stated, defaultPath) }
 
 // Raw is the JSON of an overlay, nil where it says nothing.
 func Raw(overlay *runtime.RawExtension) []byte {

@@ -35,7 +35,7 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 	return appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentBackend)).
 		WithAnnotations(rev.Annotations()).
-		WithOwnerReferences(owner(id)).
+		WithOwnerReferences(serverOwner(id).reference()).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithServiceName(HeadlessName(id.Name)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentBackend))).

@@ -7,19 +7,21 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// RunConfigMap carries the run config to the runner. It is immutable and named
-// by its revision, so that file and number cannot part: kubelet may start a pod on
-// an old copy of a ConfigMap that changes. The error is that of run.Encode.
-func RunConfigMap(run runconfig.RunConfig) (*corev1ac.ConfigMapApplyConfiguration, error) {
+// ConfigMap carries the run config to the runner, under a workload generation. It
+// is immutable and named by its revision, so that file and number cannot part:
+// kubelet may start a pod on an old copy of a ConfigMap that changes. The error is
+// that of Content.Encode.
+func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfiguration, error) {
+	run := r.Claimed(generation)
 	data, err := run.Encode()
 	if err != nil {
 		return nil, err
 	}
-	id := run.Server
-	return corev1ac.ConfigMap(RunConfigName(id.Name, revision.Revision(run.Workload)), id.Namespace).
-		WithLabels(Labels(id.Name, ComponentRunner)).
-		WithAnnotations(revision.Revision(run.Workload).Annotations()).
-		WithOwnerReferences(owner(id)).
+	key, rev := r.owner.Key(), revision.Revision(run.Workload)
+	return corev1ac.ConfigMap(RunConfigName(key, rev), r.owner.Namespace).
+		WithLabels(Labels(key, ComponentRunner)).
+		WithAnnotations(rev.Annotations()).
+		WithOwnerReferences(r.owner.reference()).
 		WithImmutable(true).
 		WithData(map[string]string{runconfig.FileName: string(data)}), nil
 }

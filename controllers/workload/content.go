@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/json"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -10,9 +11,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// Rendered is all that a server and the operator's options say about its pods,
+// Rendered is all that an owner and the operator's options say about its pods,
 // but for the number that it gets. Its methods leave it as it is, so it may be
-// kept for as long as the server's uid and metadata.generation stay.
+// kept for as long as the owner's uid and metadata.generation stay.
 type Rendered struct {
 	// Content is what the pods are to run, as a run config without its revision. It
 	// depends on what the pods depend on and on nothing else. The Rendering in
@@ -28,6 +29,7 @@ type Rendered struct {
 	// running.
 	Problems []Problem
 
+	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
 	replicas int32
 }
@@ -36,27 +38,39 @@ type Rendered struct {
 func Render(server *v1alpha1.MCPServer, opts Options) Rendered {
 	run := runspec.For(server)
 	problems := unrenderable("spec", &server.Spec)
-	if user := proxyService(server); user != nil {
-		problems = append(problems, keys("spec.proxy.service.labels", user.Labels, true)...)
-		problems = append(problems, keys("spec.proxy.service.annotations", user.Annotations, false)...)
-	}
 	backend, wrong := backendPod(run)
-	problems = append(problems, wrong...)
-	proxy, wrong := proxyPod(server, run, opts)
 	problems = append(problems, wrong...)
 	var err error
 	if run.Rendering.Backend, err = hashOf(backend); err != nil {
 		problems = append(problems, Problem{"spec", err.Error()})
 	}
-	if run.Rendering.Proxy, err = hashOf(proxy); err != nil {
+	problems = append(problems, unreadable(run)...)
+	rendered := RenderProxy(OwnerOf(server), server.Spec.Proxy, run, opts)
+	rendered.Problems = sorted(append(problems, rendered.Problems...))
+	rendered.replicas = ProxyReplicas(server)
+	return rendered
+}
+
+// RenderProxy renders the proxy in front of run, with one replica. spec is the
+// owner's spec.proxy. What else the owner's spec says, the caller checks.
+func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts Options) Rendered {
+	spec = cmp.Or(spec, &v1alpha1.ProxySpec{})
+	rendered := Rendered{Content: run, owner: owner, replicas: 1}
+	var problems []Problem
+	if user := spec.Service; user != nil {
+		problems = append(problems, keys("spec.proxy.service.labels", user.Labels, true)...)
+		problems = append(problems, keys("spec.proxy.service.annotations", user.Annotations, false)...)
+	}
+	proxy, wrong := proxyPod(owner, spec, run.Proxy, opts)
+	problems = append(problems, wrong...)
+	var err error
+	if rendered.Content.Rendering.Proxy, err = hashOf(proxy); err != nil {
 		problems = append(problems, Problem{"spec.proxy", err.Error()})
 	}
-	problems = append(problems, unreadable(run)...)
-	hash, wrong := contentHash(run)
-	return Rendered{
-		Content: run, Hash: hash, Problems: sorted(append(problems, wrong...)),
-		proxy: proxy, replicas: ProxyReplicas(server),
-	}
+	rendered.proxy = proxy
+	rendered.Hash, wrong = contentHash(rendered.Content)
+	rendered.Problems = sorted(append(problems, wrong...))
+	return rendered
 }
 
 // Claimed is the content under a workload generation.

@@ -213,7 +213,7 @@ spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.
 			if tc.want == "" && (proxyErr != nil || backendErr != nil) {
 				t.Errorf("Proxy: %v, Backend: %v", proxyErr, backendErr)
 			}
-			ProxyService(tc.server)
+			ProxyService(OwnerOf(tc.server), tc.server.Spec.Proxy)
 			BackendService(rendered.Content)
 		})
 	}

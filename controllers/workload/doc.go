@@ -1,8 +1,8 @@
-// Package workload builds every object that runs a server, as apply
-// configurations: complete, canonical, and equal for equal input. It is pure.
+// Package workload builds every child of a server, or of an owner of another kind
+// that has a proxy, as apply configurations: complete, canonical, and equal for equal input. It is pure.
 //
-//   - names.go, labels.go: what the objects are called and how they are found
-//   - content.go: the content of a server, rendered once, its hash, and what cannot be rendered
+//   - owner.go: whose children they are; names.go, labels.go: what they are called and how they are found
+//   - content.go: the content of an owner, rendered once, its hash, and what cannot be rendered
 //   - proxy.go, backend.go: the two pod templates and what runs them
 //   - service.go, configmap.go, rbac.go: the rest
 //   - security.go, baseline.go, token.go: how containers are confined, and who has the runner's token

@@ -57,10 +57,12 @@ func FuzzOverlay(f *testing.F) {
 	}
 	run := runspec.For(server)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		backend, proxy := backendOverlay(run), proxyOverlay(server)
+		backend, proxy := backendOverlay(run), proxyOverlay(&v1alpha1.ProxySpec{})
 		backend.raw, proxy.raw = data, data
 		judgeOverlay(t, backend, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return backendPod(run) })
-		judgeOverlay(t, proxy, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return proxyPod(server, run, options) })
+		judgeOverlay(t, proxy, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+			return proxyPod(OwnerOf(server), &v1alpha1.ProxySpec{}, run.Proxy, options)
+		})
 	})
 }
 

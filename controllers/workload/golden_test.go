@@ -51,17 +51,18 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := RunConfigMap(run)
+	config, err := rendered.ConfigMap(7)
 	if err != nil {
 		t.Fatal(err)
 	}
+	owner := OwnerOf(server)
 	return map[string]any{
-		"serviceaccount":   ServiceAccount(server),
-		"role":             Role(server),
-		"rolebinding":      RoleBinding(server),
+		"serviceaccount":   ServiceAccount(owner),
+		"role":             Role(owner),
+		"rolebinding":      RoleBinding(owner),
 		"run-config":       config,
 		"proxy":            proxy,
-		"proxy-service":    ProxyService(server),
+		"proxy-service":    ProxyService(owner, server.Spec.Proxy),
 		"backend":          backend,
 		"backend-service":  BackendService(run),
 		"backend-headless": HeadlessService(run),

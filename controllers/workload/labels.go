@@ -1,21 +1,13 @@
 package workload
 
-import (
-	"strings"
-
-	"k8s.io/apimachinery/pkg/types"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-
-	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
-)
+import "strings"
 
 // Keys of labels and annotations.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	LabelName      = "app.kubernetes.io/name"
 	LabelComponent = "app.kubernetes.io/component"
-	// LabelServer names the MCPServer that an object or a pod belongs to.
+	// LabelServer has the Owner.Key of whose child an object or a pod is.
 	LabelServer = "freehold.dev/server"
 
 	// AnnotationBackendHash is the hash of the backend's own content, on its pods.
@@ -46,36 +38,25 @@ const (
 // user's to set on our objects.
 var reservedPrefixes = []string{"freehold.dev/", "app.kubernetes.io/"}
 
-// Labels of an object or a pod of the named server.
-func Labels(server, component string) map[string]string {
+// Labels of an object or a pod of the owner with this key.
+func Labels(key, component string) map[string]string {
+	name, _ := NameOf(key)
 	return map[string]string{
 		LabelManagedBy: ManagedBy,
-		LabelName:      server,
+		LabelName:      name,
 		LabelComponent: component,
-		LabelServer:    server,
+		LabelServer:    key,
 	}
 }
 
-// Selector selects the pods of one component of the named server. It holds
-// only labels that never change, because a Deployment's and a StatefulSet's
-// selector cannot.
-func Selector(server, component string) map[string]string {
+// Selector selects the pods of one component of the owner with this key. It
+// holds only labels that never change, because a Deployment's and a
+// StatefulSet's selector cannot.
+func Selector(key, component string) map[string]string {
 	return map[string]string{
-		LabelServer:    server,
+		LabelServer:    key,
 		LabelComponent: component,
 	}
-}
-
-// owner makes a child be collected with its server. blockOwnerDeletion keeps a
-// foreground deletion of the server waiting for it.
-func owner(server runconfig.Server) *metav1ac.OwnerReferenceApplyConfiguration {
-	return metav1ac.OwnerReference().
-		WithAPIVersion(v1alpha1.SchemeGroupVersion.String()).
-		WithKind("MCPServer").
-		WithName(server.Name).
-		WithUID(types.UID(server.UID)).
-		WithController(true).
-		WithBlockOwnerDeletion(true)
 }
 
 func reserved(key string) bool {

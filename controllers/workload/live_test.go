@@ -146,7 +146,7 @@ func TestProxyServiceLeavesOutReservedKeys(t *testing.T) {
 	server := serverWith(t, `{proxy: {service: {
 		labels: {app.kubernetes.io/version: "1", freehold.dev/server: other, example.com/a: b},
 		annotations: {freehold.dev/workload-generation: "9"}}}}`)
-	service := ProxyService(server)
+	service := ProxyService(OwnerOf(server), server.Spec.Proxy)
 	want := Labels("echo", ComponentProxy)
 	want["example.com/a"] = "b"
 	if diff := cmp.Diff(want, service.Labels); diff != "" {

@@ -27,53 +27,64 @@ const (
 	hashChars = 10
 )
 
-// The names of a server's objects. A server's name has at most 44 characters,
-// so the StatefulSet's has at most 52, which leaves room for the hash that the
-// StatefulSet controller puts behind it in a label, and every Service's has at
-// most 63.
+// The names of an owner's children are made of its Key. An MCPServer's name has at
+// most 44 characters, so the StatefulSet's has at most 52, which leaves room for
+// the hash that the StatefulSet controller puts behind it in a label, and every
+// Service's has at most 63.
 
 // RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
-func RunnerName(server string) string { return server + runnerSuffix }
+func RunnerName(key string) string { return key + runnerSuffix }
 
 // ProxyName is the proxy's Deployment and Service.
-func ProxyName(server string) string { return server + "-proxy" }
+func ProxyName(key string) string { return dnsLabel(key, "-proxy") }
 
 // BackendName is the backend's StatefulSet and the Service that the proxy
 // calls.
-func BackendName(server string) string { return server + "-backend" }
+func BackendName(key string) string { return dnsLabel(key, "-backend") }
 
 // HeadlessName is the Service that names the backend's pods.
-func HeadlessName(server string) string { return server + "-backend-headless" }
+func HeadlessName(key string) string { return dnsLabel(key, "-backend-headless") }
+
+// dnsLabel is NAME-PART, or NAME-PART-SUFFIX, for a Service and for hosts, whose
+// names hold no dot. The suffix is last, because NAME-SUFFIX may be an MCPServer.
+func dnsLabel(key, part string) string {
+	name, suffix := NameOf(key)
+	if suffix != "" {
+		suffix = "-" + suffix
+	}
+	return name + part + suffix
+}
 
 // RunConfigName is the ConfigMap of one workload generation. Number and hash
 // are both in it, so that a pod cannot mount the content of another revision.
-func RunConfigName(server string, rev revision.Revision) string {
+func RunConfigName(key string, rev revision.Revision) string {
 	hash := rev.Hash
 	if len(hash) > hashChars {
 		hash = hash[:hashChars]
 	}
-	return server + runInfix + strconv.FormatInt(rev.Generation, 10) + "-" + hash
+	return key + runInfix + strconv.FormatInt(rev.Generation, 10) + "-" + hash
 }
 
-// IsRunConfigName reports whether name is that of a run config of the server.
-// Number and hash hold no dash, so that no other server has one of this name:
-// echo-run-run-1-abc is of echo-run alone.
-func IsRunConfigName(server, name string) bool {
-	rev, found := strings.CutPrefix(name, server+runInfix)
+// IsRunConfigName reports whether name is that of a run config of the owner with
+// this key. Number and hash hold no dash, so that no other owner has one of this
+// name: echo-run-run-1-abc is of echo-run alone.
+func IsRunConfigName(key, name string) bool {
+	rev, found := strings.CutPrefix(name, key+runInfix)
 	number, hash, _ := strings.Cut(rev, "-")
 	_, err := revision.Parse(number, hash)
 	return found && err == nil && !strings.Contains(hash, "-")
 }
 
-// IsChildName reports whether name is one that an object of the server has.
-func IsChildName(server, name string) bool {
-	return slices.Contains([]string{RunnerName(server), ProxyName(server), BackendName(server), HeadlessName(server)}, name) ||
-		IsRunConfigName(server, name)
+// IsChildName reports whether name is one that a child of the owner with this key
+// has.
+func IsChildName(key, name string) bool {
+	return slices.Contains([]string{RunnerName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
+		IsRunConfigName(key, name)
 }
 
-// URL is where clients in the cluster call a server. The host is
-// NAME.NAMESPACE.svc, which resolves under every cluster domain.
-func URL(server *v1alpha1.MCPServer) string {
-	proxy := runspec.Proxy(server)
-	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(server.Name), server.Namespace, proxy.Port, proxy.Path)
+// URL is where clients in the cluster call a proxy: spec is the owner's
+// spec.proxy, path its spec.path. The host is NAME.NAMESPACE.svc, which resolves
+// under every cluster domain.
+func URL(owner Owner, spec *v1alpha1.ProxySpec, path string) string {
+	return fmt.Sprintf("http://%s.%s.svc:%d%s", ProxyName(owner.Key()), owner.Namespace, runspec.ProxyPort(spec), runspec.Path(path))
 }

@@ -73,17 +73,14 @@ func backendOverlay(run runconfig.RunConfig) overlay {
 	return o
 }
 
-func proxyOverlay(server *v1alpha1.MCPServer) overlay {
-	o := overlay{
+func proxyOverlay(spec *v1alpha1.ProxySpec) overlay {
+	return overlay{
 		field:      "spec.proxy.podTemplate",
+		raw:        runspec.Raw(spec.PodTemplate),
 		instead:    map[string]string{"resources": "spec.proxy.resources"},
 		holdsToken: true,
 		noToken:    proxyToken,
 	}
-	if server.Spec.Proxy != nil {
-		o.raw = runspec.Raw(server.Spec.Proxy.PodTemplate)
-	}
-	return o
 }
 
 // merge lays the overlay over ours. Where there are problems the result is ours

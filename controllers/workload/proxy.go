@@ -28,8 +28,7 @@ const (
 	startSeconds = 60
 )
 
-// Proxy is the Deployment in front of a server, under a workload generation, with
-// the replicas of ProxyReplicas. The error is *Refused, with all problems.
+// Proxy is the Deployment of the proxy, under a workload generation. The error is *Refused, with all problems.
 func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	if err := refused(r.Problems); err != nil {
 		return nil, err
@@ -38,15 +37,15 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 	if len(r.Content.NotEnforced) > 0 {
 		unavailable = intstr.FromString("100%")
 	}
-	id, rev := r.Content.Server, revision.Revision{Generation: generation, Hash: r.Hash}
-	return appsv1ac.Deployment(ProxyName(id.Name), id.Namespace).
-		WithLabels(Labels(id.Name, ComponentProxy)).
+	owner, rev := r.owner, revision.Revision{Generation: generation, Hash: r.Hash}
+	return appsv1ac.Deployment(ProxyName(owner.Key()), owner.Namespace).
+		WithLabels(Labels(owner.Key(), ComponentProxy)).
 		WithAnnotations(rev.Annotations()).
-		WithOwnerReferences(owner(id)).
+		WithOwnerReferences(owner.reference()).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(r.replicas).
 			WithRevisionHistoryLimit(oldRevisions).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentProxy))).
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(owner.Key(), ComponentProxy))).
 			// One more, none less: a single proxy is replaced without a gap.
 			// But what serves without a protection that is now asked for stops
 			// before its successor starts.
@@ -65,7 +64,7 @@ func (r Rendered) revisedProxy(rev revision.Revision) *corev1ac.PodTemplateSpecA
 	spec.Volumes = slices.Clone(spec.Volumes)
 	for i, volume := range spec.Volumes {
 		if *volume.Name == runVolume {
-			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.Content.Server.Name, rev))
+			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(r.owner.Key(), rev))
 		}
 	}
 	template := corev1ac.PodTemplateSpec().WithSpec(&spec)
@@ -124,17 +123,16 @@ func Guarded(live *appsv1.Deployment, content runconfig.RunConfig) bool {
 
 // proxyPod is the proxy's pod template without its revision, merged with the
 // overlay. Where there are problems the overlay is not in it.
-func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	id := run.Server
+func proxyPod(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
 	for _, name := range opts.RunnerPullSecrets {
 		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
 	}
 	template := corev1ac.PodTemplateSpec().
-		WithLabels(Labels(id.Name, ComponentProxy)).
-		WithAnnotations(guards(run.Proxy)).
+		WithLabels(Labels(owner.Key(), ComponentProxy)).
+		WithAnnotations(guards(run)).
 		WithSpec(corev1ac.PodSpec().
-			WithServiceAccountName(RunnerName(id.Name)).
+			WithServiceAccountName(RunnerName(owner.Key())).
 			// Into every container; the runner's mounts it itself.
 			WithAutomountServiceAccountToken(false).
 			// What else runs in the namespace must not reach the environment.
@@ -142,14 +140,14 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 			WithTerminationGracePeriodSeconds(drainSeconds).
 			WithSecurityContext(podSecurity()).
 			WithImagePullSecrets(secrets...).
-			WithContainers(proxyContainer(server, run, opts)).
+			WithContainers(proxyContainer(spec, run, opts)).
 			WithVolumes(
 				corev1ac.Volume().
 					WithName(runVolume).
 					// The name is that of no run config until the revision is known.
-					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(id.Name, revision.Revision{}))),
+					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(RunConfigName(owner.Key(), revision.Revision{}))),
 				tokenSource()))
-	overlay := proxyOverlay(server)
+	overlay := proxyOverlay(spec)
 	merged, problems := overlay.merge(template)
 	if len(problems) > 0 {
 		return template, problems
@@ -160,7 +158,7 @@ func proxyPod(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options)
 	return merged, nil
 }
 
-func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Options) *corev1ac.ContainerApplyConfiguration {
+func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) *corev1ac.ContainerApplyConfiguration {
 	container := corev1ac.Container().
 		WithName(ProxyContainer).
 		WithImage(opts.RunnerImage).
@@ -169,12 +167,12 @@ func proxyContainer(server *v1alpha1.MCPServer, run runconfig.RunConfig, opts Op
 			fromAnnotation(runconfig.EnvHash, revision.AnnotationHash),
 			memoryLimit()).
 		WithPorts(
-			containerPort(PortMCP, run.Proxy.Port),
+			containerPort(PortMCP, run.Port),
 			containerPort(PortProbes, runconfig.ProbePort)).
 		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(startSeconds)).
 		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
 		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
-		WithResources(proxyResources(server)).
+		WithResources(proxyResources(spec.Resources)).
 		// The last words of a container that ends are its log, not a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity()).
@@ -192,11 +190,9 @@ const proxyMemory = "256Mi"
 // proxyResources are those of the spec, as a whole, or small requests and a limit
 // of memory. There is none of CPU by default: a proxy that is throttled slows
 // every call.
-func proxyResources(server *v1alpha1.MCPServer) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if p := server.Spec.Proxy; p != nil && p.Resources != nil {
-		if limits, requests := p.Resources.Limits, p.Resources.Requests; len(limits)+len(requests) > 0 {
-			return resources(limits, requests)
-		}
+func proxyResources(stated *v1alpha1.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if stated != nil && len(stated.Limits)+len(stated.Requests) > 0 {
+		return resources(stated.Limits, stated.Requests)
 	}
 	return resources(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(proxyMemory)}, corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("10m"),

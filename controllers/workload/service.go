@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -16,26 +18,23 @@ import (
 const appProtocol = "http"
 
 // ProxyService is where clients call. Its type is stated also where the spec
-// leaves it out: whether a server can be reached from outside the cluster is
+// leaves it out: whether a proxy can be reached from outside the cluster is
 // for its spec to say. Labels and annotations of the spec under the prefixes of
 // Freehold are left out; Render reports them.
-func ProxyService(server *v1alpha1.MCPServer) *corev1ac.ServiceApplyConfiguration {
-	id := runspec.Server(server)
-	service := corev1ac.Service(ProxyName(id.Name), id.Namespace)
+func ProxyService(owner Owner, spec *v1alpha1.ProxySpec) *corev1ac.ServiceApplyConfiguration {
+	service := corev1ac.Service(ProxyName(owner.Key()), owner.Namespace)
 	serviceType := corev1.ServiceTypeClusterIP
-	if user := proxyService(server); user != nil {
-		service.WithLabels(unreserved(user.Labels)).WithAnnotations(unreserved(user.Annotations))
-		if user.Type != "" {
-			serviceType = user.Type
-		}
+	if spec != nil && spec.Service != nil {
+		service.WithLabels(unreserved(spec.Service.Labels)).WithAnnotations(unreserved(spec.Service.Annotations))
+		serviceType = cmp.Or(spec.Service.Type, serviceType)
 	}
 	return service.
-		WithLabels(Labels(id.Name, ComponentProxy)).
-		WithOwnerReferences(owner(id)).
+		WithLabels(Labels(owner.Key(), ComponentProxy)).
+		WithOwnerReferences(owner.reference()).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(serviceType).
-			WithSelector(Selector(id.Name, ComponentProxy)).
-			WithPorts(mcpPort(runspec.Proxy(server).Port)))
+			WithSelector(Selector(owner.Key(), ComponentProxy)).
+			WithPorts(mcpPort(runspec.ProxyPort(spec))))
 }
 
 // BackendService is where the proxy calls. It carries the revision, because its
@@ -64,7 +63,7 @@ func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApply
 	return corev1ac.Service(name, run.Server.Namespace).
 		WithLabels(Labels(run.Server.Name, ComponentBackend)).
 		WithAnnotations(revision.Revision(run.Workload).Annotations()).
-		WithOwnerReferences(owner(run.Server))
+		WithOwnerReferences(serverOwner(run.Server).reference())
 }
 
 // mcpPort states the protocol because it is half of the key of a Service's
@@ -76,13 +75,6 @@ func mcpPort(port int32) *corev1ac.ServicePortApplyConfiguration {
 		WithProtocol(corev1.ProtocolTCP).
 		WithTargetPort(intstr.FromString(PortMCP)).
 		WithAppProtocol(appProtocol)
-}
-
-func proxyService(server *v1alpha1.MCPServer) *v1alpha1.ProxyService {
-	if server.Spec.Proxy == nil {
-		return nil
-	}
-	return server.Spec.Proxy.Service
 }
 
 // unreserved are the entries that are the user's to set.

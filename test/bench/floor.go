@@ -180,7 +180,8 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := workload.RunConfigMap(content)
+	owner := workload.OwnerOf(server)
+	config, err := rendered.ConfigMap(content.Workload.Generation)
 	if err != nil {
 		return nil, err
 	}
@@ -192,10 +193,10 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	return []statement{
 		{contract.MCPServerFinalizer, intentOf(server).WithFinalizers(contract.Finalizer)},
 		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
-		{contract.MCPServerChildren, workload.ServiceAccount(server)},
-		{contract.RBACChildren, workload.Role(server)},
-		{contract.RBACChildren, workload.RoleBinding(server)},
-		{contract.MCPServerChildren, workload.ProxyService(server)},
+		{contract.MCPServerChildren, workload.ServiceAccount(owner)},
+		{contract.RBACChildren, workload.Role(owner)},
+		{contract.RBACChildren, workload.RoleBinding(owner)},
+		{contract.MCPServerChildren, workload.ProxyService(owner, server.Spec.Proxy)},
 		{contract.MCPServerChildren, config},
 		{contract.MCPServerChildren, proxy},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
@@ -215,7 +216,7 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
 		})},
 		{contract.MCPServerStatus, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
-			WithURL(workload.URL(server)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
+			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
 			WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))},
 	}
 }

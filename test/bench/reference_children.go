@@ -28,7 +28,8 @@ type child struct {
 
 // childrenOf are Freehold's children of a server.
 func childrenOf(server *v1alpha1.MCPServer, rendered workload.Rendered, content runconfig.RunConfig) ([]child, error) {
-	config, err := workload.RunConfigMap(content)
+	owner := workload.OwnerOf(server)
+	config, err := rendered.ConfigMap(content.Workload.Generation)
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +38,10 @@ func childrenOf(server *v1alpha1.MCPServer, rendered workload.Rendered, content 
 		return nil, err
 	}
 	children := []child{
-		{workload.ServiceAccount(server), &corev1.ServiceAccount{}},
-		{workload.Role(server), &rbacv1.Role{}},
-		{workload.RoleBinding(server), &rbacv1.RoleBinding{}},
-		{workload.ProxyService(server), &corev1.Service{}},
+		{workload.ServiceAccount(owner), &corev1.ServiceAccount{}},
+		{workload.Role(owner), &rbacv1.Role{}},
+		{workload.RoleBinding(owner), &rbacv1.RoleBinding{}},
+		{workload.ProxyService(owner, server.Spec.Proxy), &corev1.Service{}},
 		{config, &corev1.ConfigMap{}},
 		{proxy, &appsv1.Deployment{}},
 	}

@@ -61,7 +61,7 @@ func report(server *v1alpha1.MCPServer, proxy *appsv1.Deployment, backend *appsv
 		}
 		say(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady, "")
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionReconciling)
-		s.URL = workload.URL(server)
+		s.URL = workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
 		s.Replicas, s.ReadyReplicas = &backend.Status.Replicas, &backend.Status.ReadyReplicas
 		s.Selector = labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()
 	}

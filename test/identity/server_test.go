@@ -36,15 +36,16 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		t.Fatal(rendered.Problems)
 	}
 	run := rendered.Claimed(1)
-	config, err := workload.RunConfigMap(run)
+	owner := workload.OwnerOf(made.object)
+	config, err := rendered.ConfigMap(1)
 	s.Must(err, "building the run config")
 	proxy, err := rendered.Proxy(1)
 	s.Must(err, "building the proxy")
 	backend, err := workload.Backend(run)
 	s.Must(err, "building the backend")
 	for resource, ac := range map[string]any{
-		"serviceaccounts": workload.ServiceAccount(made.object), "roles": workload.Role(made.object), "rolebindings": workload.RoleBinding(made.object),
-		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(made.object),
+		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
+		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
 		"statefulsets": backend, "runner/services": workload.BackendService(run),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)

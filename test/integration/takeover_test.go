@@ -36,7 +36,8 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	rendered := workload.Render(server, options)
 	Expect(rendered.Problems).To(BeEmpty())
 	run := rendered.Claimed(1)
-	config, err := workload.RunConfigMap(run)
+	owner := workload.OwnerOf(server)
+	config, err := rendered.ConfigMap(1)
 	Expect(err).NotTo(HaveOccurred())
 	proxy, err := rendered.Proxy(1)
 	Expect(err).NotTo(HaveOccurred())
@@ -44,7 +45,7 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	Expect(err).NotTo(HaveOccurred())
 	var all []*unstructured.Unstructured
 	for _, ac := range []runtime.ApplyConfiguration{
-		workload.ServiceAccount(server), workload.Role(server), workload.RoleBinding(server), config, workload.ProxyService(server), proxy,
+		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner), config, workload.ProxyService(owner, server.Spec.Proxy), proxy,
 		workload.BackendService(run), workload.HeadlessService(run), backend,
 	} {
 		text, err := json.Marshal(ac)

@@ -98,7 +98,7 @@ func (p *scenario) typed(from *unstructured.Unstructured, into any) bool {
 func (p *scenario) runnerMay() bool {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name}}
 	var rules []string
-	for _, r := range workload.Role(server).Rules {
+	for _, r := range workload.Role(workload.OwnerOf(server)).Rules {
 		rules = append(rules, fmt.Sprint(r.APIGroups, r.Resources, r.ResourceNames, r.Verbs))
 	}
 	return slices.Equal(slices.Sorted(slices.Values(rules)), p.granted())

@@ -50,19 +50,20 @@ func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 		t.Fatalf("the content has problems: %v", rendered.Problems)
 	}
 	run := rendered.Claimed(generation)
-	b := built{run: run, proxyService: workload.ProxyService(server)}
+	owner := workload.OwnerOf(server)
+	b := built{run: run, proxyService: workload.ProxyService(owner, server.Spec.Proxy)}
 	var err error
 	b.proxy, err = rendered.Proxy(generation)
 	must(t, err)
 	b.backend, err = workload.Backend(run)
 	must(t, err)
-	b.configMap, err = workload.RunConfigMap(run)
+	b.configMap, err = rendered.ConfigMap(generation)
 	must(t, err)
 	b.backendFronts = map[string]any{
 		workload.BackendName("echo"): workload.BackendService(run), workload.HeadlessName("echo"): workload.HeadlessService(run),
 	}
 	b.identity = map[ownership.Object]any{
-		contract.ServiceAccount: workload.ServiceAccount(server), contract.Role: workload.Role(server), contract.RoleBinding: workload.RoleBinding(server),
+		contract.ServiceAccount: workload.ServiceAccount(owner), contract.Role: workload.Role(owner), contract.RoleBinding: workload.RoleBinding(owner),
 	}
 	return b
 }

@@ -47,8 +47,9 @@ func newServer(t *testing.T) *server {
 	s.Apply("user", kit.Server("echo", "echo:1", ""))
 	s.object.Name = "echo"
 	s.Read(&s.object)
+	owner := workload.OwnerOf(&s.object)
 	for _, ac := range []runtime.ApplyConfiguration{
-		workload.ServiceAccount(&s.object), workload.Role(&s.object), workload.RoleBinding(&s.object),
+		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner),
 	} {
 		s.Must(s.Client.Apply(s.Ctx, ac, client.FieldOwner("operator")), "applying what the runner may do")
 	}

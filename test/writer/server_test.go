@@ -98,18 +98,19 @@ func (d *fixture) content(server *v1alpha1.MCPServer, generation int64) runconfi
 // children are the intents that give birth to an object.
 func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) []statement {
 	d.Helper()
-	config, err := workload.RunConfigMap(run)
+	owner, rendered := workload.OwnerOf(server), workload.Render(server, options)
+	config, err := rendered.ConfigMap(run.Workload.Generation)
 	d.Must(err, "building the run config")
-	proxy, err := workload.Render(server, options).Proxy(run.Workload.Generation)
+	proxy, err := rendered.Proxy(run.Workload.Generation)
 	d.Must(err, "building the proxy")
 	backend, err := workload.Backend(run)
 	d.Must(err, "building the backend")
 	return []statement{
-		{contract.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(server), nil},
-		{contract.RBACChildren, &rbacv1.Role{}, workload.Role(server), nil},
-		{contract.RBACChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(server), nil},
+		{contract.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(owner), nil},
+		{contract.RBACChildren, &rbacv1.Role{}, workload.Role(owner), nil},
+		{contract.RBACChildren, &rbacv1.RoleBinding{}, workload.RoleBinding(owner), nil},
 		{contract.MCPServerChildren, &corev1.ConfigMap{}, config, nil},
-		{contract.MCPServerChildren, &corev1.Service{}, workload.ProxyService(server), nil},
+		{contract.MCPServerChildren, &corev1.Service{}, workload.ProxyService(owner, server.Spec.Proxy), nil},
 		{contract.MCPServerChildren, &appsv1.Deployment{}, proxy, atVersion},
 		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
 		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
@@ -146,7 +147,7 @@ func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 			WithObservedGeneration(server.Generation).
 			WithConditions(condition(v1alpha1.ConditionReady), condition(v1alpha1.ConditionAccepted))), nil},
 		statement{contract.MCPServerStatus, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
-			WithURL(workload.URL(server)).WithReplicas(2).WithReadyReplicas(0).WithSelector("a=b")), nil},
+			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(2).WithReadyReplicas(0).WithSelector("a=b")), nil},
 		statement{contract.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).
 				WithServer(v1alpha1ac.ServerInfo().WithName("echo")).WithProtocolVersions("2025-11-25").WithTools(0)).

@@ -1,0 +1,66 @@
+package workload
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+)
+
+// Owner is an object whose children are built here, of any kind with a proxy.
+type Owner struct {
+	APIVersion, Kind string
+	// Resource is the plural of the kind, as rules of a Role name it.
+	Resource string
+	// Suffix keeps the children of two kinds apart whose owners have one name. It
+	// is empty for an MCPServer, and for any other kind lower-case letters that no
+	// other kind has.
+	Suffix string
+	// Backend says that the owner's runner makes a backend.
+	Backend bool
+
+	Namespace, Name string
+	UID             types.UID
+}
+
+// OwnerOf is a server as the owner of its children.
+func OwnerOf(server *v1alpha1.MCPServer) Owner { return serverOwner(runspec.Server(server)) }
+
+func serverOwner(id runconfig.Server) Owner {
+	return Owner{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MCPServer", Resource: "mcpservers", Backend: true,
+		Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
+	}
+}
+
+// Key names an owner among those of all kinds in its namespace: NAME for an
+// MCPServer, NAME.SUFFIX for another, and no name holds a dot. Labels, selectors
+// and names of children are made of it.
+func (o Owner) Key() string {
+	if o.Suffix == "" {
+		return o.Name
+	}
+	return o.Name + "." + o.Suffix
+}
+
+// NameOf is the name of the owner with this key, and the suffix of its kind.
+func NameOf(key string) (name, suffix string) {
+	name, suffix, _ = strings.Cut(key, ".")
+	return name, suffix
+}
+
+// reference makes a child be collected with its owner. blockOwnerDeletion keeps a
+// foreground deletion of the owner waiting for it.
+func (o Owner) reference() *metav1ac.OwnerReferenceApplyConfiguration {
+	return metav1ac.OwnerReference().
+		WithAPIVersion(o.APIVersion).
+		WithKind(o.Kind).
+		WithName(o.Name).
+		WithUID(o.UID).
+		WithController(true).
+		WithBlockOwnerDeletion(true)
+}
