@@ -20,7 +20,7 @@ var (
 	// ErrForeign is returned where an object of the name exists that is not
 	// ours: neither did our manager write it, nor does it belong to the owner
 	// that the intent states. It is left alone.
-	ErrForeign = errors.New("an object of this name exists that is not ours")
+	ErrForeign = errors.New("an object of this name exists that is not controlled by the same owner")
 	// ErrGone is returned if the object that was read no longer exists.
 	ErrGone = errors.New("the object is gone")
 	// ErrReincarnated is returned if the object was deleted and made anew

@@ -39,7 +39,7 @@ func (t Takeover) String() string {
 type Unadoptable struct{ Err error }
 
 func (e *Unadoptable) Error() string {
-	return "an object of this name was handed over, but cannot be taken: " + e.Err.Error()
+	return "an object of this name was handed over, but cannot be taken over: " + e.Err.Error()
 }
 
 // Is makes it an ErrForeign.
@@ -147,7 +147,7 @@ func (w *Writer) retaken(live client.Object, in intent, grant ownership.Grant, k
 func (w *Writer) adoptable(ctx context.Context, live client.Object, in intent, grant ownership.Grant, pre preconditions) error {
 	owner := metav1.GetControllerOfNoCopy(live)
 	if owner != nil && in.owner() != "" && owner.UID != in.owner() {
-		return &Unadoptable{Err: fmt.Errorf("%s %s controls it: it has to let go of it first, by metadata.ownerReferences", owner.Kind, owner.Name)}
+		return &Unadoptable{Err: fmt.Errorf("%s %s controls it: remove that owner from its metadata.ownerReferences first", owner.Kind, owner.Name)}
 	}
 	_, err := w.apply(ctx, in, grant, pre, metav1.DryRunAll)
 	var bad *BadIntent

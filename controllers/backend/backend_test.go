@@ -207,7 +207,7 @@ func TestFindings(t *testing.T) {
 		want     conditions.Finding
 		retry    bool
 	}{
-		"applied":           {nil, nil, conditions.True("Applied", "the backend carries workload generation 3"), false},
+		"applied":           {nil, nil, conditions.True("Applied", "the backend has the content of workload generation 3"), false},
 		"a newer stands":    {&standingBack{"why", "StandingBack"}, nil, conditions.False("StandingBack", "why"), false},
 		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, nil, conditions.False("BackendBlocked", "why"), false},
 		"unrenderable":      {&workload.Refused{Problems: []workload.Problem{{Field: "spec.x", Message: "no"}}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},

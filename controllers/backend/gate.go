@@ -83,7 +83,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Ver
 	case verdict == revision.StandBack && rev.Generation == r.mine().Generation:
 		return verdict, errRival
 	case verdict == revision.StandBack:
-		return verdict, &standingBack{fmt.Sprintf("the %s carries workload generation %d, this runner has %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
+		return verdict, &standingBack{fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
 	case rev.Generation == 0 && !live:
 		return verdict, errLookLive
 	}
@@ -105,7 +105,7 @@ func (r *Runner) stands(o object) (rev revision.Revision, exists bool, err error
 	}
 	if rev, err = revision.Of(o.live.GetAnnotations()); err != nil {
 		return revision.Revision{}, true, &standingBack{
-			fmt.Sprintf("the %s cannot be judged: %v; delete it, it is made anew", o.kind, err), v1alpha1.ReasonBackendBlocked,
+			fmt.Sprintf("the %s does not say which content it has: %v; delete it, and Freehold makes it again", o.kind, err), v1alpha1.ReasonBackendBlocked,
 		}
 	}
 	return rev, true, nil

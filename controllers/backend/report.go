@@ -178,7 +178,7 @@ func (r *Runner) answers(server *v1alpha1.MCPServer) conditions.Finding {
 	return conditions.Finding{Status: stands.Status, Reason: stands.Reason, Message: stands.Message}
 }
 
-const notAsked = "the backend is asked once a pod of it with this content is ready"
+const notAsked = "no pod of the backend with this content is ready yet"
 
 func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil
@@ -202,7 +202,7 @@ func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Findin
 		// The backend serves all the same.
 		return conditions.Contended(contests), nil
 	case err == nil:
-		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend carries workload generation %d", r.mine().Generation)), nil
+		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend has the content of workload generation %d", r.mine().Generation)), nil
 	case errors.As(err, &back):
 		return conditions.False(back.reason, back.why), nil
 	case errors.As(err, &unadoptable):

@@ -11,11 +11,11 @@ import (
 // server's.
 func NameTaken(err error) Finding {
 	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, give this server another name, "+
-		"or hand the object over with the annotation %s: \"true\"", err, contract.AdoptAnnotation))
+		"or annotate the object with %s=true to hand it over", err, contract.AdoptAnnotation))
 }
 
 // NotAdoptable words that such an object was handed over and cannot become the
 // server's.
 func NotAdoptable(err error) Finding {
-	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%v: it was left as it is; delete or rename it, or give this server another name", err))
+	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%v: Freehold left it as it is; delete or rename it, or give this server another name", err))
 }

@@ -199,10 +199,10 @@ func TestReadySaysWhatWasRefused(t *testing.T) {
 		"a fault while content moves":      {moving, broken, failed(broken)},
 		"a fault while it is to be halted": {suspended, broken, failed(broken)},
 		"a foreign object": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
-			"applying Service ns/echo-proxy: an object of this name exists that is not ours: delete or rename that object, give this server another name, "+
-				`or hand the object over with the annotation freehold.dev/adopt: "true"`)},
+			"applying Service ns/echo-proxy: an object of this name exists that is not controlled by the same owner: delete or rename that object, give this server another name, "+
+				"or annotate the object with freehold.dev/adopt=true to hand it over")},
 		"one that was handed over": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", &apply.Unadoptable{Err: errors.New("no")}), conditions.False("NotAdoptable",
-			"applying Service ns/echo-proxy: an object of this name was handed over, but cannot be taken: no: it was left as it is; delete or rename it, or give this server another name")},
+			"applying Service ns/echo-proxy: an object of this name was handed over, but cannot be taken over: no: Freehold left it as it is; delete or rename it, or give this server another name")},
 	} {
 		if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -306,7 +306,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		operate(s)
 		s.RunProxies()
 		live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
-		Expect(readyMessage(live)).To(And(ContainSubstring(object.GetName()), ContainSubstring(says), ContainSubstring("it was left as it is")))
+		Expect(readyMessage(live)).To(And(ContainSubstring(object.GetName()), ContainSubstring(says), ContainSubstring("left it as it is")))
 		stalled(live, v1alpha1.ReasonNotAdoptable)
 		announced(s, live, corev1.EventTypeWarning, v1alpha1.ReasonNotAdoptable)
 		Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))

@@ -171,7 +171,7 @@ func TestAForeignObjectIsReported(t *testing.T) {
 	d.Read(theirs)
 	d.write("mine")
 	message := d.says(metav1.ConditionFalse)
-	if want := "applying ConfigMap " + d.Namespace + "/taken-html as " + html + ": an object of this name exists that is not ours"; message != want {
+	if want := "applying ConfigMap " + d.Namespace + "/taken-html as " + html + ": an object of this name exists that is not controlled by the same owner"; message != want {
 		t.Errorf("it says %q, want %q", message, want)
 	}
 	if d.page.Status.ConfigMap != "" {
