@@ -17,9 +17,8 @@ import (
 var (
 	// ErrExists is returned by a birth that met an object: look again.
 	ErrExists = errors.New("the object exists")
-	// ErrForeign is returned where an object of the name exists that is not
-	// ours: neither did our manager write it, nor does it belong to the owner
-	// that the intent states. It is left alone.
+	// ErrForeign is returned for an object of the name that this manager did not
+	// write, and that the owner in the intent does not control. Nothing is written.
 	ErrForeign = errors.New("an object of this name exists that is not controlled by the same owner")
 	// ErrGone is returned if the object that was read no longer exists.
 	ErrGone = errors.New("the object is gone")
