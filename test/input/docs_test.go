@@ -86,27 +86,26 @@ func TestTheDocumentIsThatOfTheRows(t *testing.T) {
 	}
 }
 
-const head = `# Mistakes and what is said of them
+const head = `# Mistakes, and the messages about them
 
-Every mistake below is made by a test, against a real API server and the real operator, and answered
-in these words. This page is written by that test: ` + "`make golden`" + `.
+A test makes every mistake below, against a real API server and the real operator, and compares the
+messages. The test also writes this page: ` + "`make golden`" + `.
 
-A refused write changes nothing: what ran keeps running, in every object of it.
+A refused write changes nothing: what ran keeps running.
 
 ## What the API server refuses
 
-You read it at once, from kubectl or in your GitOps tool. Where server-side apply answers in other
-words than create and update, both stand here. Some messages are Kubernetes' own and do not say what
-to write; then it is said below them.
+kubectl or your GitOps tool shows the message at once. If the message of a server-side apply differs from that
+of a create or an update, both are listed. Kubernetes' own messages do not always say what
+to write; then there is a line "Instead".
 `
 
 const middle = `
 ## What the operator refuses
 
 The condition Accepted is False with reason SpecInvalid, Ready repeats it, and
-` + "`kubectl describe mcpserver`" + ` shows it. The message ends with what runs meanwhile: the last accepted
-content, or nothing. Only the number of pods still follows the spec: a wrong spec can be suspended
-and scaled.
+` + "`kubectl describe mcpserver`" + ` shows it. The message ends with what runs in the meantime: the last accepted
+content, or nothing. Suspending and scaling still work while the spec is wrong.
 `
 
 // document is docs/errors.md.
