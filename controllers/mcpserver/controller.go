@@ -2,14 +2,13 @@
 // here, the backend by the runner in the proxy pod.
 //
 // controller.go is the pass, controller_known.go what it need not do again,
-// controller_identity.go what the runner acts with, controller_settle.go how it
-// ends, observe.go all its reads, observe_revisions.go the numbers in them,
-// observe_refusal.go why pods are refused, desired.go what is wanted, status.go
-// what is said about it, status_answers.go whether MCP answers,
-// status_progress.go when it is stalled, status_finalizer.go that
-// it lacks its finalizer, status_contest.go who takes what is ours,
-// status_words.go how a refusal is worded, deletion.go the pass of a server
-// that goes, watches.go what wakes it.
+// controller_identity.go what the runner acts with, observe.go all its reads,
+// observe_revisions.go the numbers in them, observe_refusal.go why pods are refused,
+// desired.go what is wanted, status.go what is said about it, status_answers.go
+// whether MCP answers, status_progress.go when it is stalled, status_contest.go
+// who takes what is ours, deletion.go the pass of a server that goes, watches.go
+// what wakes it. What a pass shares with those of other kinds is in
+// controllers/reconcile.
 package mcpserver
 
 import (
@@ -32,6 +31,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -40,25 +40,32 @@ import (
 // one costs patience or a claim, never a wrong write.
 const remembered = 1 << 14
 
-// ownManagers are the managers that write the server itself.
-var ownManagers = []ownership.Manager{
-	contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerStatus,
+var kind = reconcile.Kind{
+	GroupVersionKind:  contract.MCPServer.GroupVersionKind,
+	Finalizer:         contract.Finalizer,
+	FinalizerManager:  contract.MCPServerFinalizer,
+	ConditionsManager: contract.MCPServerConditions,
+	Conditions: []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldsContended, v1alpha1.ConditionFinalizerMissing,
+	},
+	Calm: []string{
+		v1alpha1.ReasonReady, v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero,
+	},
+	Managers: []ownership.Manager{
+		contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerStatus,
+	},
 }
 
 // Reconciler makes the world be as an MCPServer says.
 type Reconciler struct {
+	reconcile.Core
 	reader  client.Reader // the cache
 	live    client.Reader // the API server, where a cache cannot know
-	applier *apply.Applier
-	events  events.EventRecorder
 	options workload.Options
-	// Now is the clock. It need not agree with anybody else's.
-	Now func() time.Time
-	// going is since when, by that clock, a server is seen to stop, words when those
-	// of a refusal were last changed, tenures are what this process claimed, answers
-	// what refuses pods, and due when the pass that runs wants the next, all by uid,
-	// words also by condition.
-	going, words, tenures, answers, due *lru.Cache
+	// going is since when, by the core's clock, a server is seen to stop, tenures are
+	// what this process claimed, and refusals what refuses pods, all by uid.
+	going, tenures, refusals *lru.Cache
 	// specs are what came of specs, by uid of the server, and objects those that
 	// were found to carry them, by their own.
 	specs, objects *lru.Cache
@@ -69,9 +76,10 @@ type Reconciler struct {
 // New returns a Reconciler. reader may be a cache, live may not.
 func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
 	return &Reconciler{
-		reader: reader, live: live, applier: applier, events: recorder, options: options, Now: time.Now,
-		going: lru.New(remembered), words: lru.New(remembered), tenures: lru.New(remembered), answers: lru.New(remembered),
-		due: lru.New(remembered), specs: lru.New(remembered), objects: lru.New(2 * remembered),
+		Core:   reconcile.Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind},
+		reader: reader, live: live, options: options,
+		going: lru.New(remembered), tenures: lru.New(remembered), refusals: lru.New(remembered),
+		specs: lru.New(remembered), objects: lru.New(2 * remembered),
 	}
 }
 
@@ -81,62 +89,68 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.reader.Get(ctx, req.NamespacedName, server); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// A server older than our own last write of it is history; the watch
-	// brings the newer one.
-	if ahead, err := r.applier.Ahead(ctx, server, ownManagers...); ahead > 0 || err != nil {
-		return ctrl.Result{RequeueAfter: ahead}, err
+	frame, wait, err := r.Begin(ctx, server, server.Status.Conditions)
+	if frame == nil {
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	w, err := observe(ctx, r.reader, server)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	p := &pass{frame, server}
 	if server.DeletionTimestamp != nil {
-		return r.delete(ctx, server, w)
+		return p.End(ctx, r.delete(ctx, p, w))
 	}
-	r.due.Remove(server.UID)
 	w.draining = r.drains(server, w)
-	asking := r.ask(ctx, server, &w)
-	err = r.pass(ctx, server, w)
-	// A contest's condition goes by itself, and neither what refuses pods nor the
-	// end of what admission changes is an event.
+	p.Due(w.draining)
+	p.Due(w.deadline(server, r.Now()))
+	p.Due(r.ask(ctx, server, &w)) // what refuses pods is no event
+	err = r.run(ctx, p, w)
 	_, ends := r.contests(server)
-	return settle(ctx, err, ends, asking, w.draining, w.deadline(server, r.Now()), r.dueOf(server))
+	p.Due(ends) // a contest's condition goes by itself
+	return p.End(ctx, err)
 }
 
-// pass decides and writes.
-func (r *Reconciler) pass(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
-	held, unheld := r.put(ctx, server, contract.MCPServerFinalizer, server, finalizer(server))
-	if apply.When(unheld) == apply.WithWatch || unheld == nil && held.Result != apply.Unchanged {
-		return unheld // the write wakes the next pass
+// pass is a pass over a server.
+type pass struct {
+	*reconcile.Pass
+	server *v1alpha1.MCPServer
+}
+
+// run decides and writes.
+func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
+	on, unheld := p.AddFinalizer(ctx)
+	if !on {
+		return unheld
 	}
-	// Without its finalizer a server is deleted out of order. It runs all the same.
-	w.unheld = unheld
+	server := p.server
 	want, done := r.desired(server, w)
 	if done == nil {
-		r.dueIn(server, largeRetry)
+		p.Due(largeRetry)
 		return unheld
 	}
 	defer done()
 	if latest, err := r.isLatest(ctx, server, want); err != nil || !latest {
 		return errors.Join(unheld, err)
 	}
-	claimed, err := r.claim(ctx, server, w, want)
+	claimed, err := r.claim(ctx, p, w, want)
 	switch {
 	case apply.Refused(err) != nil:
 		// Without its number the wanted content cannot go out, but the old may
 		// have to stop, and why nothing moves is said.
-		return errors.Join(unheld, err, r.withdrawLost(ctx, server, w, want), r.stopOutdated(ctx, server, w, want), r.report(ctx, server, w, want, err))
+		return errors.Join(unheld, err, r.withdrawLost(ctx, p, w, want), r.stopOutdated(ctx, p, w, want), r.report(ctx, p, w, want, err))
 	case err != nil || !claimed:
 		return errors.Join(unheld, err)
 	}
-	applied := r.applyChildren(ctx, server, w, want)
-	reported := r.report(ctx, server, w, want, applied)
+	applied := r.applyChildren(ctx, p, w, want)
+	reported := r.report(ctx, p, w, want, applied)
 	return errors.Join(unheld, applied, reported)
 }
 
 // claim makes sure that the wanted content has its number before anything
 // carries it. It reports false if the pass must end here.
-func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) (bool, error) {
+func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (bool, error) {
+	server := p.server
 	if !want.renderable() {
 		return true, nil
 	}
@@ -144,35 +158,35 @@ func (r *Reconciler) claim(ctx context.Context, server *v1alpha1.MCPServer, w wo
 		r.hold(server, want.revision)
 		return true, nil
 	}
-	if r.yields(server, want.revision) {
+	if r.yields(p, want.revision) {
 		return false, rival{}
 	}
 	// Ready goes down before new content goes out.
 	if isReady(server) {
-		return false, r.report(ctx, server, w, want, nil)
+		return false, r.report(ctx, p, w, want, nil)
 	}
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.revision)
-	_, err := r.put(ctx, server, contract.MCPServerWorkload, server, workloadStatus(server, want.revision), apply.AtVersion)
+	_, err := p.Put(ctx, contract.MCPServerWorkload, server, workloadStatus(server, want.revision), apply.AtVersion)
 	if err != nil {
 		return false, err
 	}
-	r.event(server, corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d", want.revision.Generation))
+	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d", want.revision.Generation))
 	return true, nil
 }
 
 // applyChildren applies what stands around the proxy, then the proxy, if all
 // that its pods need is there, and carries the scale to the backend.
-func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
-	children := r.applier.As(contract.MCPServerChildren)
-	ours, err := r.applyIdentity(ctx, server, w, want)
+func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want wanted) error {
+	server := p.server
+	ours, err := r.applyIdentity(ctx, p, w, want)
 	errs := []error{err}
 	for _, child := range want.children {
 		if errors.Is(err, apply.ErrNamespaceTerminating) {
 			break // nor would the others be born
 		}
 		var done apply.Outcome
-		done, err = r.put(ctx, server, child.manager, child.live, child.ac)
+		done, err = p.Put(ctx, child.manager, child.live, child.ac)
 		if config, ok := child.live.(*metav1.PartialObjectMetadata); ok && config != nil && err == nil {
 			r.found(server, config, done)
 		}
@@ -183,23 +197,23 @@ func (r *Reconciler) applyChildren(ctx context.Context, server *v1alpha1.MCPServ
 	// repaired; if its pods are somebody else's by account, only stopped. Content
 	// that does not run yet must not start without it. What is fought for is there.
 	stands := revisionOf(w.proxy) == want.revision && (ours || server.Spec.Suspend)
-	if unfought(refused) == nil || stands {
-		refused = errors.Join(refused, r.keepRight(ctx, server, w, want))
+	if reconcile.WithoutConflicts(refused) == nil || stands {
+		refused = errors.Join(refused, r.applyProxyAndScale(ctx, p, w, want))
 	}
-	if unfought(refused) != nil {
-		refused = errors.Join(refused, r.stopOutdated(ctx, server, w, want))
+	if reconcile.WithoutConflicts(refused) != nil {
+		refused = errors.Join(refused, r.stopOutdated(ctx, p, w, want))
 	}
 	// Also where the proxy was refused: each change of the spec has made one.
 	for _, config := range w.outdated(server, want.revision) {
-		refused = errors.Join(refused, children.Remove(ctx, config))
+		refused = errors.Join(refused, p.Remove(ctx, contract.MCPServerChildren, config))
 	}
 	return refused
 }
 
 // stopOutdated stops a proxy that the spec no longer lets serve, where what is
 // to take its place was refused.
-func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
-	halted := server.Spec.Suspend || want.unguarded(w)
+func (r *Reconciler) stopOutdated(ctx context.Context, p *pass, w world, want wanted) error {
+	halted := p.server.Spec.Suspend || want.unguarded(w)
 	if !halted || w.proxy == nil || revisionOf(w.proxy) == want.revision {
 		return nil
 	}
@@ -208,39 +222,38 @@ func (r *Reconciler) stopOutdated(ctx context.Context, server *v1alpha1.MCPServe
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		return nil //nolint:nilerr // what was refused says why
 	}
-	_, err = r.put(ctx, server, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
+	_, err = p.Put(ctx, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
 	return err
 }
 
-// keepRight applies the proxy and the backend's scale.
-func (r *Reconciler) keepRight(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
-	err := r.applyProxy(ctx, server, w.proxy, want)
-	if unfought(err) != nil {
+func (r *Reconciler) applyProxyAndScale(ctx context.Context, p *pass, w world, want wanted) error {
+	err := r.applyProxy(ctx, p, w.proxy, want)
+	if reconcile.WithoutConflicts(err) != nil {
 		return err
 	}
-	return errors.Join(err, r.applyScale(ctx, server, w))
+	return errors.Join(err, r.applyScale(ctx, p, w))
 }
 
 // applyProxy applies the Deployment through the gate, so that a leader that
 // does not know it has been replaced cannot roll it back.
-func (r *Reconciler) applyProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
+func (r *Reconciler) applyProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted) error {
 	if want.proxy == nil {
 		return nil
 	}
-	err := r.gatedProxy(ctx, server, live, want)
+	err := r.gatedProxy(ctx, p, live, want)
 	if !errors.Is(err, apply.ErrExists) {
 		return err
 	}
 	// The cache does not show what is there: decide on the server's.
 	live = &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(server.Name)}
+	key := client.ObjectKey{Namespace: p.server.Namespace, Name: workload.ProxyName(p.server.Name)}
 	if err := r.live.Get(ctx, key, live); err != nil {
 		return fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
-	return r.gatedProxy(ctx, server, live, want)
+	return r.gatedProxy(ctx, p, live, want)
 }
 
-func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer, live *appsv1.Deployment, want wanted) error {
+func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted) error {
 	verdict := revision.Gate(want.revision, live != nil, revisionOf(live))
 	if verdict == revision.StandBack && !want.kept {
 		return nil // the next pass claims a number above, or it is said what stands in the way
@@ -250,12 +263,12 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 	if want.kept {
 		opts = append(opts, apply.Restated)
 	}
-	done, err := r.put(ctx, server, contract.MCPServerChildren, live, want.proxy, opts...)
+	done, err := p.Put(ctx, contract.MCPServerChildren, live, want.proxy, opts...)
 	if err == nil && live != nil && !want.kept {
-		r.found(server, live, done)
+		r.found(p.server, live, done)
 	}
 	if err == nil && done.Result == apply.Written && len(left) > 0 {
-		r.event(server, corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
+		p.Event(corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
 			fmt.Sprintf("another writer set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))
 	}
 	return err
@@ -263,10 +276,10 @@ func (r *Reconciler) gatedProxy(ctx context.Context, server *v1alpha1.MCPServer,
 
 // applyScale carries spec.replicas to the backend, once the runner has made it.
 // None are wanted only after the calls of the proxies have ended.
-func (r *Reconciler) applyScale(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
+func (r *Reconciler) applyScale(ctx context.Context, p *pass, w world) error {
 	if !w.ownBackend || w.draining > 0 {
 		return nil
 	}
-	_, err := r.put(ctx, server, contract.MCPServerScale, w.backend, scale(server))
+	_, err := p.Put(ctx, contract.MCPServerScale, w.backend, scale(p.server))
 	return err
 }

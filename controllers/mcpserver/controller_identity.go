@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // applyIdentity applies the runner's ServiceAccount, Role and RoleBinding, each
@@ -18,22 +18,22 @@ import (
 // runner's rights would be that hand's, and a Role of another hand may hold
 // anything. Where one of the two is another's, the RoleBinding that we made goes.
 // It reports whether pods may be started as the account.
-func (r *Reconciler) applyIdentity(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) (ours bool, err error) {
+func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want wanted) (ours bool, err error) {
 	ours = true
 	var errs []error
 	for i, part := range want.identity {
-		_, err := r.put(ctx, server, part.manager, part.live, part.ac)
+		_, err := p.Put(ctx, part.manager, part.live, part.ac)
 		var fought *apply.Fought
 		if errors.As(err, &fought) && part.lost {
 			err = fmt.Errorf("%w: %s", apply.ErrForeign, fought.Error()) // it refuses, so it is no fight
 		}
 		errs = append(errs, err)
-		if unfought(err) == nil {
+		if reconcile.WithoutConflicts(err) == nil {
 			continue
 		}
 		if errors.Is(err, apply.ErrForeign) || part.lost {
 			ours = i > 0
-			errs = append(errs, r.unbind(ctx, server, w))
+			errs = append(errs, r.unbind(ctx, p, w))
 		}
 		break
 	}
@@ -43,23 +43,23 @@ func (r *Reconciler) applyIdentity(ctx context.Context, server *v1alpha1.MCPServ
 // withdrawLost applies the identity of a server whose new content cannot go out:
 // rights that were given before are withdrawn all the same where they rest on
 // what another writer has.
-func (r *Reconciler) withdrawLost(ctx context.Context, server *v1alpha1.MCPServer, w world, want wanted) error {
+func (r *Reconciler) withdrawLost(ctx context.Context, p *pass, w world, want wanted) error {
 	if w.binding == nil {
 		return nil
 	}
-	_, err := r.applyIdentity(ctx, server, w, want)
+	_, err := r.applyIdentity(ctx, p, w, want)
 	return err
 }
 
 // unbind deletes the RoleBinding that we made, if there is one.
-func (r *Reconciler) unbind(ctx context.Context, server *v1alpha1.MCPServer, w world) error {
-	if w.binding == nil || !metav1.IsControlledBy(w.binding, server) {
+func (r *Reconciler) unbind(ctx context.Context, p *pass, w world) error {
+	if w.binding == nil || !metav1.IsControlledBy(w.binding, p.server) {
 		return nil
 	}
-	if err := r.applier.As(contract.RBACChildren).Remove(ctx, w.binding); err != nil {
+	if err := p.Remove(ctx, contract.RBACChildren, w.binding); err != nil {
 		return err
 	}
-	r.event(server, corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(
+	p.Event(corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(
 		"Freehold does not control the ServiceAccount or Role %s any more; deleted the RoleBinding, so that it grants nothing to its new owner", w.binding.Name))
 	return nil
 }

@@ -46,7 +46,8 @@ func (r *Reconciler) hold(server *v1alpha1.MCPServer, rev revision.Revision) {
 // different options, each of which believes that it leads, would else claim the
 // server in turns for ever, and roll its pods each time. Who claimed last stays:
 // that is who started last, and so who was meant to take over.
-func (r *Reconciler) yields(server *v1alpha1.MCPServer, want revision.Revision) bool {
+func (r *Reconciler) yields(p *pass, want revision.Revision) bool {
+	server := p.server
 	t, now := r.tenure(server), r.Now()
 	if !superseded(t.revision, server, want) {
 		return false
@@ -54,7 +55,7 @@ func (r *Reconciler) yields(server *v1alpha1.MCPServer, want revision.Revision) 
 	if t.lost.IsZero() {
 		t.lost = now
 		r.tenures.Add(server.UID, t)
-		r.event(server, corev1.EventTypeWarning, "OtherOperator", "Claim", fmt.Sprintf(
+		p.Event(corev1.EventTypeWarning, "OtherOperator", "Claim", fmt.Sprintf(
 			"another operator claimed workload generation %d for other content of the same spec, as one of another version does: "+
 				"let only one run; this one leaves the server alone for %s", server.Status.Workload.Generation, rivalPatience))
 	}

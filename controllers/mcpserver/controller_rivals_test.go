@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
@@ -52,21 +53,22 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
 	now := noon
 	recorder := events.NewFakeRecorder(10)
-	r := &Reconciler{events: recorder, Now: func() time.Time { return now }, tenures: lru.New(1)}
+	r := &Reconciler{Core: reconcile.Core{Events: recorder, Now: func() time.Time { return now }}, tenures: lru.New(1)}
 	mine, server := revision.Revision{Generation: 2, Hash: "mine"}, taken()
+	p := passOver(t, r, server)
 	r.hold(server, mine)
 	for _, step := range []struct {
 		after time.Duration
 		want  bool
 	}{{0, true}, {rivalPatience - 1, true}, {1, false}} {
 		now = now.Add(step.after)
-		if got := r.yields(server, revision.Revision{Generation: 4, Hash: "mine"}); got != step.want {
+		if got := r.yields(p, revision.Revision{Generation: 4, Hash: "mine"}); got != step.want {
 			t.Errorf("at %s: yields %t, want %t", now.Sub(noon), got, step.want)
 		}
 	}
 	r.hold(server, revision.Revision{Generation: 4, Hash: "mine"})
 	server.Status.Workload.Generation = 5
-	if !r.yields(server, revision.Revision{Generation: 6, Hash: "mine"}) {
+	if !r.yields(p, revision.Revision{Generation: 6, Hash: "mine"}) {
 		t.Error("who lost it again does not yield again")
 	}
 	close(recorder.Events)

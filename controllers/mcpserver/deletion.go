@@ -4,18 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
-	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -37,8 +33,8 @@ type step int
 const (
 	stopProxies step = iota
 	awaitProxies
-	stopBackend
-	letGo
+	deleteBackend
+	removeFinalizer
 )
 
 // next is the whole order in which a server stops, because it is deleted or
@@ -54,33 +50,35 @@ func next(w world, since, now time.Time) step {
 	case w.running(workload.ComponentProxy) > 0 && patient:
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
-		return stopBackend
+		return deleteBackend
 	}
-	return letGo
+	return removeFinalizer
 }
 
 // delete is one pass over a server that is being deleted.
-func (r *Reconciler) delete(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
+func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
+	server := p.server
 	// In foreground deletion the backend waits for us also without our finalizer:
 	// config/policy/deletion-order.yaml.
-	if !slices.Contains(server.Finalizers, contract.Finalizer) && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
+	if !p.Held() && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
 		r.going.Remove(server.UID)
-		return ctrl.Result{}, nil
+		return nil
 	}
 	since, now := r.goingSince(server), r.Now()
 	switch next(w, since, now) {
 	case stopProxies:
-		return r.stopProxies(ctx, server, w)
+		return r.stopProxies(ctx, p, w)
 	case awaitProxies:
-		return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd), left(since, now))
-	case stopBackend:
+		p.Due(left(since, now))
+		return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd)
+	case deleteBackend:
 		if n := w.running(workload.ComponentProxy); n > 0 {
-			r.event(server, corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
+			p.Event(corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
 		}
-		return settle(ctx, r.applier.As(contract.MCPServerChildren).Remove(ctx, w.backend))
+		return p.Remove(ctx, contract.MCPServerChildren, w.backend)
 	default:
-		return r.letGo(ctx, server)
+		return p.RemoveFinalizer(ctx)
 	}
 }
 
@@ -92,7 +90,7 @@ func (r *Reconciler) drains(server *v1alpha1.MCPServer, w world) time.Duration {
 		return 0
 	}
 	since, now := r.goingSince(server), r.Now()
-	if next(w, since, now) >= stopBackend {
+	if next(w, since, now) >= deleteBackend {
 		return 0
 	}
 	return left(since, now)
@@ -115,70 +113,27 @@ func (r *Reconciler) goingSince(server *v1alpha1.MCPServer) time.Time {
 	return now
 }
 
-// finalizerPath is our finalizer in the terms of field ownership.
-var finalizerPath = ownership.MustPath(`metadata.finalizers[="` + contract.Finalizer + `"]`)
-
-// letGo gives up the finalizer. Where somebody else holds it too, as a tool
-// does that restored the object with a create, giving it up does not remove
-// it: that is said, because nothing more will happen by itself.
-func (r *Reconciler) letGo(ctx context.Context, server *v1alpha1.MCPServer) (ctrl.Result, error) {
-	if !slices.Contains(server.Finalizers, contract.Finalizer) {
-		return ctrl.Result{}, nil
-	}
-	holders, err := ownership.Owners(server.ManagedFields, finalizerPath)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	var others []string
-	for _, h := range holders {
-		if h.Manager == string(contract.MCPServerFinalizer) && h.Operation == metav1.ManagedFieldsOperationApply {
-			return settle(ctx, r.applier.As(contract.MCPServerFinalizer).Release(ctx, server))
-		}
-		others = append(others, h.Manager)
-	}
-	if others == nil {
-		others = []string{"nobody that the API server knows of"}
-	}
-	return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionStalled, fmt.Sprintf(
-		"proxy and backend are gone, but Freehold cannot remove the finalizer %s, which is held by %s: remove it from metadata.finalizers",
-		contract.Finalizer, strings.Join(others, ", "))))
-}
-
 // callsEnd is what is said of a server while its calls end.
 const callsEnd = "waiting for the proxy pods to end their calls, then for the backend"
 
 // stopProxies scales the proxy that stands to zero, at the version that was
 // read: its content is restated as it is, so it must not have moved.
-func (r *Reconciler) stopProxies(ctx context.Context, server *v1alpha1.MCPServer, w world) (ctrl.Result, error) {
+func (r *Reconciler) stopProxies(ctx context.Context, p *pass, w world) error {
 	proxy, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		w.proxy = nil
-		return r.delete(ctx, server, w)
+		return r.delete(ctx, p, w)
 	}
-	_, err = r.applier.As(contract.MCPServerChildren).Put(ctx, w.proxy, proxy, apply.AtVersion, apply.Restated)
+	_, err = p.Put(ctx, contract.MCPServerChildren, w.proxy, proxy, apply.AtVersion, apply.Restated)
 	if err != nil && apply.When(err) != apply.WithWatch {
-		r.event(server, corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
+		p.Event(corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
 		// A timer, because the end of patience is no event.
-		return ctrl.Result{RequeueAfter: stopRetry}, nil
+		p.Due(stopRetry)
+		return nil
 	}
 	if err != nil {
-		return settle(ctx, err)
+		return err
 	}
-	return settle(ctx, r.reportDeleting(ctx, server, v1alpha1.ConditionReconciling, callsEnd))
-}
-
-// reportDeleting says once how far the server is on its way out, under the
-// condition that fits: Reconciling, or Stalled if a person must act.
-func (r *Reconciler) reportDeleting(ctx context.Context, server *v1alpha1.MCPServer, movement, message string) error {
-	f := conditions.False(v1alpha1.ReasonDeleting, message)
-	found := map[string]conditions.Finding{
-		v1alpha1.ConditionReady: f,
-		movement:                conditions.True(f.Reason, f.Message),
-	}
-	said, err := r.applier.As(contract.MCPServerConditions).Put(ctx, server, r.stamp(server, found))
-	if err == nil && said.Result == apply.Written {
-		r.announce(server, found)
-	}
-	return err
+	return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd)
 }

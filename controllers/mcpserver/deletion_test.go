@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -23,23 +24,23 @@ func TestTheOrderOfAStop(t *testing.T) {
 	}{
 		"first the proxies are stopped":            {nil, 0, stopProxies},
 		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.proxy.Spec.Replicas = nil }}, 0, stopProxies},
-		"but not for ever":                         {nil, time.Hour, stopBackend},
+		"but not for ever":                         {nil, time.Hour, deleteBackend},
 		"then the proxy pods end":                  {[]edit{stopped}, 0, awaitProxies},
 		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.pods[0].DeletionTimestamp = &going }}, 0, awaitProxies},
 		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, awaitProxies},
 		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.proxy = nil }}, 0, awaitProxies},
 		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.proxy.DeletionTimestamp = &going }}, 0, awaitProxies},
 		"for as long as patience lasts":            {[]edit{stopped}, 90*time.Second - 1, awaitProxies},
-		"and no longer":                            {[]edit{stopped}, 90 * time.Second, stopBackend},
-		"then the backend goes":                    {[]edit{stopped, ended}, 0, stopBackend},
-		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, stopBackend},
-		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, letGo},
-		"or is going":                              {[]edit{stopped, ended, func(s *scene) { s.world.backend.DeletionTimestamp = &going }}, 0, letGo},
-		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, letGo},
-		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, letGo},
-		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, stopBackend},
-		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, letGo},
-		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, letGo},
+		"and no longer":                            {[]edit{stopped}, 90 * time.Second, deleteBackend},
+		"then the backend goes":                    {[]edit{stopped, ended}, 0, deleteBackend},
+		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, deleteBackend},
+		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, removeFinalizer},
+		"or is going":                              {[]edit{stopped, ended, func(s *scene) { s.world.backend.DeletionTimestamp = &going }}, 0, removeFinalizer},
+		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, removeFinalizer},
+		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, removeFinalizer},
+		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, deleteBackend},
+		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, removeFinalizer},
+		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, removeFinalizer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := next(up(tc.edits...).world, noon, noon.Add(tc.after)); got != tc.want {
@@ -53,10 +54,10 @@ func TestTheOrderOfAStop(t *testing.T) {
 func TestPatienceIsByOurOwnClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} {
 		now := noon.Add(skew)
-		r := &Reconciler{Now: func() time.Time { return now }, going: lru.New(1)}
+		r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, going: lru.New(1)}
 		server, w := echo(), up(func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }).world
 		server.DeletionTimestamp = new(metav1.NewTime(noon))
-		for after, want := range map[time.Duration]step{0: awaitProxies, proxyPatience - 1: awaitProxies, proxyPatience: stopBackend} {
+		for after, want := range map[time.Duration]step{0: awaitProxies, proxyPatience - 1: awaitProxies, proxyPatience: deleteBackend} {
 			r.goingSince(server)
 			now = noon.Add(skew + after)
 			if got := next(w, r.goingSince(server), now); got != want {
@@ -86,7 +87,7 @@ func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
 		"until no proxy pod is left":           {[]edit{none, stopped, func(s *scene) { s.world.pods = s.world.pods[1:] }}, 0, 0},
 	} {
 		now := noon
-		r := &Reconciler{Now: func() time.Time { return now }, going: lru.New(1)}
+		r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, going: lru.New(1)}
 		s := up(tc.edits...)
 		r.drains(s.server, s.world)
 		now = noon.Add(tc.after)

@@ -158,12 +158,6 @@ func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 	return workload.ClearHostNamespaces(want.proxy.Spec.Template, live.Spec.Template.Spec)
 }
 
-// finalizer holds the server until its calls have ended and its backend is
-// deleted.
-func finalizer(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
-	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithFinalizers(contract.Finalizer)
-}
-
 // workloadStatus is the claim of a revision.
 func workloadStatus(server *v1alpha1.MCPServer, rev revision.Revision) *v1alpha1ac.MCPServerApplyConfiguration {
 	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(

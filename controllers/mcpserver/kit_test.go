@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"strconv"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -25,6 +28,7 @@ var (
 	current = revision.Revision{Generation: 3, Hash: "ccc"}
 	older   = revision.Revision{Generation: 2, Hash: "bbb"}
 	noon    = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+	isUp    = conditions.True(v1alpha1.ReasonReady, "MCP calls are served at http://echo-proxy.ns.svc:8000/mcp")
 	options = workload.Options{RunnerImage: "freehold.dev/runner:test"}
 )
 
@@ -212,4 +216,17 @@ func of[O client.Object](child O, uid types.UID) O {
 func free[O client.Object](child O) O {
 	child.SetOwnerReferences(nil)
 	return child
+}
+
+// passOver is a pass over a server, of which nothing was written yet.
+func passOver(t *testing.T, r *Reconciler, server *v1alpha1.MCPServer) *pass {
+	t.Helper()
+	s := newStored(t)
+	_, own := schemas()
+	r.Applier, r.Kind = apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold()), kind
+	frame, _, err := r.Begin(t.Context(), server, server.Status.Conditions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pass{frame, server}
 }

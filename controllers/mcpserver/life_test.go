@@ -117,7 +117,7 @@ func (l *life) backend() *appsv1.StatefulSet {
 // rollOut lets runner, controllers and kubelet do what the spec asks for.
 func (l *life) rollOut() {
 	delete(l.objects, storedKey{"StatefulSet", "echo-backend"})
-	l.come(l.r.applier)
+	l.come(l.r.Applier)
 	for _, name := range []string{"proxy", "backend"} {
 		p := l.objects[storedKey{"Pod", name}].(*corev1.Pod)
 		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(l.now)
@@ -148,7 +148,7 @@ func (l *life) isBorn() {
 	l.pull(false)
 	l.passes("an image cannot be pulled", 9*time.Minute)
 	l.passes("and cannot for some time", time.Minute)
-	l.r = New(l, l, l.r.applier, &events.FakeRecorder{}, options)
+	l.r = New(l, l, l.r.Applier, &events.FakeRecorder{}, options)
 	l.r.Now = func() time.Time { return l.now }
 	l.passes("and cannot for a fifth of the deadline, over a restart of the operator", time.Minute)
 	l.passes("and still cannot", time.Hour)

@@ -46,8 +46,6 @@ type world struct {
 	draining time.Duration
 	// contests are those that the pass itself knows of when it reports.
 	contests []apply.Contest
-	// unheld is why the pass could not apply the finalizer.
-	unheld error
 }
 
 // observe reads the world, once.

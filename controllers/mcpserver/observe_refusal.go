@@ -35,10 +35,11 @@ func (w *world) lacking(server *v1alpha1.MCPServer) (since time.Time, lacks bool
 	return ready.LastTransitionTime.Time, s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
 }
 
-// answer is what was learned when a server's backend was last asked about.
-type answer struct {
-	at      time.Time
-	refusal string
+// refusal is what refused a backend's pods when it was last asked about, empty if
+// nothing did.
+type refusal struct {
+	at    time.Time
+	words string
 }
 
 // ask looks, where pods have been lacking for a while, for what refuses them, and
@@ -49,25 +50,25 @@ func (r *Reconciler) ask(ctx context.Context, server *v1alpha1.MCPServer, w *wor
 	now := r.Now()
 	since, lacks := w.lacking(server)
 	if !lacks {
-		r.answers.Remove(server.UID)
+		r.refusals.Remove(server.UID)
 		return 0
 	}
 	if left := since.Add(patientFor).Sub(now); left > 0 {
 		return left
 	}
-	remembered, _ := r.answers.Get(server.UID)
-	last, asked := remembered.(answer)
+	known, _ := r.refusals.Get(server.UID)
+	last, asked := known.(refusal)
 	if !asked || now.Sub(last.at) >= askAgain {
 		last.at = now
-		refusal, err := refusedPods(ctx, r.live, w.backend, since)
+		words, err := refusedPods(ctx, r.live, w.backend, since)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "why pods are lacking is not known", "again", askAgain.String())
 		} else {
-			last.refusal = refusal
+			last.words = words
 		}
-		r.answers.Add(server.UID, last)
+		r.refusals.Add(server.UID, last)
 	}
-	w.refusal = last.refusal
+	w.refusal = last.words
 	return last.at.Add(askAgain).Sub(now)
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -267,7 +268,7 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 			s := up(tc.edits...)
 			cluster := &asked{events: []corev1.Event{event(-time.Second, "of before"), event(20*time.Second, "the last"), event(10*time.Second, "an earlier one")}}
 			now := noon.Add(tc.after)
-			r := &Reconciler{live: cluster, Now: func() time.Time { return now }, answers: lru.New(1)}
+			r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, live: cluster, refusals: lru.New(1)}
 			expect := func(again time.Duration, lists int) {
 				t.Helper()
 				s.world.refusal = ""

@@ -57,14 +57,14 @@ func (table says) check(t *testing.T) {
 
 func TestReadyOfWhatIsNotServed(t *testing.T) {
 	says{
-		"all is up": {up(), conditions.True("Ready", "")},
+		"all is up": {up(), isUp},
 		"suspended": {
 			up(func(s *scene) { s.server.Spec.Suspend = true }),
 			conditions.False("Suspended", "spec.suspend is true: set it to false to start the server again"),
 		},
 		"no backends wanted": {up(func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }), scaledDown},
 		"no proxies wanted":  {up(func(s *scene) { s.server.Spec.Proxy.Replicas = new(int32(0)) }), scaledDown},
-		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), conditions.True("Ready", "")},
+		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), isUp},
 		"a protection that is not enforced": {
 			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
 			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef are set, and this version does not enforce them: calls are refused until they are removed"),
@@ -110,11 +110,11 @@ func TestReadyWhileContentMoves(t *testing.T) {
 // What is scaled keeps its content, and Ready.
 func TestReadyWhileSomethingIsScaled(t *testing.T) {
 	says{
-		"a surplus backend that ends":         {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), conditions.True("Ready", "")},
+		"a surplus backend that ends":         {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), isUp},
 		"one of new content":                  {up(said("Updating"), func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
 		"one that ends, of another's content": {up(func(s *scene) { s.world.backend.Status.Replicas, s.world.backend.Status.UpdateRevision = 2, "s" }), updating},
-		"a proxy":                             {up(func(s *scene) { s.world.proxy.Generation++ }), conditions.True("Ready", "")},
-		"a backend":                           {up(func(s *scene) { s.world.backend.Generation++ }), conditions.True("Ready", "")},
+		"a proxy":                             {up(func(s *scene) { s.world.proxy.Generation++ }), isUp},
+		"a backend":                           {up(func(s *scene) { s.world.backend.Generation++ }), isUp},
 		"to other content": {up(func(s *scene) {
 			s.world.backend = backendOf(older)
 			s.world.backend.Generation++
@@ -130,7 +130,7 @@ func TestReadyOfFirstAndOfLaterContent(t *testing.T) {
 		"the first content on its way":     {up(first, noBackend), starting},
 		"the first content, not ready":     {up(first, func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), starting},
 		"the first content, once more":     {up(said("Starting"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), starting},
-		"the first content, that is ready": {up(first, answered(metav1.ConditionTrue, "Answers", "")), conditions.True("Ready", "")},
+		"the first content, that is ready": {up(first, answered(metav1.ConditionTrue, "Answers", "")), isUp},
 		"new content, not ready":           {up(said("Updating"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), updating},
 		"started again after a suspension": {up(said("Suspended"), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), updating},
 		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
@@ -147,7 +147,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 		"one of two is ready": {up(func(s *scene) {
 			s.world.backend.Status.Replicas, s.world.backend.Status.UpdatedReplicas = 2, 2
 			s.world.pods = append(s.world.pods, unpullable("b2", workload.ComponentBackend, current))
-		}), conditions.True("Ready", "")},
+		}), isUp},
 		"why none is available": {up(func(s *scene) {
 			s.world.proxy.Status.AvailableReplicas = 0
 			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
@@ -193,9 +193,9 @@ func TestReadySaysWhatWasRefused(t *testing.T) {
 		"a refusal beside a fault":         {up(), errors.Join(broken, forbidden), failed(errors.Join(broken, forbidden))},
 		"a refusal of the intent":          {up(), put(&apply.BadIntent{Err: errors.New("422")}), failed(put(errors.New("422")))},
 		"a refusal while suspended":        {suspended, forbidden, failed(forbidden)},
-		"a fault":                          {up(), broken, conditions.True("Ready", "")},
-		"no connection":                    {up(), put(errors.New("refused")), conditions.True("Ready", "")},
-		"too many requests":                {up(), put(apierrors.NewTooManyRequestsError("later")), conditions.True("Ready", "")},
+		"a fault":                          {up(), broken, isUp},
+		"no connection":                    {up(), put(errors.New("refused")), isUp},
+		"too many requests":                {up(), put(apierrors.NewTooManyRequestsError("later")), isUp},
 		"a fault while content moves":      {moving, broken, failed(broken)},
 		"a fault while it is to be halted": {suspended, broken, failed(broken)},
 		"a foreign object": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", apply.ErrForeign), conditions.False("NameTaken",
@@ -282,10 +282,6 @@ func TestFindings(t *testing.T) {
 		"ready":  {up(), nil, "Accepted=True Ready=True"},
 		"moving": {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"failed": {up(), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
-		"a finalizer that is refused": {up(func(s *scene) {
-			s.server.Finalizers, s.world.unheld = nil, errors.New("no")
-		}), nil, "Accepted=True FinalizerMissing=True Ready=True"},
-		"a finalizer that is refused, and there": {up(func(s *scene) { s.world.unheld = errors.New("no") }), nil, "Accepted=True Ready=True"},
 		"refused": {
 			up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
 			"Accepted=False Ready=False Stalled=True",

@@ -2,13 +2,10 @@ package mcpserver
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,7 +16,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -83,57 +79,4 @@ func (r *Reconciler) serverOfPod(ctx context.Context, obj client.Object) []recon
 		return nil // not a pod of ours
 	}
 	return server(ctx, pod)
-}
-
-// foreignPodContent names containers and volumes in our pod templates that
-// none of our managers states, sorted.
-func foreignPodContent(w world) []string {
-	var names []string
-	if w.proxy != nil {
-		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, contract.MCPServerChildren, w.proxy.Spec.Template.Spec)...)
-	}
-	if w.backend != nil {
-		names = append(names, conditions.ForeignContent("backend", w.backend.ManagedFields, contract.RunnerBackend, w.backend.Spec.Template.Spec)...)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// announce tells who watches events what Ready has become, or that the server
-// has stopped.
-func (r *Reconciler) announce(server *v1alpha1.MCPServer, found map[string]conditions.Finding) {
-	condition := v1alpha1.ConditionReady
-	f, runs := found[condition]
-	if !runs {
-		condition = v1alpha1.ConditionSuspended
-		f = found[condition]
-	}
-	if c := meta.FindStatusCondition(server.Status.Conditions, condition); c != nil && c.Reason == f.Reason && c.Message == f.Message {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	if trouble := !slices.Contains(calm, f.Reason); trouble {
-		kind = corev1.EventTypeWarning
-	}
-	text := f.Message
-	if text == "" {
-		text = "calls reach the content of the spec"
-	}
-	r.event(server, kind, f.Reason, "Reconcile", text)
-}
-
-// calm are the reasons that nobody needs to act on.
-var calm = []string{
-	v1alpha1.ReasonReady, v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonSuspended,
-	v1alpha1.ReasonScaledToZero, v1alpha1.ReasonDeleting,
-}
-
-func (r *Reconciler) event(server *v1alpha1.MCPServer, kind, reason, action, note string) {
-	// The API refuses notes of more than 1 kB, and a byte of a container's last
-	// words that is no text becomes three.
-	note = strings.ToValidUTF8(note, "\uFFFD")
-	if len(note) > 1000 {
-		note = strings.ToValidUTF8(note[:1000], "") // without half a character
-	}
-	r.events.Eventf(server, nil, kind, reason, action, "%s", note)
 }

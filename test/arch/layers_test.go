@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/refs", "controllers/revision", "controllers/runspec", "controllers/workload",
+	"controllers/reconcile", "controllers/refs", "controllers/revision", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -36,8 +36,9 @@ var layers = map[string][]string{
 	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
-	"controllers/apply": {"apis/ownership"},
-	"controllers/refs":  {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec", "controllers/workload"},
+	"controllers/apply":     {"apis/ownership"},
+	"controllers/reconcile": {"apis/...", "controllers/apply", "controllers/conditions"},
+	"controllers/refs":      {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec", "controllers/workload"},
 
 	"controllers/backend":          below,
 	"controllers/mcpserver":        below,

@@ -1,0 +1,82 @@
+package mcpserver
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// trouble is the first thing that keeps a pod from running, or from being made:
+// one of the proxy that carries rev, or one of the backend that runs what has
+// hash.
+func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
+	mounting := map[string]conditions.Cures{}
+	for i := range w.pods {
+		pod := &w.pods[i]
+		cures, wanted := conditions.OfBackend, pod.Annotations[workload.AnnotationBackendHash] == hash
+		if pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
+			m, err := revision.Of(pod.Annotations)
+			cures, wanted = conditions.OfProxy, err == nil && m == rev
+		}
+		if !wanted || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if !started(pod) {
+			mounting[pod.Name] = cures
+		}
+		if f := conditions.PodTrouble(pod, cures); f != nil {
+			return f
+		}
+	}
+	for i := range w.mounts {
+		cures, waits := mounting[w.mounts[i].InvolvedObject.Name]
+		if !waits {
+			continue
+		}
+		if f := conditions.MountTrouble(w.mounts[i].Message, cures); f != nil {
+			return f
+		}
+	}
+	if w.refusal != "" && backendHash(w.backend) == hash {
+		f := conditions.Refusal(w.refusal)
+		return &f
+	}
+	if w.proxy == nil || revisionOf(w.proxy) != rev {
+		return nil
+	}
+	for _, c := range w.proxy.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
+			f := conditions.Refusal(c.Message)
+			return &f
+		}
+	}
+	return nil
+}
+
+// started reports whether a container of the pod has run, which none does before
+// all volumes are mounted: kubelet's complaints about mounts outlive their cause.
+func started(pod *corev1.Pod) bool {
+	ran := func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	}
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
+}
+
+// foreignPodContent names containers and volumes in our pod templates that
+// none of our managers states, sorted.
+func foreignPodContent(w world) []string {
+	var names []string
+	if w.proxy != nil {
+		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, contract.MCPServerChildren, w.proxy.Spec.Template.Spec)...)
+	}
+	if w.backend != nil {
+		names = append(names, conditions.ForeignContent("backend", w.backend.ManagedFields, contract.RunnerBackend, w.backend.Spec.Template.Spec)...)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,124 @@
+package mcpserver
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+)
+
+// ready answers whether calls reach the content of the spec, and nothing older.
+func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
+	applied = reconcile.WithoutConflicts(applied)
+	was := lastReason(server) == v1alpha1.ReasonReady
+	halted := notServed(server, want)
+	switch {
+	case applied != nil && (!was || halted != nil || apply.Refused(applied) != nil):
+		return refused(applied)
+	// A server that is to stop, and whose spec is wrong, has not got what it asks for.
+	case halted != nil && (want.renderable() || !halts(halted.Reason)):
+		return *halted
+	}
+	if f := accepted(server, want); f.Status != metav1.ConditionTrue {
+		return f
+	}
+	if len(want.unclaimed) > 0 {
+		return unclaimedNumbers(want)
+	}
+	runtime := server.Status.Runtime
+	if !want.claimed(server) || !w.proxyRolledOut(want.revision, was) || !w.backendRolledOut(want.revision, want.backendHash(), was) ||
+		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.revision.Generation {
+		return moving(server, w, want)
+	}
+	if f := backendRefused(server, want); f != nil {
+		return *f
+	}
+	if w.proxy.Status.AvailableReplicas == 0 || w.backend.Status.ReadyReplicas == 0 {
+		if reason := lastReason(server); reason != v1alpha1.ReasonReady && reason != v1alpha1.ReasonUnavailable {
+			return moving(server, w, want) // its pods are not up yet
+		}
+		if f := trouble(w, want.revision, want.backendHash()); f != nil {
+			return *f
+		}
+		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
+	}
+	if ok, _ := answers(server, want); !ok {
+		return moving(server, w, want)
+	}
+	return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(server))
+}
+
+// refused words a write that the API server refused.
+func refused(err error) conditions.Finding {
+	var unadoptable *apply.Unadoptable
+	switch {
+	case errors.As(err, &unadoptable):
+		return conditions.NotAdoptable(err)
+	case errors.Is(err, apply.ErrForeign):
+		return conditions.NameTaken(err)
+	}
+	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error())
+}
+
+// moving says why content has not rolled out yet. One message for the whole
+// way where nothing is wrong: each step of it would be a write.
+func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding {
+	if f := trouble(w, want.revision, want.backendHash()); f != nil {
+		return *f
+	}
+	if f := backendRefused(server, want); f != nil {
+		return *f
+	}
+	if _, f := answers(server, want); f != nil {
+		return *f
+	}
+	// The first content is starting until it is ready, whatever of it is there.
+	if server.Status.URL == "" || lastReason(server) == v1alpha1.ReasonStarting {
+		return conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready")
+	}
+	return conditions.False(v1alpha1.ReasonUpdating, "waiting for the new content to replace the old in proxy and backend")
+}
+
+// backendRefused says what keeps the runner from applying the backend, in the
+// runner's words. That it stands back for another runner is none of it.
+func backendRefused(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
+	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonStandingBack || !want.claimed(server) {
+		return nil
+	}
+	f := conditions.False(c.Reason, c.Message)
+	return &f
+}
+
+// answers reports whether MCP has answered for the wanted content, as the runner
+// says; a finding says why it does not. There is none while the runner has not
+// asked.
+func answers(server *v1alpha1.MCPServer, want wanted) (bool, *conditions.Finding) {
+	runtime := server.Status.Runtime
+	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendAnswers)
+	switch {
+	case c == nil, runtime == nil, runtime.ServerUID != string(server.UID), !want.claimed(server), runtime.Generation < want.revision.Generation:
+		return false, nil
+	case c.Status == metav1.ConditionFalse:
+		f := conditions.False(c.Reason, c.Message)
+		return false, &f
+	}
+	return c.Status == metav1.ConditionTrue, nil
+}
+
+// lastReason is the reason of Ready as it was reported last.
+func lastReason(server *v1alpha1.MCPServer) string {
+	if c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+func isReady(server *v1alpha1.MCPServer) bool {
+	return meta.IsStatusConditionTrue(server.Status.Conditions, v1alpha1.ConditionReady)
+}

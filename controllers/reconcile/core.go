@@ -1,0 +1,116 @@
+// Package reconcile is the frame of a pass that all controllers share. A
+// controller reads and decides; the frame writes as a manager, tells what
+// happened, reports, and says how the pass ends.
+//
+// core.go has what the controllers of a process share and one pass of it,
+// finalizer.go adds and removes the finalizer, report.go states the conditions,
+// events.go records Events, end.go turns the end of a pass into what the queue
+// understands.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+)
+
+// Kind is what the frame is told of a kind of object.
+type Kind struct {
+	schema.GroupVersionKind
+	// Finalizer holds an object until the order of its deletion is done, and
+	// FinalizerManager states it; both are empty where nothing has to be held.
+	Finalizer        string
+	FinalizerManager ownership.Manager
+	// ConditionsManager states the conditions, which are of these types and in
+	// this order.
+	ConditionsManager ownership.Manager
+	Conditions        []string
+	// Calm are the reasons of Ready and Suspended that nobody needs to act on.
+	Calm []string
+	// Managers are all that write the object itself.
+	Managers []ownership.Manager
+}
+
+// Core is what the passes over objects of one kind share.
+type Core struct {
+	Applier *apply.Applier
+	Events  events.EventRecorder
+	// Now is the clock. It need not agree with anybody else's.
+	Now  func() time.Time
+	Kind Kind
+}
+
+// Pass is one reconcile of one object.
+type Pass struct {
+	core *Core
+	// object is as it was read, with these conditions in its status.
+	object     client.Object
+	conditions []metav1.Condition
+	// due is when the next pass is due though nothing happens, 0 for never.
+	due time.Duration
+	// unheld is why the finalizer could not be applied.
+	unheld error
+}
+
+// Begin returns a pass over an object. An object older than our own last write
+// of it is history, and has no pass: the watch brings the newer one, and wait is
+// when to look again if it does not.
+func (c *Core) Begin(ctx context.Context, object client.Object, conditions []metav1.Condition) (p *Pass, wait time.Duration, err error) {
+	if wait, err := c.Applier.Ahead(ctx, object, c.Kind.Managers...); wait > 0 || err != nil {
+		return nil, wait, err
+	}
+	return &Pass{core: c, object: object, conditions: conditions}, 0, nil
+}
+
+// Due notes when the next pass is due though nothing happens, the soonest of
+// several; 0 is never.
+func (p *Pass) Due(after time.Duration) { p.due = apply.Soonest(p.due, after) }
+
+// takenBack counts writes, not fields.
+var takenBack = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "freehold_fields_taken_back_total",
+	Help: "Writes that took back fields which another field manager had changed, by kind of object.",
+}, []string{"kind"})
+
+func init() { metrics.Registry.MustRegister(takenBack) }
+
+// Put writes as a manager (see apply.Writer.Put), and tells who had changed what
+// it takes back, who had what it takes over, and what admission makes of it.
+func (p *Pass) Put(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
+	done, err := p.core.Applier.As(manager).Put(ctx, live, ac, opts...)
+	if err == nil && done.TakenBack != nil {
+		takenBack.WithLabelValues(done.TakenBack.Object.Kind).Inc()
+		p.Event(corev1.EventTypeWarning, "FieldsTakenBack", "Repair", done.TakenBack.String()+"; set back")
+	}
+	if err == nil && done.TakenOver != nil {
+		note := "took over " + done.TakenOver.String()
+		if slices.Contains(done.TakenOver.From, ownership.BeforeFirstApply) {
+			note += ", because its metadata.managedFields were reset; what a manifest drops before it is applied again stays: remove it with kubectl edit"
+		}
+		p.Event(corev1.EventTypeNormal, "FieldsTakenOver", "Adopt", note)
+	}
+	if err == nil && done.Rewritten != nil {
+		p.Event(corev1.EventTypeNormal, "FieldsRewritten", "Apply", fmt.Sprintf(
+			"admission of this cluster changes what Freehold applies to %s; Freehold keeps what admission makes of it", done.Rewritten))
+	}
+	p.Due(done.Again)
+	return done, err
+}
+
+// Remove deletes an object as a manager (see apply.Writer.Remove).
+func (p *Pass) Remove(ctx context.Context, manager ownership.Manager, live client.Object) error {
+	return p.core.Applier.As(manager).Remove(ctx, live)
+}

@@ -1,0 +1,48 @@
+package reconcile
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+// noteLimit is how much of an Event's note is kept: the API refuses notes of
+// more than 1 kB.
+const noteLimit = 1000
+
+// Event records an Event about the pass's object.
+func (p *Pass) Event(kind, reason, action, note string) {
+	// A byte of a container's last words that is no text becomes three.
+	note = strings.ToValidUTF8(note, "\uFFFD")
+	if len(note) > noteLimit {
+		note = strings.ToValidUTF8(note[:noteLimit], "") // without half a character
+	}
+	p.core.Events.Eventf(p.object, nil, kind, reason, action, "%s", note)
+}
+
+// announce tells who watches events what Ready has become, or that the object has
+// stopped, as a warning if somebody has to act; and once that fields are fought
+// for.
+func (p *Pass) announce(found map[string]conditions.Finding) {
+	conditionType := v1alpha1.ConditionReady
+	if _, runs := found[conditionType]; !runs {
+		conditionType = v1alpha1.ConditionSuspended
+	}
+	c := meta.FindStatusCondition(p.conditions, conditionType)
+	if f, ok := found[conditionType]; ok && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
+		kind := corev1.EventTypeWarning
+		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.Calm, f.Reason) {
+			kind = corev1.EventTypeNormal
+		}
+		p.Event(kind, f.Reason, "Reconcile", f.Message)
+	}
+	f, fought := found[v1alpha1.ConditionFieldsContended]
+	if fought && !meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionFieldsContended) {
+		p.Event(corev1.EventTypeWarning, "FieldsContended", "Repair", f.Message)
+	}
+}

@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+// heard is the one event that a call records about an object with these
+// conditions, empty if there is none.
+func heard(live []metav1.Condition, call func(*Pass)) string {
+	recorder := events.NewFakeRecorder(2)
+	call(&Pass{core: &Core{Events: recorder, Kind: Kind{Calm: []string{"Starting"}}}, object: &v1alpha1.MCPServer{}, conditions: live})
+	close(recorder.Events)
+	var all []string
+	for e := range recorder.Events {
+		all = append(all, e)
+	}
+	return strings.Join(all, "; ")
+}
+
+// Whoever watches events hears each new reason once, as a warning only if
+// somebody has to act.
+func TestAnnounceTellsWhatIsNew(t *testing.T) {
+	stands := func(reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: "Ready", Reason: reason, Message: message}}
+	}
+	contended := metav1.Condition{Type: v1alpha1.ConditionFieldsContended, Status: metav1.ConditionTrue}
+	for name, tc := range map[string]struct {
+		before  []metav1.Condition
+		of      string
+		finding conditions.Finding
+		want    string
+	}{
+		"the first word":         {nil, "Ready", conditions.False("Starting", "x"), "Normal Starting x"},
+		"moving":                 {stands("Ready", "x"), "Ready", conditions.False("Starting", "y"), "Normal Starting y"},
+		"in trouble":             {stands("Starting", ""), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
+		"in other trouble":       {stands("ImagePull", "another image"), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
+		"nothing new":            {stands("Starting", "x"), "Ready", conditions.False("Starting", "x"), ""},
+		"nothing new in trouble": {stands("CrashLoop", "x"), "Ready", conditions.False("CrashLoop", "x"), ""},
+		"going":                  {stands("Ready", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
+		"stopped":                {stands("Ready", "x"), "Suspended", conditions.True("Suspended", "x"), "Warning Suspended x"},
+		"another condition":      {nil, "Accepted", conditions.True("Accepted", "x"), ""},
+		"a conflict":             {nil, contended.Type, conditions.True("Contended", "x"), "Warning FieldsContended x"},
+		"that goes on":           {[]metav1.Condition{contended}, contended.Type, conditions.True("Contended", "x"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := heard(tc.before, func(p *Pass) { p.announce(map[string]conditions.Finding{tc.of: tc.finding}) }); got != tc.want {
+				t.Errorf("heard %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The API refuses notes of more than 1 kB, and text that is none.
+func TestAnEventIsShortAndText(t *testing.T) {
+	for _, note := range []string{strings.Repeat("a", 5000), strings.Repeat("é", 5000), "a" + strings.Repeat("é", 5000), strings.Repeat("\xffa", 2500)} {
+		got := heard(nil, func(p *Pass) { p.Event("Normal", "R", "A", note) })
+		if text := strings.TrimPrefix(got, "Normal R "); len(text) > 1024 || len(text) < 990 || strings.ToValidUTF8(text, "") != text {
+			t.Errorf("the note has %d bytes and begins with %q", len(text), text[:8])
+		}
+	}
+}

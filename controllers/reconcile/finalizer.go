@@ -1,0 +1,81 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+// AddFinalizer holds the object until RemoveFinalizer, and reports whether the
+// pass goes on: a write of it, or an object that moved, wakes the next one.
+// Where the write was refused the pass goes on without: the object is then
+// deleted out of order, which Report says.
+func (p *Pass) AddFinalizer(ctx context.Context) (on bool, err error) {
+	intent := p.intent()
+	intent.WithFinalizers(p.core.Kind.Finalizer)
+	held, err := p.Put(ctx, p.core.Kind.FinalizerManager, p.object, intent)
+	p.unheld = err
+	return apply.When(err) != apply.WithWatch && (err != nil || held.Result == apply.Unchanged), err
+}
+
+// Held reports whether the object carries the finalizer.
+func (p *Pass) Held() bool { return slices.Contains(p.object.GetFinalizers(), p.core.Kind.Finalizer) }
+
+// RemoveFinalizer gives up the finalizer. Where another manager holds it too, as
+// a tool does that restored the object with a create, giving it up does not
+// remove it: that is said, because nothing more will happen by itself.
+func (p *Pass) RemoveFinalizer(ctx context.Context) error {
+	if !p.Held() {
+		return nil
+	}
+	path := ownership.MustPath(`metadata.finalizers[="` + p.core.Kind.Finalizer + `"]`)
+	holders, err := ownership.Owners(p.object.GetManagedFields(), path)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, h := range holders {
+		if h.Manager == string(p.core.Kind.FinalizerManager) && h.Operation == metav1.ManagedFieldsOperationApply {
+			return p.core.Applier.As(p.core.Kind.FinalizerManager).Release(ctx, p.object)
+		}
+		others = append(others, h.Manager)
+	}
+	if others == nil {
+		others = []string{"no field manager that the API server knows of"}
+	}
+	return p.ReportDeleting(ctx, v1alpha1.ConditionStalled, fmt.Sprintf(
+		"what belongs to the object is gone, but Freehold cannot remove the finalizer %s, which is held by %s: remove it from metadata.finalizers",
+		p.core.Kind.Finalizer, strings.Join(others, ", ")))
+}
+
+// ReportDeleting says once how far the object is on its way out, under the
+// condition that fits: Reconciling, or Stalled if a person must act.
+func (p *Pass) ReportDeleting(ctx context.Context, movement, message string) error {
+	return p.Report(ctx, map[string]conditions.Finding{
+		v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonDeleting, message),
+		movement:                conditions.True(v1alpha1.ReasonDeleting, message),
+	})
+}
+
+// unprotected says that the object lacks the finalizer, and why.
+func (p *Pass) unprotected() (conditions.Finding, bool) {
+	if p.core.Kind.Finalizer == "" || p.Held() || p.object.GetDeletionTimestamp() != nil {
+		return conditions.Finding{}, false
+	}
+	reason, why := v1alpha1.ReasonContended, "it is removed again and again: take it out of what removes it"
+	var fought *apply.Fought
+	if p.unheld != nil && !errors.As(p.unheld, &fought) {
+		reason, why = v1alpha1.ReasonApplyFailed, p.unheld.Error()
+	}
+	return conditions.True(reason, fmt.Sprintf("the object lacks the finalizer %s, without which its deletion is not done in order: %s",
+		p.core.Kind.Finalizer, why)), true
+}

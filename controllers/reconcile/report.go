@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+// intent states something about the pass's object, whatever its kind is.
+type intent struct {
+	metav1ac.TypeMetaApplyConfiguration    `json:",inline"`
+	*metav1ac.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Status                                 *statusIntent `json:"status,omitempty"`
+}
+
+type statusIntent struct {
+	ObservedGeneration *int64                                  `json:"observedGeneration,omitempty"`
+	Conditions         []*metav1ac.ConditionApplyConfiguration `json:"conditions,omitempty"`
+}
+
+// IsApplyConfiguration makes it one.
+func (*intent) IsApplyConfiguration() {}
+
+func (p *Pass) intent() *intent {
+	in := &intent{ObjectMetaApplyConfiguration: metav1ac.ObjectMeta().WithName(p.object.GetName()).WithNamespace(p.object.GetNamespace())}
+	in.WithAPIVersion(p.core.Kind.GroupVersion().String()).WithKind(p.core.Kind.Kind)
+	return in
+}
+
+// Report states the conditions that were found, with the generation they speak
+// of, in one apply: readers of kstatus believe an old Ready under a new
+// generation. It adds FinalizerMissing, and what other managers hold; what is
+// not found goes. What is news is also told as an Event.
+func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) error {
+	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration())}
+	for _, t := range p.core.Kind.Conditions {
+		f, ok := found[t]
+		if !ok && t == v1alpha1.ConditionFinalizerMissing {
+			f, ok = p.unprotected()
+		}
+		if !ok {
+			f, ok = p.heldByOthers(t)
+		}
+		if ok {
+			f = p.steady(t, f)
+			status.Conditions = append(status.Conditions, conditions.Stamp(p.conditions, t, f, p.object.GetGeneration(), p.core.Now()))
+		}
+	}
+	intent := p.intent()
+	intent.Status = status
+	said, err := p.Put(ctx, p.core.Kind.ConditionsManager, p.object, intent)
+	if err == nil && said.Result == apply.Written {
+		p.announce(found)
+	}
+	return err
+}
+
+// Anew lets the time of a condition begin anew, though its status stays.
+func (p *Pass) Anew(conditionType string) {
+	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions), func(c metav1.Condition) bool { return c.Type == conditionType })
+}
+
+// steady keeps the words of a refusal that stand. They are the API server's, or
+// a webhook's, and may say the same with other numbers each time, as the port of
+// a broken connection: each change is a write, which wakes the next pass, which
+// is refused again.
+func (p *Pass) steady(conditionType string, now conditions.Finding) conditions.Finding {
+	refused := now.Reason == v1alpha1.ReasonApplyFailed || now.Reason == v1alpha1.ReasonNotAdoptable
+	stands := meta.FindStatusCondition(p.conditions, conditionType)
+	if refused && stands != nil && stands.Reason == now.Reason && stands.ObservedGeneration == p.object.GetGeneration() &&
+		conditions.SameWords(stands.Message, now.Message) {
+		now.Message = stands.Message
+	}
+	return now
+}
+
+// heldByOthers is what is said of a condition that was not found, but that
+// another manager states as well. Without our part what they state is no
+// condition, and the API server would refuse the whole report for it, each time
+// until they stop. So it stays, and is False.
+func (p *Pass) heldByOthers(conditionType string) (conditions.Finding, bool) {
+	if meta.FindStatusCondition(p.conditions, conditionType) == nil {
+		return conditions.Finding{}, false
+	}
+	item := ownership.MustPath("status.conditions[type=" + conditionType + "].type")
+	owners, err := ownership.Owners(p.object.GetManagedFields(), item)
+	if err != nil {
+		return conditions.Finding{}, false
+	}
+	var others []string
+	for _, o := range owners {
+		if o.Manager != string(p.core.Kind.ConditionsManager) || o.Operation != metav1.ManagedFieldsOperationApply {
+			others = append(others, o.Manager)
+		}
+	}
+	if len(others) == 0 {
+		return conditions.Finding{}, false
+	}
+	slices.Sort(others)
+	return conditions.False(v1alpha1.ReasonHeldByOthers, fmt.Sprintf(
+		"this is not so; the condition stays because %s states it too: take it out of what that manager writes",
+		strings.Join(slices.Compact(others), ", "))), true
+}
