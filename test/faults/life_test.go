@@ -154,5 +154,5 @@ func (l *life) server() *v1alpha1.MCPServer {
 // may be away.
 func (l *life) insist(doing string, do func() error) {
 	GinkgoHelper()
-	Eventually(do, kit.Patience, "50ms").Should(Succeed(), doing)
+	Eventually(do).Should(Succeed(), doing)
 }

@@ -143,7 +143,7 @@ func (w *observer) saw(namespace string, last types.UID) []string {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.gone[last]
-	}, kit.Patience, "20ms").Should(BeTrue(), "the observer has not seen the end of %s", last)
+	}).Should(BeTrue(), "the observer has not seen the end of %s", last)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.breaks[namespace])

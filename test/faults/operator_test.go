@@ -121,5 +121,5 @@ func (o *operator) rests() {
 			writes, since = now, time.Now()
 		}
 		return time.Since(since)
-	}, kit.Patience, "50ms").Should(BeNumerically(">", calm), "the operator does not come to rest:\n%s", o.requests.Since(0).Writes())
+	}).Should(BeNumerically(">", calm), "the operator does not come to rest:\n%s", o.requests.Since(0).Writes())
 }

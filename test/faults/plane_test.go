@@ -52,7 +52,7 @@ var _ = Describe("A life goes on after", Serial, func() {
 				GinkgoWriter.Printf("FREEHOLD_SEED=%d: %s dies at write %d of %s, before it: %t\n", seed, name, at, p.name, before)
 				sprung := t.arm(at, before)
 				p.change(echo)
-				Eventually(sprung, kit.Patience).Should(BeClosed(), "%s has not died in part %s", name, p.name)
+				Eventually(sprung).Should(BeClosed(), "%s has not died in part %s", name, p.name)
 				Eventually(back, 2*kit.Patience).Should(BeClosed())
 				serves(s)
 			} else {
@@ -107,7 +107,7 @@ var _ = Describe("A life goes on after", Serial, func() {
 		mark, since := op.requests.Mark(), time.Now()
 		op.start()
 		refused := func() kit.Log { return op.requests.Since(mark).Writes().Answered(http.StatusInternalServerError) }
-		Eventually(refused, kit.Patience).ShouldNot(BeEmpty(), "the disk was not full")
+		Eventually(refused).ShouldNot(BeEmpty(), "the disk was not full")
 		time.Sleep(2 * time.Second) // long enough for a loop without a pause to be seen
 		GinkgoWriter.Printf("in %s on a full disk: %s", time.Since(since), op.requests.Since(mark).Writes())
 		// A retry each 5 ms, 10 ms, 20 ms and so on, of a write or two each.
@@ -133,7 +133,7 @@ func serves(s *kit.Env) {
 	Eventually(func() error {
 		_, err := s.ApplyErr("kit", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: serves}\n")
 		return err
-	}, kit.Patience, "50ms").Should(Succeed())
+	}).Should(Succeed())
 }
 
 // limited gives etcd so much room beside what it has.

@@ -18,6 +18,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
@@ -41,6 +42,8 @@ var (
 
 func TestFaults(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(kit.Patience)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	seed = kit.Seed(t)
 	kills = int(kit.NumberOf(t, "FREEHOLD_KILLS", defaultKills))
 	kit.Announce(t, seed)

@@ -309,11 +309,11 @@ func (p prohibition) forbid(s *kit.Env) (withdraw func()) {
 		_ = s.Client.Delete(ctx, policy)
 	})
 	try := func() error { return p.try(s) }
-	Eventually(try, kit.Patience, "100ms").Should(MatchError(ContainSubstring(p.message)))
+	Eventually(try).Should(MatchError(ContainSubstring(p.message)))
 	return func() {
 		GinkgoHelper()
 		Expect(s.Client.Delete(s.Ctx, binding)).To(Succeed())
-		Eventually(try, kit.Patience, "100ms").Should(Succeed())
+		Eventually(try).Should(Succeed())
 		s.Patch(serverOf(s, "echo"), "somebody", `{"metadata":{"labels":{"policy":"withdrawn"}}}`)
 	}
 }

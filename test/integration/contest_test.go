@@ -87,7 +87,7 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 			return fmt.Errorf("%v are counted of %d writes", grown, taken)
 		}
 		return nil
-	}, s.Patience).Should(Succeed())
+	}).Should(Succeed())
 	ready(s, "echo")
 
 	s.Apply(git, server("echo", "args: [b]"))

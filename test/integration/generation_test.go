@@ -260,7 +260,7 @@ var _ = Describe("Run configs", func() {
 				names = append(names, configs.Items[i].Name)
 			}
 			return names
-		}, "60s", "200ms").Should(left(good), "what serves, what is to, and few more")
+		}).Should(left(good), "what serves, what is to, and few more")
 	},
 		Entry("because a pod does not become ready",
 			", securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}",

@@ -7,8 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // What an operator started ends with it: a process that lives through a hundred
@@ -28,11 +26,11 @@ var _ = It("An operator leaves nothing behind, however often it is started", fun
 	}
 	quiet(op)
 	// A few come and go with the connections of whoever else works here.
-	Eventually(runtime.NumGoroutine, kit.Patience, "100ms").Should(BeNumerically("<", goroutines+times), func() string {
+	Eventually(runtime.NumGoroutine).Should(BeNumerically("<", goroutines+times), func() string {
 		stacks := make([]byte, 1<<20)
 		return fmt.Sprintf("goroutines before %d:\n%s", goroutines, stacks[:runtime.Stack(stacks, true)])
 	})
-	Eventually(openDescriptors, kit.Patience, "100ms").Should(BeNumerically("<", descriptors+times))
+	Eventually(openDescriptors).Should(BeNumerically("<", descriptors+times))
 })
 
 func openDescriptors() int {

@@ -39,7 +39,7 @@ func userOf(s *kit.Env, name, group, resource string, verbs ...string) *kit.Env 
 		}}
 		s.Must(s.Client.Create(s.Ctx, review), "asking what "+name+" may do")
 		return review.Status.Allowed
-	}, "10s", "50ms").Should(BeTrue())
+	}).Should(BeTrue())
 	return s.As(s.Namespace, name)
 }
 
@@ -55,7 +55,7 @@ func mayEscape(s *kit.Env, may bool) {
 	Eventually(func() bool { // the API server looks at roles in a cache
 		_, err := s.As(s.Namespace, "ci-runner").ApplyErr(string(contract.RunnerBackend), escape, client.DryRunAll, client.ForceOwnership)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource")
-	}, "10s", "50ms").Should(Equal(!may))
+	}).Should(Equal(!may))
 }
 
 func account(name string) *corev1.ServiceAccount {

@@ -6,6 +6,7 @@ package integration
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
@@ -19,6 +20,8 @@ var plane *kit.Plane
 
 func TestIntegration(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(kit.Patience)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	suite, reporter := GinkgoConfiguration()
 	reporter.Succinct = !reporter.Verbose
 	RunSpecs(t, "Freehold on a real API server", suite, reporter)

@@ -55,11 +55,10 @@ func (p *Process) Kill() error {
 		return nil
 	}
 	// It is envtest's child: gone once envtest has waited for it.
-	for range 1000 {
+	for end := time.Now().Add(processTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if errors.Is(p.signal(0), os.ErrProcessDone) {
 			return nil
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	return fmt.Errorf("killing %s: it does not end", p.name)
 }
