@@ -104,7 +104,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Content-Type"] = nil // an answer without one is not given one
 	if r.Method != http.MethodPost {
 		// Only a POST carries a message. A body that one end sees and the other
-		// does not is how requests are smuggled.
+		// does not is how requests are smuggled. On a copy: the server reads what is
+		// left of the body by what its own request says, and else goes on to the
+		// next request while it still reads.
+		r = r.WithContext(r.Context())
 		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = http.NoBody, 0, nil, nil
 		r.Header.Del("Content-Length")
 	}
