@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/apis/ownership/admission"
 )
 
 // Freehold is the contract of this operator.
@@ -17,12 +16,6 @@ func Freehold() ownership.Contract {
 		Rights:   slices.Concat(processRights(), runnerRights(), ownerRights()),
 		Takeover: &ownership.Takeover{Annotation: AdoptAnnotation},
 	}
-}
-
-// Policies are what the contract does not say of its admission policies. A
-// chart that installs them elsewhere replaces the namespace.
-func Policies() admission.Options {
-	return admission.Options{Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md"}
 }
 
 // AdoptAnnotation with the value "true" hands a child that stands in another

@@ -69,14 +69,48 @@ func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
-func (p *Process) signal(s syscall.Signal) error {
+// CPU is the processor time that the process has taken, which says more than the
+// clock on a machine that does other things
+// (https://docs.kernel.org/scheduler/sched-stats.html#proc-pid-schedstat).
+func (p *Process) CPU() (time.Duration, error) {
+	id, err := p.id()
+	if err != nil {
+		return 0, err
+	}
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", id))
+	if err != nil {
+		return 0, fmt.Errorf("reading what %s took: %w", p.name, err)
+	}
+	var sum, took time.Duration
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &took)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading what %s took: %w", p.name, err)
+		}
+		sum += took
+	}
+	return sum, nil
+}
+
+func (p *Process) id() (int, error) {
 	text, err := os.ReadFile(p.file("pid"))
 	if err != nil {
-		return fmt.Errorf("finding %s: %w", p.name, err)
+		return 0, fmt.Errorf("finding %s: %w", p.name, err)
 	}
 	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return fmt.Errorf("finding %s: %w", p.name, err)
+		return 0, fmt.Errorf("finding %s: %w", p.name, err)
+	}
+	return id, nil
+}
+
+func (p *Process) signal(s syscall.Signal) error {
+	id, err := p.id()
+	if err != nil {
+		return err
 	}
 	process, err := os.FindProcess(id)
 	if err != nil {

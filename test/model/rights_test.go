@@ -40,7 +40,7 @@ func (j *checker) refusal(o *operation, body []byte) {
 	case o.by == nil:
 	// What the policy is for: a status ignores the uid of the server that a runner
 	// knew, and whose report another of the name must not get.
-	case strings.Contains(string(body), byAPolicy+"runtime-server'") && uidOf(o.by.read(o.of)) != uidOf(o.before):
+	case refusedByPolicy && strings.Contains(string(body), "status.runtime.serverUID may not become") && uidOf(o.by.read(o.of)) != uidOf(o.before):
 		p.tally["report of a server that was, refused by a policy"]++
 	case refusedByPolicy:
 		j.found(byPolicy, "%s by %s: %s", o, o.by, said(string(body)))

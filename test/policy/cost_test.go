@@ -159,6 +159,10 @@ func policyOf(t *testing.T, file string) compiled {
 	}
 	for _, v := range policy.Spec.Validations {
 		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression})
+		if v.MessageExpression == "" {
+			messages = append(messages, nil)
+			continue
+		}
 		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
 	}
 	var options plugincel.OptionalVariableDeclarations

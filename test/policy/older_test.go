@@ -200,7 +200,7 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 	s.Patch(intent.DeepCopy(), "kubectl", `{"metadata":{"annotations":{"example.com/theirs":"a"}}}`)
 	s.Must(patched(`{"metadata":{"annotations":{"example.com/theirs":null}}}`), "removing a foreign annotation")
 	// Nor does a reset that only removes, where ours is the only entry.
-	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc, annotations: {freehold.dev/workload-hash: a}}, data: {a: b}}")
+	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc, annotations: {freehold.dev/workload-hash: a}, labels: {app.kubernetes.io/managed-by: freehold}}, data: {a: b}}")
 	s.Must(applied(s.Ctx, c, children, "", config, true), "making a run config")
 	s.Must(c.Patch(s.Ctx, config, client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"managedFields":[{}]}}`)), client.FieldOwner(children)), "removing all data")
 	s.OwnsNothing(config, children)
@@ -220,8 +220,12 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 		live.SetManagedFields(entries)
 		return admin.Update(s.Ctx, live, client.FieldOwner("kubectl"))
 	}), "writing managedFields by hand")
-	// The status of a Deployment without our label and number is not looked at.
-	foreign := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: foreign}, spec: {replicas: 0, " + oldPods + "}}")
-	s.Must(admin.Create(s.Ctx, foreign), "making a Deployment")
-	s.Must(toStatus(s.Ctx, admin, foreign, children, noteB), "writing its status under a name of ours")
+	// The status of a Deployment and its scale are not looked at.
+	s.Must(admin.Status().Patch(s.Ctx, intent.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+generation+`":"0"}}}`)),
+		client.FieldOwner(children)), "writing its status under a name of ours")
+	s.Must(admin.SubResource("scale").Patch(s.Ctx, intent.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.FieldOwner(children)), "scaling it")
+	// Nor is what has not our label, but to see that ours does not make it.
+	foreign := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign}}")
+	s.Must(admin.Create(s.Ctx, foreign, client.FieldOwner(children)), "making a ConfigMap under a name of ours")
+	s.Must(c.Patch(s.Ctx, foreign, client.RawPatch(types.MergePatchType, []byte(noteB))), "writing it as the controller")
 }

@@ -44,7 +44,7 @@ func TestARunnerIsOfOneServer(t *testing.T) {
 	for name, own := range map[string]bool{
 		"echo-run-1-abc": true, "echo-run-run-1-abc": false, "echo-run-1-run-1-abc": false, "echo-run-config": false, "echo-runs": false,
 	} {
-		err := c.Create(s.Ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+"}}"), client.FieldOwner("helm"))
+		err := c.Create(s.Ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", labels: {app.kubernetes.io/managed-by: freehold}}}"), client.FieldOwner("helm"))
 		if own {
 			refused(t, err, "belongs to Freehold")
 		} else {
@@ -59,12 +59,12 @@ const noteB = `{"metadata":{"annotations":{"example.com/note":"b"}}}`
 // whoever may write the object, and that nothing else passes for that.
 func TestAnybodyMayRelease(t *testing.T) {
 	s, c, children := kit.NewEnv(t, plane), controller(t), string(contract.MCPServerChildren)
-	const head = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s"
-	whole, nothing := s.Intent(fmt.Sprintf(head, "}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
+	const head, ours = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s", ", labels: {app.kubernetes.io/managed-by: freehold}"
+	whole, nothing := s.Intent(fmt.Sprintf(head, ours+"}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
 	says := "is Freehold's, for its ServiceAccount freehold-mcpserver alone"
-	refused(t, applied(s.Ctx, admin, children, "", nothing, true), says) // there is nothing to release
+	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ours+"}}")), true), says) // there is nothing to release
 	s.Must(applied(s.Ctx, c, children, "", whole, true), "making a child")
-	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ", annotations: {freehold.dev/workload-hash: a}}}")), true), says)
+	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ours+", annotations: {freehold.dev/workload-hash: a}}}")), true), says)
 	remove := client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"labels":{"a":"b"}}}`))
 	refused(t, admin.Patch(s.Ctx, whole.DeepCopy(), remove, client.FieldOwner(children)), says)
 	s.Must(applied(s.Ctx, admin, children, "", nothing, true), "releasing")
@@ -121,7 +121,7 @@ func TestPoliciesAreWellTyped(t *testing.T) {
 		}
 		return nil
 	}, client.InNamespace(""))
-	if len(list.Items) < 11 {
+	if len(list.Items) < 10 {
 		t.Errorf("there are %d policies", len(list.Items))
 	}
 	for _, p := range list.Items {

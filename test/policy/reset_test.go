@@ -25,7 +25,7 @@ func alone(t *testing.T) []right {
 		t.Fatalf("there are %d rows", len(rows))
 	}
 	for i := range rows { // nobody gives up a number
-		rows[i].fields = strings.Replace(rows[i].fields, numbered, "metadata: {labels: {freehold.dev/server: echo}}\n", 1)
+		rows[i].fields = strings.Replace(rows[i].fields, numbered, labelled, 1)
 	}
 	return rows
 }

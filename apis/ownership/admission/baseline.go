@@ -60,6 +60,17 @@ var template = []string{
 		"!(t.metadata.annotations[k] in ['', 'runtime/default']) && !t.metadata.annotations[k].startsWith('localhost/')).map(k, 'the pod is annotated with ' + k)",
 }
 
+// openings are, for each template of a list, what its pods do beyond baseline.
+func openings(templates string) string {
+	lists := slices.Clone(template)
+	for _, c := range confined {
+		lists = append(lists, "all.filter(c, "+c.breaks+").map(c, c.name + "+c.said+")")
+	}
+	return templates + ".map(t, [\n" +
+		"[dyn({'name': dyn('the pod'), 'securityContext': t.?spec.?securityContext.orValue({})})] + t.?spec.?containers.orValue([]) + t.?spec.?initContainers.orValue([])\n" +
+		"].map(all,\n" + strings.Join(lists, " +\n") + ")[0])"
+}
+
 // baseline are the variables that say what a request has a pod template do
 // beyond baseline, and what the template did not do before. The lists of before
 // and now are worked out alike, one after the other.
@@ -70,18 +81,12 @@ func (k compiler) baseline() []admissionregistrationv1.Variable {
 	var asked []string
 	for _, g := range k.grants() {
 		if g.Baseline {
-			asked = append(asked, at(g))
+			asked = append(asked, under(g))
 		}
-	}
-	lists := slices.Clone(template)
-	for _, c := range confined {
-		lists = append(lists, "all.filter(c, "+c.breaks+").map(c, c.name + "+c.said+")")
 	}
 	return []admissionregistrationv1.Variable{
 		{Name: "templates", Expression: strings.Join(asked, " ||\n") + " ?\n[oldObject == null ? {} : dyn(oldObject).spec.template, dyn(object).spec.template] : []"},
-		{Name: "open", Expression: "variables.templates.map(t, [\n" +
-			"[dyn({'name': dyn('the pod'), 'securityContext': t.?spec.?securityContext.orValue({})})] + t.?spec.?containers.orValue([]) + t.?spec.?initContainers.orValue([])\n" +
-			"].map(all,\n" + strings.Join(lists, " +\n") + ")[0])"},
+		{Name: "open", Expression: openings("variables.templates")},
 		{Name: "opened", Expression: "variables.open.size() == 0 ? [] : variables.open[1].filter(o, !(o in variables.open[0]))"},
 	}
 }

@@ -43,16 +43,20 @@ func entries() []admissionregistrationv1.Variable {
 func (k compiler) outside() ([]admissionregistrationv1.Variable, error) {
 	var added, allowed []string
 	for _, g := range k.grants() {
-		levels, err := levels(g)
+		root, err := tree(g)
 		if err != nil {
 			return nil, err
+		}
+		levels := root.outside(nil, "")
+		if root.all {
+			levels = []string{"[]"}
 		}
 		fields := make([]string, 0, len(g.Fields))
 		for _, f := range g.Fields {
 			fields = append(fields, f.String())
 		}
-		added = append(added, at(g)+" ?\n"+strings.Join(levels, " +\n")+" :")
-		allowed = append(allowed, at(g)+" ?\n"+text(strings.Join(fields, ", "))+" :")
+		added = append(added, under(g)+" ?\n"+strings.Join(levels, " +\n")+" :")
+		allowed = append(allowed, under(g)+" ?\n"+text(strings.Join(fields, ", "))+" :")
 	}
 	return []admissionregistrationv1.Variable{
 		{Name: "outside", Expression: strings.Join(append(added, "[]"), "\n")},
@@ -60,8 +64,8 @@ func (k compiler) outside() ([]admissionregistrationv1.Variable, error) {
 	}, nil
 }
 
-// levels are the expressions that together list what is outside a grant.
-func levels(g ownership.Grant) ([]string, error) {
+// tree is a grant's fields by level.
+func tree(g ownership.Grant) (*node, error) {
 	root := &node{}
 	for _, path := range g.Fields {
 		keys, err := path.Keys()
@@ -72,10 +76,7 @@ func levels(g ownership.Grant) ([]string, error) {
 			return nil, fmt.Errorf("path %s: %w", path, err)
 		}
 	}
-	if root.all {
-		return []string{"[]"}, nil
-	}
-	return root.outside(nil, ""), nil
+	return root, nil
 }
 
 // node is one level of a grant's fields: all of it, or what its keys say.
@@ -101,6 +102,52 @@ func (n *node) add(keys []string) error {
 	return n.keys[keys[0]].add(keys[1:])
 }
 
+// split are the keys that are granted as a whole, and those with levels below.
+func (n *node) split() (whole, parts []string) {
+	for _, key := range slices.Sorted(maps.Keys(n.keys)) {
+		if n.keys[key].all {
+			whole = append(whole, key)
+		} else {
+			parts = append(parts, key)
+		}
+	}
+	return whole, parts
+}
+
+// level are the keys of a level, and the terms that say of a key k in it that
+// it is granted. A struct that is owned without anything in it is a leaf, which
+// no grant covers.
+func (n *node) level(from string, at []string) (here string, granted []string) {
+	whole, parts := n.split()
+	here = reach(from, at)
+	if len(at) > 0 {
+		here = "dyn(" + here + ".orValue({}))"
+		whole = append([]string{"."}, whole...)
+	}
+	if len(whole) > 0 {
+		granted = append(granted, "k in "+texts(whole))
+	}
+	if len(parts) > 0 {
+		granted = append(granted, fmt.Sprintf("k in %s && %s[k].exists(f, f != '.')", texts(parts), here))
+	}
+	return here, granted
+}
+
+// within has one expression for each level of the field set f: that each of its
+// keys is granted.
+func (n *node) within(at []string) []string {
+	if n.all {
+		return []string{"true"}
+	}
+	here, granted := n.level("f", at)
+	levels := []string{fmt.Sprintf("%s.all(k, %s)", here, strings.Join(granted, " || "))}
+	_, parts := n.split()
+	for _, key := range parts {
+		levels = append(levels, n.keys[key].within(append(slices.Clone(at), key))...)
+	}
+	return levels
+}
+
 // outside has one expression for each level: the keys that are not granted and
 // did not stand there in the same way. Field sets are opaque to CEL, which has
 // no recursion: a level's keys are compared one by one, and what lies below
@@ -109,31 +156,15 @@ func (n *node) outside(at []string, path string) []string {
 	if n.all {
 		return nil
 	}
-	var whole, parts []string
-	for _, key := range slices.Sorted(maps.Keys(n.keys)) {
-		if n.keys[key].all {
-			whole = append(whole, key)
-		} else {
-			parts = append(parts, key)
-		}
-	}
-	now, before := reach("variables.applied", at), reach("variables.stood", at)
-	here := now
-	if len(at) > 0 {
-		here = "dyn(" + here + ".orValue({}))"
-		whole = append([]string{"."}, whole...)
-	}
+	here, granted := n.level("variables.applied", at)
 	var terms []string
-	if len(whole) > 0 {
-		terms = append(terms, fmt.Sprintf("!(k in %s)", texts(whole)))
-	}
-	// A struct that is owned without anything in it is a leaf, which no grant covers.
-	if len(parts) > 0 {
-		terms = append(terms, fmt.Sprintf("!(k in %s && %s[k].exists(f, f != '.'))", texts(parts), here))
+	for _, term := range granted {
+		terms = append(terms, "!("+term+")")
 	}
 	// Last, because comparing whole subtrees is what costs.
-	terms = append(terms, fmt.Sprintf("%s[?k] != %s[?k]", now, before))
+	terms = append(terms, fmt.Sprintf("%s[?k] != %s[?k]", reach("variables.applied", at), reach("variables.stood", at)))
 	levels := []string{fmt.Sprintf("%s.filter(k, %s).map(k, %s)", here, strings.Join(terms, " && "), said(path))}
+	_, parts := n.split()
 	for _, key := range parts {
 		levels = append(levels, n.keys[key].outside(append(slices.Clone(at), key), path+inWords(key))...)
 	}

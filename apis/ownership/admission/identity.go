@@ -16,43 +16,57 @@ import (
 // SERVER does for a server's.
 var capitals = regexp.MustCompile("[A-Z]+")
 
-// cut is what stands before and after the capitals of a name.
-func cut(pattern string) (before, after string, found bool) {
+// cut is what stands before and after the capitals of a name, and the capitals.
+func cut(pattern string) (before, word, after string) {
 	at := capitals.FindStringIndex(pattern)
 	if at == nil {
-		return pattern, "", false
+		return pattern, "", ""
 	}
-	return pattern[:at[0]], pattern[at[1]:], true
+	return pattern[:at[0]], pattern[at[0]:at[1]], pattern[at[1]:]
 }
 
 const serviceAccount = "system:serviceaccount:"
 
-// Requests as CEL sees them: what is empty is absent.
-const (
-	user        = "request.?userInfo.?username.orValue('')"
-	manager     = "request.?options.?fieldManager.orValue('')"
-	subresource = "request.?subResource.orValue('')"
-	name        = "request.?name.orValue('')"
-	namespace   = "request.?namespace.orValue('')"
-)
+// asked are the variables that a request gives without its object; what is
+// empty is absent there. The match condition binds them too, under the same
+// name, because it has no variables of its own.
+var asked = []admissionregistrationv1.Variable{
+	{Name: "user", Expression: "request.?userInfo.?username.orValue('')"},
+	{Name: "manager", Expression: "request.?options.?fieldManager.orValue('')"},
+	{Name: "subresource", Expression: "request.?subResource.orValue('')"},
+	{Name: "name", Expression: "request.?name.orValue('')"},
+}
+
+// user is a user name as CEL reads it from a request.
+var user = asked[0].Expression
 
 // account begins the name of a ServiceAccount of the request's namespace.
 func account(before string) string {
-	return text(serviceAccount) + " + " + namespace + " + " + text(":"+before)
+	return text(serviceAccount) + " + request.?namespace.orValue('') + " + text(":"+before)
 }
 
-// ours matches the requests that the policy looks at: everything else must
-// not notice that it is there.
-func (k compiler) ours() (string, error) {
-	conditions := []string{
-		manager + " in " + texts(slices.Sorted(maps.Keys(k.managers()))),
-		user + " in " + texts(k.fixed()),
+// personal are the identities that hold somebody's name.
+func (k compiler) personal() []string {
+	return slices.DeleteFunc(k.contract.Identities(), func(identity string) bool { return !capitals.MatchString(identity) })
+}
+
+// whose is the variable with the name that the asker's ServiceAccount holds if
+// it is one of a personal identity, empty for the others.
+func (k compiler) whose(identity string) string {
+	return fmt.Sprintf("whose%d", slices.Index(k.personal(), identity))
+}
+
+// holders are the variables with the names that the asker's ServiceAccount may
+// hold: empty if it is none of that form in the request's namespace.
+func (k compiler) holders() []admissionregistrationv1.Variable {
+	var variables []admissionregistrationv1.Variable
+	for _, identity := range k.personal() {
+		before, _, after := cut(identity)
+		variables = append(variables, admissionregistrationv1.Variable{Name: k.whose(identity), Expression: fmt.Sprintf(
+			"%[1]s.startsWith(%[2]s) && %[1]s.endsWith(%[3]s) && %[1]s.size() > (%[2]s).size() + %[4]d ?\n"+
+				"%[1]s.substring((%[2]s).size(), %[1]s.size() - %[4]d) : ''", user, account(before), text(after), len(after))})
 	}
-	before, after, found, err := k.perName()
-	if found {
-		conditions = append(conditions, fmt.Sprintf("%s.startsWith(%s) && %s.endsWith(%s)", user, account(before), user, text(after)))
-	}
-	return strings.Join(conditions, " ||\n"), err
+	return variables
 }
 
 // fixed are the users behind the identities that hold nobody's name.
@@ -70,138 +84,89 @@ func (k compiler) user(identity string) string {
 	return serviceAccount + k.Namespace + ":" + identity
 }
 
-// perName is what stands before and after somebody's name in the identity that
-// holds one.
-func (k compiler) perName() (before, after string, found bool, err error) {
-	for _, identity := range k.contract.Identities() {
-		b, a, names := cut(identity)
-		if names && found {
-			return "", "", true, fmt.Errorf("identity %s is the second one that holds somebody's name", identity)
-		}
-		if names {
-			before, after, found = b, a, true
-		}
-	}
-	return before, after, found, nil
-}
-
-// asker are the variables that say who sends the request (identity), whose the
+// asker are the variables that say who sends the request (identities), whose the
 // manager is that it names (owner), both in the words of the contract and empty
-// if not ours, and whether that manager has a grant on this object at all.
-func (k compiler) asker() ([]admissionregistrationv1.Variable, error) {
-	variables := []admissionregistrationv1.Variable{
-		{Name: "user", Expression: user},
-		{Name: "manager", Expression: manager},
-		{Name: "subresource", Expression: subresource},
-		{Name: "name", Expression: name},
-	}
-	if before, after, found, err := k.perName(); err != nil {
-		return nil, err
-	} else if found {
-		variables = append(variables, admissionregistrationv1.Variable{Name: "whose", Expression: whose(before, after)})
-	}
-	return append(variables,
-		admissionregistrationv1.Variable{Name: "identity", Expression: k.identity()},
-		admissionregistrationv1.Variable{Name: "owner", Expression: table(k.managers()) + "[?variables.manager].orValue('')"},
-		admissionregistrationv1.Variable{Name: "granted", Expression: k.granted()},
-	), nil
-}
-
-// whose is the name that the asker's ServiceAccount holds, which makes it the
-// identity of that; empty if it is none of the request's namespace.
-func whose(before, after string) string {
-	return fmt.Sprintf("variables.user.startsWith(%[1]s) && variables.user.endsWith(%[2]s) &&\n"+
-		"variables.user.size() > (%[1]s).size() + %[3]d ?\n"+
-		"variables.user.substring((%[1]s).size(), variables.user.size() - %[3]d) : ''",
-		account(before), text(after), len(after))
-}
-
-// identity is who asks, in the words of the contract; empty if it is nobody of
-// ours. A ServiceAccount with the name of a server's identity is one only at
-// the objects of that server: elsewhere it may be anybody's, who happens to
-// call it so.
-func (k compiler) identity() string {
-	var cases []string
+// if not ours, and whether that manager has a grant on this object at all. One
+// ServiceAccount may have the name of several personal identities.
+func (k compiler) asker() []admissionregistrationv1.Variable {
+	var identities, granted []string
 	for _, identity := range k.contract.Identities() {
-		is := "variables.user in " + texts([]string{k.user(identity)})
-		if capitals.MatchString(identity) {
-			is = "variables.whose != '' && (" + k.namesOfWhose() + ")"
-		}
-		cases = append(cases, fmt.Sprintf("%s ? %s :", is, text(identity)))
+		identities = append(identities, fmt.Sprintf("(%s ? [%s] : [])", k.is(identity), text(identity)))
 	}
-	return strings.Join(append(cases, "''"), "\n")
+	for _, g := range k.grants() {
+		granted = append(granted, k.at(g))
+	}
+	return slices.Concat(asked, k.holders(), []admissionregistrationv1.Variable{
+		{Name: "identities", Expression: strings.Join(identities, " +\n")},
+		{Name: "owner", Expression: table(k.managers()) + "[?variables.manager].orValue('')"},
+		{Name: "granted", Expression: strings.Join(granted, " ||\n")},
+	})
 }
 
-// namesOfWhose says that the object is one of those of the name that the asker
-// holds.
-func (k compiler) namesOfWhose() string {
-	var patterns []string
-	for _, g := range k.grants() {
-		patterns = append(patterns, g.Names...)
+// is says that the asker is an identity. A ServiceAccount with the name of a
+// server's identity is one only at the objects of that server: elsewhere it may
+// be anybody's, who happens to call it so.
+func (k compiler) is(identity string) string {
+	_, word, _ := cut(identity)
+	if word == "" {
+		return "variables.user in " + texts([]string{k.user(identity)})
 	}
-	slices.Sort(patterns)
 	var named []string
-	for _, pattern := range slices.Compact(patterns) {
-		if !capitals.MatchString(pattern) {
-			continue // everybody's
+	for _, g := range k.grants() {
+		for _, pattern := range g.Names {
+			// Names without capitals are everybody's.
+			if _, of, _ := cut(pattern); of == word {
+				named = append(named, k.named(pattern, identity))
+			}
 		}
-		named = append(named, isNamed(pattern, true))
 	}
 	if len(named) == 0 {
 		return "false"
 	}
-	return strings.Join(named, " || ")
+	slices.Sort(named)
+	return fmt.Sprintf("variables.%s != '' && (%s)", k.whose(identity), strings.Join(slices.Compact(named), " || "))
 }
 
-// isNamed says that the object's name fits a pattern of a grant, with the name
-// that the asker holds in the place of capitals, or any.
-func isNamed(pattern string, bind bool) string {
-	if !bind {
+// named says that the object's name fits a pattern of a grant. The name that a
+// personal identity holds stands in the place of capitals, or any for others.
+func (k compiler) named(pattern, identity string) string {
+	if !capitals.MatchString(identity) {
 		return fmt.Sprintf("variables.name.matches(%s)", text(ownership.NameExpression(pattern)))
 	}
-	before, _, wild := strings.Cut(pattern, "*")
+	first, _, wild := strings.Cut(pattern, "*")
+	before, word, after := cut(first)
+	bound := text(first)
+	if word != "" {
+		bound = "variables." + k.whose(identity)
+		if before != "" {
+			bound = text(before) + " + " + bound
+		}
+		if after != "" {
+			bound += " + " + text(after)
+		}
+	}
 	if !wild {
-		return "variables.name == " + bound(pattern)
+		return "variables.name == " + bound
 	}
-	rest := ownership.NameExpression(strings.TrimPrefix(pattern, before))
-	return fmt.Sprintf("(variables.name.startsWith(%[1]s) && variables.name.substring((%[1]s).size()).matches(%[2]s))", bound(before), text(rest))
+	rest := ownership.NameExpression(strings.TrimPrefix(pattern, first))
+	return fmt.Sprintf("(variables.name.startsWith(%[1]s) && variables.name.substring((%[1]s).size()).matches(%[2]s))", bound, text(rest))
 }
 
-// bound is a name in which the asker's stands in the place of capitals.
-func bound(pattern string) string {
-	before, after, found := cut(pattern)
-	if !found {
-		return text(pattern)
+// at says that the request is under the grant's manager at an object of the grant.
+func (k compiler) at(g ownership.Grant) string {
+	terms := []string{under(g)}
+	var named []string
+	for _, pattern := range g.Names {
+		named = append(named, k.named(pattern, g.Identity))
 	}
-	bound := "variables.whose"
-	if before != "" {
-		bound = text(before) + " + " + bound
+	if len(named) > 0 {
+		terms = append(terms, "("+strings.Join(named, " || ")+")")
 	}
-	if after != "" {
-		bound += " + " + text(after)
-	}
-	return bound
+	return strings.Join(terms, " && ")
 }
 
-// granted says that the manager has a grant on this object.
-func (k compiler) granted() string {
-	var cases []string
-	for _, g := range k.grants() {
-		terms := []string{at(g)}
-		var named []string
-		for _, pattern := range g.Names {
-			named = append(named, isNamed(pattern, capitals.MatchString(g.Identity)))
-		}
-		if len(named) > 0 {
-			terms = append(terms, "("+strings.Join(named, " || ")+")")
-		}
-		cases = append(cases, strings.Join(terms, " && "))
-	}
-	return strings.Join(cases, " ||\n")
-}
-
-// at says, in CEL, that the request is under the grant's manager at the grant's object.
-func at(g ownership.Grant) string {
+// under says that the request is under the grant's manager at the grant's kind.
+func under(g ownership.Grant) string {
 	return fmt.Sprintf("variables.manager == %s && variables.subresource == %s", text(string(g.Manager)), text(g.Object.Subresource))
 }
 

@@ -73,6 +73,14 @@ func (k compiler) beyond() string {
 	)
 }
 
+// noLabel answers an identity of ours that makes what a policy would not look at.
+func (k compiler) noLabel() string {
+	return join(
+		user, text(fmt.Sprintf(" belongs to %s, which makes no ", k.Product)), "request.kind.kind",
+		text(fmt.Sprintf(" without the label %s=%s: send it with that label, or, as a person, from an account of your own", k.Label.Key, k.Label.Value)),
+	)
+}
+
 // listed names what is in a list of texts, or one of it and how many there are,
 // because the API server drops a message that is too long.
 func listed(list, what string) string {

@@ -21,6 +21,28 @@ type Options struct {
 	Namespace string
 	// Page is where people find the contract, for messages.
 	Page string
+	// Label is on each object that the contract makes. A policy of a kind whose
+	// grants have it looks only at objects with it, which costs others nothing;
+	// but of a kind that an identity with somebody's name writes it looks at all.
+	// Empty means that all policies look at all objects.
+	Label Label
+	// Rules are what else holds of a kind, whoever writes it.
+	Rules map[schema.GroupKind][]Rule
+}
+
+// Label is one of an object's.
+type Label struct{ Key, Value string }
+
+// Rule is more that holds of a kind. It is part of the kind's policy, because a
+// second policy costs as much as the first.
+type Rule struct {
+	// Broken is CEL that is true where a validation refuses the request; it may
+	// be true elsewhere, and has no variables.
+	Broken string
+	// Variables and Validations are the policy's; the names are those of no
+	// other rule.
+	Variables   []admissionregistrationv1.Variable
+	Validations []admissionregistrationv1.Validation
 }
 
 // Policy is a policy and its binding.
@@ -32,18 +54,25 @@ type Policy struct {
 }
 
 // Compile returns one policy for each kind of the contract, in the order in
-// which the contract first names them. It returns an error for what cannot be
-// said in a policy: a path with a * in its middle, or two identities that hold
-// somebody's name.
+// which the contract first names them, and one against objects without the label
+// if some of them look only at objects with it. It returns an error for a path
+// with a * in its middle, which cannot be said in a policy.
 func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 	var policies []Policy
+	var labelled []compiler
 	for _, kind := range kinds(c) {
 		k := compiler{Options: o, contract: c, kind: kind, resource: ownership.Object{GroupVersionKind: kind}.Resource()}
-		policy, err := k.policy()
+		spec, err := k.spec()
 		if err != nil {
 			return nil, fmt.Errorf("compiling the policy of %s: %w", kind.Kind, err)
 		}
-		policies = append(policies, policy)
+		policies = append(policies, o.policy(k.resource, spec))
+		if k.labelled() {
+			labelled = append(labelled, k)
+		}
+	}
+	if len(labelled) > 0 {
+		policies = append(policies, o.policy("unlabelled", unlabelled(labelled)))
 	}
 	return policies, nil
 }
@@ -66,11 +95,11 @@ type compiler struct {
 	resource string
 }
 
-func (k compiler) policy() (Policy, error) {
-	name := strings.ToLower(k.Product) + "-managers-" + k.resource
-	spec, err := k.spec()
+// policy is a policy that denies.
+func (o Options) policy(of string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) Policy {
+	name := strings.ToLower(o.Product) + "-managers-" + of
 	return Policy{
-		Name: k.resource,
+		Name: of,
 		Policy: admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -83,41 +112,86 @@ func (k compiler) policy() (Policy, error) {
 				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			},
 		},
-	}, err
+	}
 }
 
 func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec, error) {
-	ours, err := k.ours()
+	suspicious, err := k.suspicious()
 	if err != nil {
 		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
-	variables, err := k.variables()
+	outside, err := k.outside()
 	if err != nil {
 		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
-	fail := admissionregistrationv1.Fail
-	rule := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version},
-			Resources: k.resources(),
-		},
+	match := &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+		k.rule(k.resources(), admissionregistrationv1.Create, admissionregistrationv1.Update),
 	}}
+	if k.labelled() {
+		match.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{k.Label.Key: k.Label.Value}}
+	}
+	spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionregistrationv1.Fail), MatchConstraints: match,
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "suspicious", Expression: suspicious}},
+		Variables:       slices.Concat(k.asker(), entries(), outside, k.baseline()),
+		Validations:     k.validations(),
+	}
+	for _, rule := range k.Rules[k.kind.GroupKind()] {
+		spec.Variables = append(spec.Variables, rule.Variables...)
+		spec.Validations = append(spec.Validations, rule.Validations...)
+	}
+	return spec, nil
+}
+
+// unlabelled refuses our identities to make objects that the policies of some
+// kinds would not look at, because they have no label.
+func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+	match, k := &admissionregistrationv1.MatchResources{}, of[0]
+	match.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: k.Label.Key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{k.Label.Value}},
+	}}
+	for _, each := range of {
+		match.ResourceRules = append(match.ResourceRules, each.rule([]string{each.resource}, admissionregistrationv1.Create))
+	}
 	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy:    &fail,
-		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule}},
-		MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "ours", Expression: ours}},
-		Variables:        variables,
-		Validations:      k.validations(),
-	}, nil
+		FailurePolicy: new(admissionregistrationv1.Fail), MatchConstraints: match,
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "ours", Expression: user + " in " + texts(k.fixed())}},
+		Validations:     []admissionregistrationv1.Validation{{Expression: "false", MessageExpression: k.noLabel()}},
+	}
+}
+
+func (k compiler) rule(resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
+	return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version}, Resources: resources},
+	}}
+}
+
+// labelled says that the policy looks only at objects with the label.
+func (k compiler) labelled() bool {
+	if k.Label.Key == "" {
+		return false
+	}
+	label := ownership.MustPath(fmt.Sprintf("metadata.labels[%q]", k.Label.Key))
+	has := false
+	for _, g := range k.grants() {
+		if capitals.MatchString(g.Identity) {
+			return false
+		}
+		has = has || slices.ContainsFunc(g.Fields, label.Overlaps)
+	}
+	return has
 }
 
 // resources are where the policy looks: at the object, at the subresources that
-// are granted, and at the scale, where a manager of ours has no business. The
-// status of a kind that is not ours is left out, because Kubernetes' own
-// controllers write it all the time, and looking costs.
+// are granted, and at the scale, where a manager of ours has no business and
+// which has no labels. The status of a kind that is not ours is left out, because
+// Kubernetes' own controllers write it all the time, and nobody else may.
 func (k compiler) resources() []string {
-	resources := []string{k.resource, k.resource + "/scale"}
+	resources := []string{k.resource}
+	if !k.labelled() {
+		resources = append(resources, k.resource+"/scale")
+	}
 	for _, g := range k.grants() {
 		if g.Object.Subresource != "" {
 			resources = append(resources, k.resource+"/"+g.Object.Subresource)
@@ -127,32 +201,22 @@ func (k compiler) resources() []string {
 	return slices.Compact(resources)
 }
 
-func (k compiler) variables() ([]admissionregistrationv1.Variable, error) {
-	variables, err := k.asker()
-	if err != nil {
-		return nil, err
-	}
-	outside, err := k.outside()
-	return slices.Concat(variables, entries(), outside, k.baseline()), err
-}
-
 // validations are judged in this order, and the first that fails is what
-// people read. The API server works out all of their messages whenever the
-// policy matches, so a message costs as much as a judgement and must not fail.
+// people read. Requests that are right do not come here.
 func (k compiler) validations() []admissionregistrationv1.Validation {
 	validations := []admissionregistrationv1.Validation{
 		{
-			Expression:        "variables.identity == '' || variables.owner == variables.identity",
+			Expression:        "variables.identities.size() == 0 || variables.owner in variables.identities",
 			MessageExpression: k.ownNames(),
 		},
 		{
 			// Giving up is everybody's: kubectl freehold release.
-			Expression:        "variables.owner == '' || variables.owner == variables.identity || variables.released",
+			Expression:        "variables.owner == '' || variables.owner in variables.identities || variables.released",
 			MessageExpression: k.ourNames(),
 		},
-		{Expression: "variables.identity == '' || variables.granted", MessageExpression: k.noGrant()},
-		{Expression: "variables.identity == '' || variables.updates.size() == 0", MessageExpression: k.noUpdate()},
-		{Expression: "variables.identity == '' || variables.tracked", MessageExpression: k.hidden()},
+		{Expression: "variables.identities.size() == 0 || variables.granted", MessageExpression: k.noGrant()},
+		{Expression: "variables.identities.size() == 0 || variables.updates.size() == 0", MessageExpression: k.noUpdate()},
+		{Expression: "variables.identities.size() == 0 || variables.tracked", MessageExpression: k.hidden()},
 		{Expression: "variables.outside.size() == 0", MessageExpression: k.tooMuch()},
 	}
 	if k.confines() {

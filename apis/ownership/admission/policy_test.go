@@ -29,12 +29,19 @@ func thing() ownership.Contract {
 			Manager: "example/status", Identity: "agent-SERVER-x", Object: status, Names: []string{"SERVER", "a-SERVER-*-b"}, Mode: ownership.Exclusive, Why: "w",
 			Fields: ownership.Paths("status"),
 		},
+		{
+			Manager: "example/other", Identity: "OWNER.other-x", Object: object, Names: []string{"OWNER-other"}, Mode: ownership.Exclusive, Why: "w",
+			Fields: ownership.Paths("spec.other"),
+		},
 	}}
 }
 
 // TestPolicyIsWrittenAsBefore holds a whole policy.
 func TestPolicyIsWrittenAsBefore(t *testing.T) {
-	compiled, err := Compile(thing(), Options{Product: "Example", Namespace: "example-system", Page: "the page"})
+	compiled, err := Compile(thing(), Options{
+		Product: "Example", Namespace: "example-system", Page: "the page",
+		Rules: map[schema.GroupKind][]Rule{{Group: "example.com", Kind: "Thing"}: {{Broken: "object.broken"}}},
+	})
 	if err != nil || len(compiled) != 1 {
 		t.Fatalf("%d policies, %v", len(compiled), err)
 	}
@@ -59,8 +66,7 @@ func TestPolicyIsWrittenAsBefore(t *testing.T) {
 
 func TestWhatCannotBeCompiledIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*ownership.Grant){
-		"path spec.list[*].a: a * may only stand at the end":               func(g *ownership.Grant) { g.Fields = ownership.Paths("spec.list[*].a") },
-		"identity other-PAGE is the second one that holds somebody's name": func(g *ownership.Grant) { g.Identity = "other-PAGE" },
+		"path spec.list[*].a: a * may only stand at the end": func(g *ownership.Grant) { g.Fields = ownership.Paths("spec.list[*].a") },
 	} {
 		contract := thing()
 		change(&contract.Grants[0])

@@ -1,0 +1,85 @@
+package contract
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/ownership/admission"
+)
+
+// Policies are what the contract does not say of its admission policies. A
+// chart that installs them elsewhere replaces the namespace.
+func Policies() admission.Options {
+	never := []admission.Rule{generation()}
+	return admission.Options{
+		Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md",
+		Label: admission.Label{Key: "app.kubernetes.io/managed-by", Value: "freehold"},
+		Rules: map[schema.GroupKind][]admission.Rule{
+			Deployment.GroupKind(): never, StatefulSet.GroupKind(): never, Service.GroupKind(): never, ConfigMap.GroupKind(): never,
+			MCPServer.GroupKind(): {runtimeServer()},
+		},
+	}
+}
+
+// generation holds that the workload generation of an object of ours never goes
+// back, whoever writes: one hand that lowered it would let an older runner write
+// over newer content. Pods carry the number too, but die with their owner. A
+// number that is none does not hold a right one up. The one way back is an
+// annotation that names the number to go back to: docs/policies.md.
+func generation() admission.Rule {
+	const (
+		before = "oldObject.metadata.?annotations[?'freehold.dev/workload-generation'].orValue('')"
+		now    = "object.metadata.?annotations[?'freehold.dev/workload-generation'].orValue('')"
+		number = ".matches('^[0-9]{1,18}$')"
+		ours   = ".metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') == 'freehold'"
+		// An old number that is none, or of an object that was not ours, binds nobody.
+		numbered = "oldObject != null && oldObject" + ours + " && " + before + number
+	)
+	return admission.Rule{
+		Broken: numbered + " &&\n(!(object" + ours + ") || !" + now + number + " || int(" + now + ") < int(" + before + "))",
+		Variables: []admissionregistrationv1.Variable{
+			{Name: "numbered", Expression: numbered},
+			{Name: "numberBefore", Expression: "oldObject == null ? '' : " + before},
+			{Name: "number", Expression: now},
+			{Name: "isNumber", Expression: "variables.number" + number},
+			{Name: "brokenGlass", Expression: "object.metadata.?annotations[?'freehold.dev/break-glass-generation'].orValue('')"},
+		},
+		Validations: []admissionregistrationv1.Validation{
+			{
+				Expression: "!variables.numbered || variables.isNumber",
+				MessageExpression: `'annotation freehold.dev/workload-generation is ' + variables.numberBefore + ' and may not ' +
+(variables.number == '' ? 'disappear' : 'become "' + variables.number + '", which is no number') +
+': leave it as it is. To start over, delete the object; Freehold makes it again.'`,
+			},
+			{
+				Expression: "!variables.numbered || !variables.isNumber || int(variables.number) >= int(variables.numberBefore) || variables.brokenGlass == variables.number",
+				MessageExpression: `'annotation freehold.dev/workload-generation is ' + variables.numberBefore + ' and may not go back to ' +
+variables.number + ': leave it as it is. To run earlier content, write that content into the MCPServer, ' +
+'which raises the number. To start over, delete the object; Freehold makes it again. In an emergency, annotate it with ' +
+'freehold.dev/break-glass-generation: "' + variables.number + '" as docs/policies.md describes.'`,
+			},
+			{
+				Expression: "!variables.numbered || object" + ours,
+				Message: "label app.kubernetes.io/managed-by=freehold may not be removed from an object that carries a workload " +
+					"generation: leave it as it is. To make the object your own, make a copy under another name.",
+			},
+		},
+	}
+}
+
+// runtimeServer holds that a report is of the server that it is written to. A
+// server that was deleted and made again under its name may still have a proxy
+// of the one before, whose report names the uid that the runner was started for.
+// What stands there already is left alone.
+func runtimeServer() admission.Rule {
+	const broken = "oldObject != null && object.?status.?runtime.?serverUID.orValue('') != '' &&\n" +
+		"object.?status.?runtime.?serverUID != oldObject.?status.?runtime.?serverUID && object.status.runtime.serverUID != object.metadata.uid"
+	return admission.Rule{
+		Broken: broken,
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: "!(" + broken + ")",
+			MessageExpression: `'status.runtime.serverUID may not become ' + object.?status.?runtime.?serverUID.orValue('') + ', for the uid of this server is ' +
+object.metadata.uid + ': the report is of another server of this name. Read the server again, and report with its uid.'`,
+		}},
+	}
+}
