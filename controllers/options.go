@@ -17,13 +17,14 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Options are what the operator is started with.
 type Options struct {
 	// Workload goes into every server's pods.
-	Workload workload.Options
+	Workload podtemplate.Options
 	// IdentityNamespace is where the ServiceAccounts are that the controllers
 	// write as; empty if the process writes as itself.
 	IdentityNamespace string

@@ -15,7 +15,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // Facts are what a backend says about itself. A count that is nil could not be
@@ -195,7 +195,7 @@ func (r *Runner) contests() ([]apply.Contest, time.Duration) {
 // also a refusal, because the end of a quota or of a policy is no event here.
 func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Finding, error) {
 	var back *standingBack
-	var refused *workload.Refused
+	var refused *podtemplate.Refused
 	var unadoptable *apply.Unadoptable
 	switch {
 	case err == nil && len(contests) > 0:

@@ -4,12 +4,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // statefulSet is the backend's StatefulSet. It is rendered once, because the run
-// config never changes. The error is *workload.Refused: the operator renders
+// config never changes. The error is *podtemplate.Refused: the operator renders
 // content before it claims a number for it, so only a runner and an operator of
 // different versions disagree about that.
 func (r *Runner) statefulSet(w world) (object, error) {
@@ -26,7 +27,7 @@ func (r *Runner) statefulSet(w world) (object, error) {
 	o := object{kind: "StatefulSet", intent: &intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
-		workload.ClearHostNamespaces(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
+		podtemplate.ClearHostNamespaces(intent.Spec.Template, w.statefulSet.Spec.Template.Spec)
 	}
 	return o, nil
 }

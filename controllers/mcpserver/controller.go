@@ -31,6 +31,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -62,7 +63,7 @@ type Reconciler struct {
 	reconcile.Core
 	reader  client.Reader // the cache
 	live    client.Reader // the API server, where a cache cannot know
-	options workload.Options
+	options podtemplate.Options
 	// going is since when, by the core's clock, a server is seen to stop, tenures are
 	// what this process claimed, and refusals what refuses pods, all by uid.
 	going, tenures, refusals *lru.Cache
@@ -74,7 +75,7 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
-func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options workload.Options) *Reconciler {
+func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options podtemplate.Options) *Reconciler {
 	return &Reconciler{
 		Core:   reconcile.Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind},
 		reader: reader, live: live, options: options,

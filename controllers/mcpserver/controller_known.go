@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -27,7 +28,7 @@ import (
 type known struct {
 	generation int64
 	content    runconfig.RunConfig // without what the pods run
-	problems   []workload.Problem
+	problems   []podtemplate.Problem
 	revision   revision.Revision
 }
 

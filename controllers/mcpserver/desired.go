@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -31,7 +32,7 @@ type child struct {
 // wanted is what a pass wants the world to be.
 type wanted struct {
 	content  runconfig.RunConfig
-	problems []workload.Problem
+	problems []podtemplate.Problem
 	// revision is the number that the content has or is to be given.
 	revision revision.Revision
 	// unclaimed are children whose number is none of this server's.
@@ -50,7 +51,7 @@ type wanted struct {
 // desired builds everything from the spec. It cannot fail: what cannot be
 // rendered is a problem. Then nothing of the spec is wanted but the number of
 // pods, and what stands stays as it is.
-func desired(server *v1alpha1.MCPServer, w world, options workload.Options) wanted {
+func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
 	want := wanted{}
 	rendered := workload.Render(server, options)
 	want.content, want.problems = rendered.Content, rendered.Problems
@@ -129,13 +130,13 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 }
 
 func (want *wanted) refuse(field string, err error) {
-	want.problems = append(want.problems, workload.Problem{Field: field, Message: err.Error()})
+	want.problems = append(want.problems, podtemplate.Problem{Field: field, Message: err.Error()})
 }
 
 // unguarded reports whether the proxy that stands may serve what the spec no
 // longer lets it serve.
 func (want *wanted) unguarded(w world) bool {
-	return len(want.content.NotEnforced) > 0 || !workload.Guarded(w.proxy, want.content)
+	return len(want.content.NotEnforced) > 0 || !podtemplate.Guarded(w.proxy, want.content.Proxy)
 }
 
 func (want *wanted) renderable() bool { return len(want.problems) == 0 }
@@ -155,7 +156,7 @@ func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 	if live == nil {
 		return nil
 	}
-	return workload.ClearHostNamespaces(want.proxy.Spec.Template, live.Spec.Template.Spec)
+	return podtemplate.ClearHostNamespaces(want.proxy.Spec.Template, live.Spec.Template.Spec)
 }
 
 // workloadStatus is the claim of a revision.

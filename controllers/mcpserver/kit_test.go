@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -29,7 +30,7 @@ var (
 	older   = revision.Revision{Generation: 2, Hash: "bbb"}
 	noon    = time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 	isUp    = conditions.True(v1alpha1.ReasonReady, "MCP calls are served at http://echo-proxy.ns.svc:8000/mcp")
-	options = workload.Options{RunnerImage: "freehold.dev/runner:test"}
+	options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
 )
 
 // scene is what a status is made from.

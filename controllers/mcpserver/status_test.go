@@ -17,6 +17,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -283,7 +284,7 @@ func TestFindings(t *testing.T) {
 		"moving": {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"failed": {up(), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
 		"refused": {
-			up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			up(func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
 			"Accepted=False Ready=False Stalled=True",
 		},
 		"a name that is taken": {up(), apply.ErrForeign, "Accepted=True Ready=False Stalled=True"},
@@ -311,7 +312,7 @@ func TestFindingsOfWhatStops(t *testing.T) {
 		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.want.revision.Generation++ }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"stopped, and refused":       {up(suspended, gone), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
 		"stopped, and wrong": {
-			up(suspended, gone, func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			up(suspended, gone, func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
 			"Accepted=False Ready=False Stalled=True",
 		},
 		"no backends": {up(wants(0), gone), nil, "Accepted=True Suspended=True"},
@@ -363,7 +364,7 @@ func gone(s *scene) {
 }
 
 func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
-	problems := []workload.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}
+	problems := []podtemplate.Problem{{Field: "spec.a", Message: "no"}, {Field: "spec.b", Message: "neither"}}
 	for name, tc := range map[string]struct {
 		scene scene
 		runs  string
@@ -385,7 +386,7 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 
 // A spec that is not accepted says where nothing is reached yet.
 func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
-	s := up(func(s *scene) { s.want.problems = []workload.Problem{{Field: "spec.a", Message: "no"}} })
+	s := up(func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
 	got := scalarStatus(s.server, s.world, s.want, conditions.False("SpecInvalid", ""))
 	if got == nil || *got.Status.URL != "http://old" {
 		t.Errorf("stated is %+v, want the old URL", got)

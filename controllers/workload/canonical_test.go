@@ -3,7 +3,6 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // stored are the types in which the server keeps each intent.
@@ -40,8 +40,7 @@ func TestIntentsAreWhatTheServerStores(t *testing.T) {
 		if err != nil || len(strict) > 0 {
 			t.Fatal(err, strict)
 		}
-		walk("", reflect.ValueOf(object), normalise)
-		again, err := toFields(object)
+		again, err := podtemplate.Canonical(object)
 		if err != nil {
 			t.Fatal(err)
 		}

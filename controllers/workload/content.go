@@ -8,6 +8,8 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -27,7 +29,7 @@ type Rendered struct {
 	// Problems are all that keep the spec from being rendered, sorted by field.
 	// With one, Content must not be claimed, and the content that stands keeps
 	// running.
-	Problems []Problem
+	Problems []podtemplate.Problem
 
 	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
@@ -35,41 +37,43 @@ type Rendered struct {
 }
 
 // Render cannot fail: what is wrong is a problem.
-func Render(server *v1alpha1.MCPServer, opts Options) Rendered {
+func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	run := runspec.For(server)
-	problems := unrenderable("spec", &server.Spec)
-	backend, wrong := backendPod(run)
+	problems := podtemplate.Check("spec", &server.Spec)
+	backend, wrong := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
 	problems = append(problems, wrong...)
 	var err error
 	if run.Rendering.Backend, err = hashOf(backend); err != nil {
-		problems = append(problems, Problem{"spec", err.Error()})
+		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
 	}
 	problems = append(problems, unreadable(run)...)
 	rendered := RenderProxy(OwnerOf(server), server.Spec.Proxy, run, opts)
-	rendered.Problems = sorted(append(problems, rendered.Problems...))
+	rendered.Problems = podtemplate.Sorted(append(problems, rendered.Problems...))
 	rendered.replicas = ProxyReplicas(server)
 	return rendered
 }
 
 // RenderProxy renders the proxy in front of run, with one replica. spec is the
 // owner's spec.proxy. What else the owner's spec says, the caller checks.
-func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts Options) Rendered {
+func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts podtemplate.Options) Rendered {
 	spec = cmp.Or(spec, &v1alpha1.ProxySpec{})
 	rendered := Rendered{Content: run, owner: owner, replicas: 1}
-	var problems []Problem
+	var problems []podtemplate.Problem
 	if user := spec.Service; user != nil {
-		problems = append(problems, keys("spec.proxy.service.labels", user.Labels, true)...)
-		problems = append(problems, keys("spec.proxy.service.annotations", user.Annotations, false)...)
+		problems = append(problems, podtemplate.Keys("spec.proxy.service.labels", user.Labels, true)...)
+		problems = append(problems, podtemplate.Keys("spec.proxy.service.annotations", user.Annotations, false)...)
 	}
-	proxy, wrong := proxyPod(owner, spec, run.Proxy, opts)
+	proxy, wrong := podtemplate.Proxy(podtemplate.Identity{
+		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()), RunConfig: RunConfigName(owner.Key(), revision.Revision{}),
+	}, spec, run.Proxy, opts)
 	problems = append(problems, wrong...)
 	var err error
 	if rendered.Content.Rendering.Proxy, err = hashOf(proxy); err != nil {
-		problems = append(problems, Problem{"spec.proxy", err.Error()})
+		problems = append(problems, podtemplate.Problem{Field: "spec.proxy", Message: err.Error()})
 	}
 	rendered.proxy = proxy
 	rendered.Hash, wrong = contentHash(rendered.Content)
-	rendered.Problems = sorted(append(problems, wrong...))
+	rendered.Problems = podtemplate.Sorted(append(problems, wrong...))
 	return rendered
 }
 
@@ -81,12 +85,12 @@ func (r Rendered) Claimed(generation int64) runconfig.RunConfig {
 }
 
 // unreadable finds policies that no runner could read.
-func unreadable(run runconfig.RunConfig) []Problem {
+func unreadable(run runconfig.RunConfig) []podtemplate.Problem {
 	if run.Proxy.Authorization == nil {
 		return nil
 	}
 	if _, err := runspec.Policies(*run.Proxy.Authorization); err != nil {
-		return []Problem{{"spec.authzConfig", err.Error()}}
+		return []podtemplate.Problem{{Field: "spec.authzConfig", Message: err.Error()}}
 	}
 	return nil
 }
@@ -95,13 +99,13 @@ func unreadable(run runconfig.RunConfig) []Problem {
 const configLimit = 1<<20 - 1<<10
 
 // contentHash is that of a run config that a ConfigMap holds.
-func contentHash(run runconfig.RunConfig) (string, []Problem) {
+func contentHash(run runconfig.RunConfig) (string, []podtemplate.Problem) {
 	data, err := run.Encode()
 	if err != nil {
-		return "", []Problem{{"spec.podTemplate", err.Error()}} // where it is read, this is said better, and first
+		return "", []podtemplate.Problem{{Field: "spec.podTemplate", Message: err.Error()}} // where it is read, this is said better, and first
 	}
 	if len(data) > configLimit {
-		return "", []Problem{{"spec", "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
+		return "", []podtemplate.Problem{{Field: "spec", Message: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
 			"below 1 MiB together, and put long texts into ConfigMaps of your own"}}
 	}
 	return runconfig.HashOf(data), nil

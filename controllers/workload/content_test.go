@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"os"
 	"reflect"
 	"regexp"
@@ -14,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-func sound(t *testing.T, server *v1alpha1.MCPServer, opts Options) Rendered {
+func sound(t *testing.T, server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	t.Helper()
 	rendered := Render(server, opts)
 	if len(rendered.Problems) > 0 {
@@ -26,7 +28,7 @@ func sound(t *testing.T, server *v1alpha1.MCPServer, opts Options) Rendered {
 }
 
 // change is one edit of a full server or of the operator's options.
-type change func(*v1alpha1.MCPServer, *Options)
+type change func(*v1alpha1.MCPServer, *podtemplate.Options)
 
 func after(t *testing.T, edit change) Rendered {
 	t.Helper()
@@ -49,60 +51,68 @@ var changes = map[string]struct {
 	does string
 	edit change
 }{
-	"spec.image":             {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Image += "x" }},
-	"spec.command":           {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Command[0] = "/other" }},
-	"spec.args":              {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Args[0] = "--other" }},
-	"spec.env":               {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Env[1].Value = "info" }},
-	"the order of variables": {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Env[0], s.Spec.Env[1] = s.Spec.Env[1], s.Spec.Env[0] }},
-	"spec.envFrom":           {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.EnvFrom = nil }},
-	"spec.port":              {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Port++ }},
-	"spec.resources":         {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Resources = nil }},
-	"spec.volumes": {both, func(s *v1alpha1.MCPServer, _ *Options) {
+	"spec.image":   {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image += "x" }},
+	"spec.command": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Command[0] = "/other" }},
+	"spec.args":    {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Args[0] = "--other" }},
+	"spec.env":     {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Env[1].Value = "info" }},
+	"the order of variables": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.Env[0], s.Spec.Env[1] = s.Spec.Env[1], s.Spec.Env[0]
+	}},
+	"spec.envFrom":   {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.EnvFrom = nil }},
+	"spec.port":      {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Port++ }},
+	"spec.resources": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Resources = nil }},
+	"spec.volumes": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.Volumes = append(s.Spec.Volumes, corev1.Volume{Name: "more"})
 	}},
-	"spec.volumeMounts":       {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] }},
-	"spec.imagePullPolicy":    {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ImagePullPolicy = corev1.PullNever }},
-	"spec.imagePullSecrets":   {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ImagePullSecrets = nil }},
-	"spec.serviceAccountName": {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ServiceAccountName = "other" }},
-	"spec.podTemplate":        {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.PodTemplate = nil }},
-	"spec.restartedAt":        {both, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)} }},
+	"spec.volumeMounts":       {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.VolumeMounts = s.Spec.VolumeMounts[1:] }},
+	"spec.imagePullPolicy":    {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullPolicy = corev1.PullNever }},
+	"spec.imagePullSecrets":   {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ImagePullSecrets = nil }},
+	"spec.serviceAccountName": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ServiceAccountName = "other" }},
+	"spec.podTemplate":        {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.PodTemplate = nil }},
+	"spec.restartedAt": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)}
+	}},
 
-	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Path = "/other" }},
-	"spec.transport":     {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
-	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.OIDCConfigRef = nil }},
-	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"} }},
-	"spec.externalAuthConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *Options) {
+	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Path = "/other" }},
+	"spec.transport":     {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
+	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
+	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"}
+	}},
+	"spec.externalAuthConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.ExternalAuthConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	}},
-	"spec.authzConfigRef":              {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} }},
-	"spec.authzConfig":                 {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} }},
-	"spec.proxy.port":                  {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Port++ }},
-	"spec.proxy.publicURL":             {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.PublicURL = "" }},
-	"spec.proxy.allowedOrigins":        {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.AllowedOrigins = nil }},
-	"spec.proxy.trustForwardedHeaders": {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.TrustForwardedHeaders = false }},
-	"spec.proxy.resources":             {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Resources = nil }},
-	"spec.proxy.podTemplate":           {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.PodTemplate = nil }},
-	"runner.image":                     {proxy, func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerImage += "x" }},
-	"the runner's pull policy":         {proxy, func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullPolicy = corev1.PullAlways }},
-	"the runner's pull secrets":        {proxy, func(_ *v1alpha1.MCPServer, o *Options) { o.RunnerPullSecrets = []string{"regcred"} }},
-	"the server was made anew":         {proxy, func(s *v1alpha1.MCPServer, _ *Options) { s.UID = "other" }},
+	"spec.authzConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"}
+	}},
+	"spec.authzConfig":                 {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{} }},
+	"spec.proxy.port":                  {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Port++ }},
+	"spec.proxy.publicURL":             {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PublicURL = "" }},
+	"spec.proxy.allowedOrigins":        {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.AllowedOrigins = nil }},
+	"spec.proxy.trustForwardedHeaders": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.TrustForwardedHeaders = false }},
+	"spec.proxy.resources":             {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
+	"spec.proxy.podTemplate":           {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
+	"runner.image":                     {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
+	"the runner's pull policy":         {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways }},
+	"the runner's pull secrets":        {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} }},
+	"the server was made anew":         {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.UID = "other" }},
 
-	"spec.replicas":                {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Replicas = nil }},
-	"spec.proxy.replicas":          {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Replicas = nil }},
-	"spec.proxy.service":           {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Proxy.Service = nil }},
-	"spec.suspend":                 {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.Suspend = true }},
-	"spec.progressDeadlineSeconds": {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) }},
-	"spec.groupRef":                {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Spec.GroupRef = nil }},
-	"metadata.labels":              {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Labels = map[string]string{"a": "b"} }},
-	"metadata.annotations":         {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Annotations = map[string]string{"a": "b"} }},
-	"nothing":                      {none, func(*v1alpha1.MCPServer, *Options) {}},
-	"generation":                   {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Generation++ }},
-	"status":                       {none, func(s *v1alpha1.MCPServer, _ *Options) { s.Status.URL = "x" }},
-	"order of a set":               {none, func(s *v1alpha1.MCPServer, _ *Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
-	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *Options) {
+	"spec.replicas":                {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Replicas = nil }},
+	"spec.proxy.replicas":          {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Replicas = nil }},
+	"spec.proxy.service":           {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Service = nil }},
+	"spec.suspend":                 {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Suspend = true }},
+	"spec.progressDeadlineSeconds": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) }},
+	"spec.groupRef":                {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.GroupRef = nil }},
+	"metadata.labels":              {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Labels = map[string]string{"a": "b"} }},
+	"metadata.annotations":         {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Annotations = map[string]string{"a": "b"} }},
+	"nothing":                      {none, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
+	"generation":                   {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Generation++ }},
+	"status":                       {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Status.URL = "x" }},
+	"order of a set":               {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
+	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.PodTemplate.Raw = append([]byte("  "), s.Spec.PodTemplate.Raw...)
 	}},
-	"zone of a time": {none, func(s *v1alpha1.MCPServer, _ *Options) {
+	"zone of a time": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.RestartedAt = &metav1.Time{Time: s.Spec.RestartedAt.In(time.FixedZone("", 5))}
 	}},
 }
@@ -200,22 +210,30 @@ func TestRenderNeverFails(t *testing.T) {
 		"service labels": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{
 			Labels:      map[string]string{"freehold.dev/server": "x", "a": "b"},
 			Annotations: map[string]string{"app.kubernetes.io/x": "x"},
-		}}}}, `spec.proxy.service.annotations["app.kubernetes.io/x"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix
-spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
+		}}}}, `spec.proxy.service.annotations["app.kubernetes.io/x"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix; spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, problemsOf(tc.server)); diff != "" {
+			rendered := Render(tc.server, podtemplate.Options{})
+			refused := podtemplate.Refused{Problems: rendered.Problems}
+			if diff := cmp.Diff(tc.want, refused.Error()); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			rendered := Render(tc.server, Options{})
 			_, proxyErr := rendered.Proxy(1)
 			_, backendErr := Backend(rendered.Content)
-			if tc.want == "" && (proxyErr != nil || backendErr != nil) {
+			if (proxyErr == nil) != (tc.want == "") || tc.want == "" && backendErr != nil {
 				t.Errorf("Proxy: %v, Backend: %v", proxyErr, backendErr)
 			}
 			ProxyService(OwnerOf(tc.server), tc.server.Spec.Proxy)
 			BackendService(rendered.Content)
 		})
+	}
+}
+
+// The runner builds the backend of a run config that another release wrote.
+func TestABackendWithProblemsIsNotBuilt(t *testing.T) {
+	var refused *podtemplate.Refused
+	if _, err := Backend(Render(overlaid("{"), options).Content); !errors.As(err, &refused) {
+		t.Errorf("got %v, want it refused", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 var update = flag.Bool("update", false, "write the goldens instead of comparing them")
@@ -30,7 +31,17 @@ func read(t testing.TB, name string) *v1alpha1.MCPServer {
 	return server
 }
 
-var options = Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
+// serverWith is the minimal server with a spec of YAML besides.
+func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
+	t.Helper()
+	server := read(t, "minimal")
+	if err := yaml.UnmarshalStrict([]byte(spec), &server.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
 
 // claimed is the content of a server under generation 7.
 func claimed(t *testing.T, server *v1alpha1.MCPServer) runconfig.RunConfig {

@@ -1,7 +1,5 @@
 package workload
 
-import "strings"
-
 // Keys of labels and annotations.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -14,11 +12,6 @@ const (
 	// They carry no revision: that changes also with content of the proxy alone, and
 	// each change of a pod template replaces the pods.
 	AnnotationBackendHash = "freehold.dev/backend-hash"
-	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
-	// which lacks a protection is known by its template.
-	AnnotationGuards = "freehold.dev/guards"
-	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods.
-	AnnotationRestartedAt = "freehold.dev/restarted-at"
 )
 
 // ManagedBy is the value of LabelManagedBy.
@@ -33,10 +26,6 @@ const (
 	// ComponentRunner is what the runner is given: identity and run config.
 	ComponentRunner = "runner"
 )
-
-// reservedPrefixes are the keys of labels and annotations that are not the
-// user's to set on our objects.
-var reservedPrefixes = []string{"freehold.dev/", "app.kubernetes.io/"}
 
 // Labels of an object or a pod of the owner with this key.
 func Labels(key, component string) map[string]string {
@@ -57,13 +46,4 @@ func Selector(key, component string) map[string]string {
 		LabelServer:    key,
 		LabelComponent: component,
 	}
-}
-
-func reserved(key string) bool {
-	for _, prefix := range reservedPrefixes {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
 }

@@ -7,22 +7,12 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// The names of containers, ports and volumes of ours.
 const (
-	// ProxyContainer runs the runner's image.
-	ProxyContainer = "proxy"
-	// ServerContainer runs the user's image.
-	ServerContainer = "server"
-	// PortMCP is the port that speaks MCP, in pods and Services.
-	PortMCP = "mcp"
-	// PortProbes is the port of the proxy pod that answers probes.
-	PortProbes = "probes"
-
-	runVolume = "run-config"
 	runInfix  = "-run-"
 	hashChars = 10
 )
@@ -33,7 +23,7 @@ const (
 // Service's has at most 63.
 
 // RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
-func RunnerName(key string) string { return key + runnerSuffix }
+func RunnerName(key string) string { return key + podtemplate.RunnerSuffix }
 
 // ProxyName is the proxy's Deployment and Service.
 func ProxyName(key string) string { return dnsLabel(key, "-proxy") }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,9 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 	var keys []string
 	for _, name := range []string{"echo", "gw", "echo-gw", "echo-proxy", "echo-proxy-gw", "echo-run", "echo-runner", "echo-backend", "echo-backend-headless"} {
 		keys = append(keys, Owner{Name: name}.Key(), gateway(name).Key())
+	}
+	if distinct := slices.Compact(slices.Sorted(slices.Values(keys))); len(distinct) != len(keys) {
+		t.Errorf("two owners have one key: %q", keys)
 	}
 	for _, key := range keys {
 		if errs := validation.IsValidLabelValue(key); len(errs) > 0 {

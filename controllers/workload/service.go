@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -70,10 +71,10 @@ func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApply
 // port.
 func mcpPort(port int32) *corev1ac.ServicePortApplyConfiguration {
 	return corev1ac.ServicePort().
-		WithName(PortMCP).
+		WithName(podtemplate.PortMCP).
 		WithPort(port).
 		WithProtocol(corev1.ProtocolTCP).
-		WithTargetPort(intstr.FromString(PortMCP)).
+		WithTargetPort(intstr.FromString(podtemplate.PortMCP)).
 		WithAppProtocol(appProtocol)
 }
 
@@ -81,7 +82,7 @@ func mcpPort(port int32) *corev1ac.ServicePortApplyConfiguration {
 func unreserved(entries map[string]string) map[string]string {
 	theirs := map[string]string{}
 	for key, value := range entries {
-		if !reserved(key) {
+		if !podtemplate.Reserved(key) {
 			theirs[key] = value
 		}
 	}

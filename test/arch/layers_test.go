@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/reconcile", "controllers/refs", "controllers/revision", "controllers/runspec", "controllers/workload",
+	"controllers/podtemplate", "controllers/reconcile", "controllers/refs", "controllers/revision", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -29,11 +29,12 @@ var layers = map[string][]string{
 
 	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
 
-	"controllers/conditions": {"apis/...", "applyconfig/..."},
-	"controllers/authz":      {},
-	"controllers/runspec":    {"apis/...", "applyconfig/...", "controllers/authz"},
-	"controllers/revision":   {},
-	"controllers/workload":   {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
+	"controllers/conditions":  {"apis/...", "applyconfig/..."},
+	"controllers/authz":       {},
+	"controllers/runspec":     {"apis/...", "applyconfig/...", "controllers/authz"},
+	"controllers/revision":    {},
+	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
+	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/podtemplate", "controllers/revision", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
 	"controllers/apply":     {"apis/ownership"},
@@ -48,7 +49,7 @@ var layers = map[string][]string{
 	"controllers/mcpconfig":        below,
 	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
-	"cmd/operator/...":         {"apis/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/workload"},
+	"cmd/operator/...":         {"apis/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
 	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/runner/..."}, below...),
 	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "cmd/kubectl-freehold/..."},
 
@@ -61,7 +62,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/revision", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/podtemplate", "controllers/revision", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

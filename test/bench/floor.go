@@ -23,6 +23,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -223,7 +224,7 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 
 // contentOf is what runs for a server, under the number that it has or is to get.
 func contentOf(server *v1alpha1.MCPServer) (workload.Rendered, runconfig.RunConfig, error) {
-	rendered := workload.Render(server, workload.Options{RunnerImage: runnerImage})
+	rendered := workload.Render(server, podtemplate.Options{RunnerImage: runnerImage})
 	if len(rendered.Problems) > 0 {
 		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}

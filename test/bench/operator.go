@@ -12,7 +12,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -24,7 +24,7 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 		return err
 	}
 	options := controllers.Options{
-		Workload: workload.Options{RunnerImage: runnerImage}, Concurrency: s.Workers, IdentityNamespace: kit.SystemNamespace,
+		Workload: podtemplate.Options{RunnerImage: runnerImage}, Concurrency: s.Workers, IdentityNamespace: kit.SystemNamespace,
 	}
 	if err := controllers.Register(ctx, mgr, options); err != nil {
 		return err

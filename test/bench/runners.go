@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -176,7 +177,7 @@ func (r *runners) begin(ctx context.Context, key types.NamespacedName, pod *core
 // up reports whether the proxy's container runs.
 func up(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == workload.ProxyContainer && c.State.Running != nil {
+		if c.Name == podtemplate.ProxyContainer && c.State.Running != nil {
 			return true
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -137,7 +138,7 @@ func (p *scenario) tamper() {
 	labels := map[string]string{workload.LabelName: fmt.Sprint("tampered-", p.random.IntN(100))}
 	intent := appsv1ac.StatefulSet(s.Name, namespace).WithUID(s.UID).WithLabels(labels)
 	intent.WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().
-		WithContainers(corev1ac.Container().WithName(workload.ServerContainer).WithArgs("tampered")))))
+		WithContainers(corev1ac.Container().WithName(podtemplate.ServerContainer).WithArgs("tampered")))))
 	p.apply("intruder", intent)
 	p.look("StatefulSet", s.Name)
 	if service := p.service(workload.BackendName(p.name)); service != nil {

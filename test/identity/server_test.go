@@ -12,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -30,7 +31,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	made := &server{object: &v1alpha1.MCPServer{}, intents: map[string]*unstructured.Unstructured{}}
 	made.object.Name = name
 	s.Read(made.object)
-	options := workload.Options{RunnerImage: "freehold.dev/runner:test"}
+	options := podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
 	rendered := workload.Render(made.object, options)
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -60,7 +61,7 @@ func operate(s *kit.Env) {
 	})
 	s.Must(err, "building the operator")
 	ctx, cancel := context.WithCancel(context.Background())
-	options := controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
+	options := controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
 	s.Must(controllers.Register(ctx, mgr, options), "registering the controllers")
 	var done sync.WaitGroup
 	done.Go(func() {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -263,7 +263,7 @@ var _ = Describe("A proxy that cannot start", func() {
 		plane.Kubelet.Image(image, kit.ImagePullBackOff("unauthorized"))
 		op := operate(s)
 		op.stop()
-		op.start(controllers.Options{Workload: workload.Options{RunnerImage: image}})
+		op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: image}})
 		s.RunProxies()
 		s.Apply(git, server("echo", ""))
 		live := notReady(s, "echo", v1alpha1.ReasonImagePull)

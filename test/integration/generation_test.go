@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -71,7 +72,7 @@ var _ = Describe("The workload generation", func() {
 		s.Apply(git, server("echo", ""))
 		live := serverOf(s, "echo")
 		s.Read(live)
-		options := workload.Options{RunnerImage: runnerImage}
+		options := podtemplate.Options{RunnerImage: runnerImage}
 		hash := workload.Render(live, options).Hash
 		if content == "other" {
 			live.Spec.Image = imageTwo
@@ -200,7 +201,7 @@ var _ = Describe("The workload generation", func() {
 		s.Read(backend)
 		before := backend.DeepCopy()
 		op.stop()
-		op.start(controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:next"}})
+		op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 		proxy := &appsv1.Deployment{ObjectMeta: called("echo-proxy")}

@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -48,7 +48,7 @@ func newManual(s *kit.Env, image string, wire func(*rest.Config)) *manual {
 	applier := controllers.NewApplier(direct, direct)
 	Expect(applier.Impersonate(config, kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
 	d.reconciler = mcpserver.New(d.reader, direct, applier,
-		events.NewFakeRecorder(1000), workload.Options{RunnerImage: image})
+		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: image})
 	return d
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -65,7 +66,7 @@ var _ = Describe("No state of an MCPServer is called done", func() {
 		s.Apply(git, kit.Server("echo", imageOne, ""))
 		ready(s, "echo")
 		op.stop()
-		op.start(controllers.Options{Workload: workload.Options{RunnerImage: "freehold.dev/runner:next"}})
+		op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 	})

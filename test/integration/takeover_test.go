@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -32,7 +33,7 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	GinkgoHelper()
 	server := serverOf(s, "echo")
 	s.Read(server)
-	options := workload.Options{RunnerImage: runnerImage}
+	options := podtemplate.Options{RunnerImage: runnerImage}
 	rendered := workload.Render(server, options)
 	Expect(rendered.Problems).To(BeEmpty())
 	run := rendered.Claimed(1)

@@ -22,6 +22,7 @@ import (
 	freehold "github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -265,7 +266,7 @@ func (r *Runners) Again() {
 
 func running(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == workload.ProxyContainer && c.State.Running != nil {
+		if c.Name == podtemplate.ProxyContainer && c.State.Running != nil {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -76,7 +77,7 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	if err := applier.Impersonate(process.config, kit.SystemNamespace, contract.Controllers()...); err != nil {
 		p.broke(err)
 	}
-	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, workload.Options{RunnerImage: "runner"})
+	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: p.name}}
 	return func(ctx context.Context) (time.Duration, error) {

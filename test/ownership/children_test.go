@@ -11,6 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -44,7 +45,7 @@ type built struct {
 
 func build(t *testing.T, server *v1alpha1.MCPServer, generation int64) built {
 	t.Helper()
-	opts := workload.Options{RunnerImage: "freehold.dev/runner:test"}
+	opts := podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
 	rendered := workload.Render(server, opts)
 	if len(rendered.Problems) > 0 {
 		t.Fatalf("the content has problems: %v", rendered.Problems)
@@ -137,7 +138,7 @@ func TestOurContainersAreRepaired(t *testing.T) {
 		t.Error("the repair changed nothing")
 	}
 	pod := []any{"spec", "template", "spec"}
-	ours := append(pod, "containers", workload.ServerContainer)
+	ours := append(pod, "containers", podtemplate.ServerContainer)
 	live.Has("registry.example.com/echo:1", append(ours, "image")...)
 	live.Has([]any{"--http"}, append(ours, "args")...)
 	live.Has(true, append(pod, "securityContext", "runAsNonRoot")...)
@@ -172,7 +173,7 @@ func TestAFieldThatTheSpecDropsIsDropped(t *testing.T) {
 	}), 1).backend)
 	live.Apply("mesh", `spec: {template: {spec: {containers: [{name: server, env: [{name: MESH, value: "1"}]}]}}}`)
 	live.Apply(backend, build(t, echo(nil), 2).backend)
-	env := []any{"spec", "template", "spec", "containers", workload.ServerContainer, "env"}
+	env := []any{"spec", "template", "spec", "containers", podtemplate.ServerContainer, "env"}
 	live.HasNot(append(env, "B")...)
 	live.Has("a", append(env, "A", "value")...)
 	live.Has("1", append(env, "MESH", "value")...)

@@ -28,7 +28,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -91,7 +91,7 @@ func tell(t *testing.T) *story {
 		}},
 	}, s.kubeconfig), "writing a kubeconfig")
 	s.reconciler = mcpserver.New(plane.Client, plane.Client, controllers.NewApplier(plane.Client, plane.Client),
-		events.NewFakeRecorder(1000), workload.Options{RunnerImage: "freehold.dev/runner:test"})
+		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	return s
 }
 

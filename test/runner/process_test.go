@@ -26,6 +26,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -71,7 +72,7 @@ func newServer(t *testing.T) *server {
 func (s *server) claim(generation int64, image string) runconfig.RunConfig {
 	s.Helper()
 	s.object.Spec.Image = image
-	rendered := workload.Render(&s.object, workload.Options{RunnerImage: "runner:1"})
+	rendered := workload.Render(&s.object, podtemplate.Options{RunnerImage: "runner:1"})
 	if len(rendered.Problems) > 0 {
 		s.Fatal(rendered.Problems)
 	}

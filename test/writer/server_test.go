@@ -18,6 +18,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -83,7 +84,7 @@ func (s statement) String() string {
 	return fmt.Sprintf("%s on %T", s.manager, s.empty)
 }
 
-var options = workload.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: corev1.PullIfNotPresent}
+var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: corev1.PullIfNotPresent}
 
 // content is what a server's pods run, as generation of the workload.
 func (d *fixture) content(server *v1alpha1.MCPServer, generation int64) runconfig.RunConfig {

@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -252,7 +253,7 @@ func TestOtherContentThatIsHandedOverRollsOutOnce(t *testing.T) {
 	}
 	backend := read(d, &appsv1.StatefulSet{}, "echo-backend")
 	containers := backend.Spec.Template.Spec.Containers
-	ours := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == workload.ServerContainer })
+	ours := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == podtemplate.ServerContainer })
 	if len(containers) != 2 || containers[ours].Image != server.Spec.Image || containers[ours].Command != nil {
 		t.Errorf("the containers are %+v", containers)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // remote answers with the address that the call came from, after its body.
@@ -77,7 +77,7 @@ func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
 // begins on its connections: those of nodes that have not heard of its end, and
 // then those of connections that were made before.
 func TestTheBackendSleepsLongerThanCallsCome(t *testing.T) {
-	if needed := DefaultBudget.Propagation + connectionLife; workload.BackendSleep < needed {
-		t.Errorf("a backend takes calls for %s after its end is known, want %s", workload.BackendSleep, needed)
+	if needed := DefaultBudget.Propagation + connectionLife; podtemplate.BackendSleep < needed {
+		t.Errorf("a backend takes calls for %s after its end is known, want %s", podtemplate.BackendSleep, needed)
 	}
 }

@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"cmp"
@@ -46,16 +46,16 @@ func (r *Refused) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// refused is nil where there is no problem.
-func refused(problems []Problem) error {
+// Refuse is nil where there is no problem.
+func Refuse(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &Refused{Problems: sorted(problems)}
+	return &Refused{Problems: Sorted(problems)}
 }
 
-// sorted keeps the first problem that was found of each field.
-func sorted(problems []Problem) []Problem {
+// Sorted keeps the first problem that was found of each field.
+func Sorted(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Field, b.Field) })
 	return slices.CompactFunc(problems, func(a, b Problem) bool { return a.Field == b.Field })
 }

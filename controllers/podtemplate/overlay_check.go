@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"maps"
@@ -18,7 +18,7 @@ var podFields = map[string]string{
 
 // unsuitable is what an overlay may not say, whatever we state.
 func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
-	problems := unrenderable(o.field, template)
+	problems := Check(o.field, template)
 	problems = append(problems, o.metadata(template.ObjectMeta)...)
 	problems = append(problems, breaches(o.field, template)...)
 	problems = append(problems, o.asRoot(template)...)
@@ -58,16 +58,16 @@ func (o overlay) metadata(meta metav1.ObjectMeta) []Problem {
 			})
 		}
 	}
-	problems = append(problems, keys(o.field+".metadata.labels", meta.Labels, true)...)
-	problems = append(problems, keys(o.field+".metadata.annotations", meta.Annotations, false)...)
+	problems = append(problems, Keys(o.field+".metadata.labels", meta.Labels, true)...)
+	problems = append(problems, Keys(o.field+".metadata.annotations", meta.Annotations, false)...)
 	return append(problems, o.injected(meta.Annotations)...)
 }
 
-// unrenderable finds, anywhere below a value of core types, items without their
+// Check finds, anywhere below a value of core types, items without their
 // key, what no pod may have, and empty values that would be lost: an intent
 // cannot carry an empty object (the server answers 422 to later applies), yet
 // some of them say something.
-func unrenderable(field string, value any) []Problem {
+func Check(field string, value any) []Problem {
 	var problems []Problem
 	walk(field, reflect.ValueOf(value), func(at spot) {
 		if at.missing != "" {

@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"fmt"
@@ -116,13 +116,13 @@ func oneSource(path string, sources any) []Problem {
 	return []Problem{{path, "has both " + strings.Join(stated, " and ") + ": keep one of them"}}
 }
 
-// keys holds labels or annotations to what the API server takes of them.
-func keys(field string, entries map[string]string, areLabels bool) []Problem {
+// Keys holds labels or annotations to what the API server takes of them.
+func Keys(field string, entries map[string]string, areLabels bool) []Problem {
 	var problems []Problem
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		at := fmt.Sprintf("%s[%q]", field, key)
 		switch {
-		case reserved(key):
+		case Reserved(key):
 			problems = append(problems, Problem{at, "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"})
 		case len(content.IsLabelKey(strings.ToLower(key))) > 0:
 			problems = append(problems, Problem{at, "no label or annotation has such a key: write letters, digits, - _ and . with a domain before it if you like, for example example.com/team"})
@@ -168,4 +168,19 @@ func unmounted(container string, m corev1ac.VolumeMountApplyConfiguration, userM
 		return Problem{"spec." + at, "there is no volume of this name: add it to spec.volumes, or correct the name"}
 	}
 	return Problem{container + "." + at, "there is no volume of this name: add it to the volumes, or correct the name"}
+}
+
+// reservedPrefixes are the keys of labels and annotations that are not the
+// user's to set on our objects.
+var reservedPrefixes = []string{"freehold.dev/", "app.kubernetes.io/"}
+
+// Reserved reports whether only Freehold sets a label or annotation of this key on
+// its objects.
+func Reserved(key string) bool {
+	for _, prefix := range reservedPrefixes {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
 }

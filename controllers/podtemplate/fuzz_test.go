@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"bytes"
@@ -50,19 +50,12 @@ func FuzzOverlay(f *testing.F) {
 		f.Add(asJSON(f, overlay))
 	}
 	f.Add([]byte(" "))
-	server := &v1alpha1.MCPServer{}
-	server.Name, server.Namespace, server.UID = "echo", "team-a", "1111"
-	if err := yaml.UnmarshalStrict([]byte(spec), &server.Spec); err != nil {
-		f.Fatal(err)
-	}
-	run := runspec.For(server)
+	server := serverWith(f, spec)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		backend, proxy := backendOverlay(run), proxyOverlay(&v1alpha1.ProxySpec{})
+		backend, proxy := backendOverlay(runspec.For(server).Backend), proxyOverlay(&v1alpha1.ProxySpec{})
 		backend.raw, proxy.raw = data, data
-		judgeOverlay(t, backend, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return backendPod(run) })
-		judgeOverlay(t, proxy, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-			return proxyPod(OwnerOf(server), &v1alpha1.ProxySpec{}, run.Proxy, options)
-		})
+		judgeOverlay(t, backend, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return backendOf(server) })
+		judgeOverlay(t, proxy, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return proxyOf(server) })
 	})
 }
 
@@ -127,7 +120,7 @@ func keepsBoth(t *testing.T, o overlay, ours, merged *corev1ac.PodTemplateSpecAp
 		{ours.Labels, merged.Labels}, {ours.Annotations, merged.Annotations},
 	} {
 		for key, value := range entries.merged {
-			if reserved(key) && entries.ours[key] != value {
+			if Reserved(key) && entries.ours[key] != value {
 				t.Errorf("%s: sets %s, which is reserved", o.field, key)
 			}
 		}
@@ -178,7 +171,7 @@ func (o overlay) typedForTest(t *testing.T) *typed.TypedValue {
 			t.Fatalf("%s: merged, and cannot be read: %v", o.field, err)
 		}
 	}
-	fields, err := canonicalFields(template)
+	fields, err := Canonical(template)
 	if err != nil {
 		t.Fatal(err)
 	}

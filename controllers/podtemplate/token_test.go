@@ -1,7 +1,7 @@
-package workload
+package podtemplate
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -20,14 +20,16 @@ const others = `{spec: {
 // proxyTemplate is the proxy's pod template with an overlay, in core types.
 func proxyTemplate(t *testing.T, overlay string) *corev1.PodTemplateSpec {
 	t.Helper()
-	server := read(t, "minimal")
+	server := minimal(t)
 	server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
-	proxy, err := sound(t, server, options).Proxy(7)
-	if err != nil {
-		t.Fatal(err)
+	proxy, problems := proxyOf(server)
+	if len(problems) > 0 {
+		t.Fatal(problems)
 	}
 	out := &corev1.PodTemplateSpec{}
-	convert(t, proxy.Spec.Template, out)
+	if err := json.Unmarshal([]byte(asText(t, proxy)), out); err != nil {
+		t.Fatal(err)
+	}
 	return out
 }
 
@@ -110,15 +112,10 @@ func TestTheRunnersTokenIsRefusedToOthers(t *testing.T) {
 
 func refusedProxy(t *testing.T, overlay, want string) {
 	t.Helper()
-	server := read(t, "minimal")
+	server := minimal(t)
 	server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
 	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
-	}
-	rendered := Render(server, options)
-	var refused *Refused
-	if _, err := rendered.Proxy(1); !errors.As(err, &refused) {
-		t.Errorf("Proxy: %v, want it refused", err)
 	}
 }
 
@@ -147,7 +144,7 @@ func TestNoInjectorIsToldOfTheRunnersToken(t *testing.T) {
 		"checksum/config":                                   "",
 		"team":                                              "",
 	} {
-		server := read(t, "minimal")
+		server := minimal(t)
 		server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, `{metadata: {annotations: {`+key+`: a}}}`)}
 		if want != "" {
 			want = fmt.Sprintf("spec.proxy.podTemplate.metadata.annotations[%q]: %s", key, want)
@@ -162,7 +159,7 @@ func TestNoInjectorIsToldOfTheRunnersToken(t *testing.T) {
 // injector does to its pod, Pod Security admission judges. But host paths are
 // not had by an annotation.
 func TestABackendIsInjected(t *testing.T) {
-	server := read(t, "minimal")
+	server := minimal(t)
 	server.Spec.PodTemplate = raw(t, `{metadata: {annotations: {vault.hashicorp.com/agent-inject: "true", sidecar.istio.io/userVolume: '[{"name": "a", "hostPath": {"path": "/"}}]'}}}`)
 	want := `spec.podTemplate.metadata.annotations["sidecar.istio.io/userVolume"]: an injector would mount what this names: remove it, and use volumes`
 	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
@@ -175,7 +172,7 @@ func TestABackendWithoutAnAccountHasNoToken(t *testing.T) {
 		`serviceAccountToken: {path: a}`:                                               `serviceAccountToken: without spec.serviceAccountName a backend has no token: set that, or remove this`,
 		`podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}`: `podCertificate: without spec.serviceAccountName a backend has no identity: set that, or remove this`,
 	} {
-		server := read(t, "minimal")
+		server := minimal(t)
 		server.Spec.PodTemplate = raw(t, `{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {`+source+`}]}}]}}`)
 		if diff := cmp.Diff(`spec.podTemplate.spec.volumes[name=a].projected.sources[1].`+want, problemsOf(server)); diff != "" {
 			t.Errorf("problems (-want +got):\n%s", diff)
@@ -190,16 +187,14 @@ func TestABackendWithoutAnAccountHasNoToken(t *testing.T) {
 // The schema refuses such a name first; this is for servers from before it did,
 // and for the runner, which builds the backend.
 func TestABackendIsNoRunner(t *testing.T) {
-	server := read(t, "minimal")
-	server.Spec.ServiceAccountName = RunnerName("other")
+	server := minimal(t)
+	server.Spec.ServiceAccountName = "other" + RunnerSuffix
 	want := "spec.serviceAccountName: accounts that end in -runner are those of Freehold's runners: choose another"
 	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	run := Render(server, options).Content
-	var refused *Refused
-	if _, err := Backend(run); !errors.As(err, &refused) {
-		t.Errorf("Backend: %v, want it refused", err)
+	if _, problems := backendOf(server); len(problems) == 0 {
+		t.Error("Backend has no problem with it")
 	}
 	server.Spec.ServiceAccountName = "runner"
 	server.Spec.PodTemplate = raw(t, `{spec: {automountServiceAccountToken: true, shareProcessNamespace: true, volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`)

@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ const (
 	tokenVolume = "runner-token"
 	// tokenPath is where client-go looks.
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// runnerSuffix ends the names of all runners' ServiceAccounts, and of no
+	// RunnerSuffix ends the names of all runners' ServiceAccounts, and of no
 	// other account that a backend may have.
-	runnerSuffix = "-runner"
+	RunnerSuffix = "-runner"
 )
 
 // tokenSource is what the API server mounts in every container of a pod that
@@ -170,7 +170,7 @@ func (o overlay) injected(annotations map[string]string) []Problem {
 		switch {
 		case slices.Contains(bringVolumes, key):
 			problems = append(problems, Problem{at, "an injector would mount what this names: remove it, and use volumes"})
-		case o.holdsToken && !reserved(key) && !isQuiet(key):
+		case o.holdsToken && !Reserved(key) && !isQuiet(key):
 			problems = append(problems, Problem{at, "an injector that acts on it could read the runner's token: write a label, or a key without a domain; " +
 				"or have who may write Deployments apply it to the proxy's under a field manager of their own"})
 		}
@@ -186,8 +186,8 @@ func isQuiet(key string) bool {
 
 // runnersAccount refuses accounts of runners as identity of a backend.
 func runnersAccount(b runconfig.Backend) []Problem {
-	if !strings.HasSuffix(b.ServiceAccountName, runnerSuffix) {
+	if !strings.HasSuffix(b.ServiceAccountName, RunnerSuffix) {
 		return nil
 	}
-	return []Problem{{"spec.serviceAccountName", fmt.Sprintf("accounts that end in %s are those of Freehold's runners: choose another", runnerSuffix)}}
+	return []Problem{{"spec.serviceAccountName", fmt.Sprintf("accounts that end in %s are those of Freehold's runners: choose another", RunnerSuffix)}}
 }

@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"encoding/json"
@@ -15,18 +15,19 @@ import (
 // form in which the server would store it and without anything empty. The
 // template is not changed.
 func intent[T any](template *corev1.PodTemplateSpec) (*T, error) {
-	fields, err := canonicalFields(template)
+	fields, err := Canonical(template.DeepCopy())
 	if err != nil {
 		return nil, err
 	}
 	return fromFields[T](fields)
 }
 
-// canonicalFields are the fields that a template states.
-func canonicalFields(template *corev1.PodTemplateSpec) (map[string]any, error) {
-	template = template.DeepCopy()
-	walk("", reflect.ValueOf(template), normalise)
-	return toFields(template)
+// Canonical are the fields that an object of core types states, as the API server
+// would store them and without anything empty. The object is changed. The error is
+// that of its encoding.
+func Canonical(object any) (map[string]any, error) {
+	walk("", reflect.ValueOf(object), normalise)
+	return toFields(object)
 }
 
 // normalise fills in what the server would, where that does not stay beside our

@@ -1,4 +1,4 @@
-package workload
+package podtemplate
 
 import (
 	"bytes"
@@ -46,10 +46,10 @@ type overlay struct {
 	yields *fieldpath.Set
 }
 
-func backendOverlay(run runconfig.RunConfig) overlay {
+func backendOverlay(run runconfig.Backend) overlay {
 	o := overlay{
 		field:  "spec.podTemplate",
-		raw:    run.Backend.PodTemplate,
+		raw:    run.PodTemplate,
 		yields: restricted,
 		instead: map[string]string{
 			"image":                        "spec.image",
@@ -67,7 +67,7 @@ func backendOverlay(run runconfig.RunConfig) overlay {
 			"automountServiceAccountToken": "spec.serviceAccountName",
 		},
 	}
-	if run.Backend.ServiceAccountName == "" {
+	if run.ServiceAccountName == "" {
 		o.noToken = noToken
 	}
 	return o

@@ -1,0 +1,107 @@
+package podtemplate
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+const (
+	// ServerContainer runs the user's image.
+	ServerContainer = "server"
+	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods.
+	AnnotationRestartedAt = "freehold.dev/restarted-at"
+)
+
+// probeSeconds is short, because the rollout of a backend waits for it.
+const probeSeconds = 2
+
+// BackendSleep is how long a pod of the backend goes on taking calls after its
+// end has been decided: 5 seconds until every node knows of it, and 2 in which
+// proxies still begin calls on the connections they have.
+const BackendSleep = 7 * time.Second
+
+// Backend is the template of a backend's pods without its hash, merged with the
+// overlay. Where there are problems the overlay is not in it.
+func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	pod := userPod(run)
+	user, err := intent[corev1ac.PodTemplateSpecApplyConfiguration](pod)
+	if err != nil {
+		return corev1ac.PodTemplateSpec(), []Problem{{"spec", err.Error()}}
+	}
+	user.Spec.Containers[0].
+		WithPorts(containerPort(PortMCP, run.Port)).
+		WithReadinessProbe(corev1ac.Probe().
+			WithPeriodSeconds(probeSeconds).
+			// The port, not MCP: a server may ask for credentials first.
+			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(PortMCP)))).
+		// The last words of a container that ends are its log, not a file.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(containerSecurity())
+	user.Spec.
+		// What else runs in the namespace must not reach the environment.
+		WithEnableServiceLinks(false).
+		WithSecurityContext(podSecurity())
+	if run.ServiceAccountName == "" {
+		user.Spec.WithAutomountServiceAccountToken(false)
+	}
+	user.WithLabels(labels)
+	if at := run.RestartedAt; at != "" {
+		user.WithAnnotations(map[string]string{AnnotationRestartedAt: at})
+	}
+	overlay := backendOverlay(run)
+	merged, problems := overlay.merge(user)
+	problems = append(problems, breaches("", pod)...)
+	problems = append(problems, readsToken("", pod, overlay.noToken)...)
+	if problems = append(problems, runnersAccount(run)...); len(problems) > 0 {
+		return user, problems
+	}
+	if problems := incomplete(overlay.field, merged, run.VolumeMounts); len(problems) > 0 {
+		return user, problems
+	}
+	sleepFirst(merged.Spec)
+	return merged, nil
+}
+
+// sleepFirst keeps the user's container from being told to end while calls come,
+// unless the overlay says what it does before its end. It takes at most half of
+// the grace period, which is 30 seconds where nobody states it.
+func sleepFirst(pod *corev1ac.PodSpecApplyConfiguration) {
+	seconds, server := int64(BackendSleep/time.Second), &pod.Containers[0]
+	if grace := pod.TerminationGracePeriodSeconds; grace != nil {
+		seconds = min(seconds, *grace/2)
+	}
+	if server.Lifecycle == nil {
+		server.Lifecycle = corev1ac.Lifecycle()
+	}
+	switch {
+	case server.Lifecycle.PreStop == nil && seconds > 0:
+		server.Lifecycle.WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(seconds)))
+	case *server.Lifecycle == corev1ac.LifecycleApplyConfiguration{}:
+		server.Lifecycle = nil // an intent carries no empty object
+	}
+}
+
+// userPod is what the spec says about the pod in core types.
+func userPod(b runconfig.Backend) *corev1.PodTemplateSpec {
+	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{
+			Name:            ServerContainer,
+			Image:           b.Image,
+			Command:         b.Command,
+			Args:            b.Args,
+			Env:             b.Env,
+			EnvFrom:         b.EnvFrom,
+			Resources:       corev1.ResourceRequirements{Limits: b.Resources.Limits, Requests: b.Resources.Requests},
+			VolumeMounts:    b.VolumeMounts,
+			ImagePullPolicy: b.ImagePullPolicy,
+		}},
+		Volumes:            b.Volumes,
+		ImagePullSecrets:   b.ImagePullSecrets,
+		ServiceAccountName: b.ServiceAccountName,
+	}}
+}

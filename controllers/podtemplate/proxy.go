@@ -1,0 +1,192 @@
+package podtemplate
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
+)
+
+const (
+	// ProxyContainer runs the runner's image.
+	ProxyContainer = "proxy"
+	// PortMCP is the port that speaks MCP, in pods and Services.
+	PortMCP = "mcp"
+	// PortProbes is the port of the proxy pod that answers probes.
+	PortProbes = "probes"
+	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
+	// which lacks a protection is known by its template.
+	AnnotationGuards = "freehold.dev/guards"
+
+	runVolume = "run-config"
+	// drainSeconds covers the 28 seconds in which the runner ends its calls, and
+	// what kubelet needs around them.
+	drainSeconds = 40
+	// startSeconds is how long the proxy may take to answer its first probe.
+	startSeconds = 60
+)
+
+// Identity is what the pods of a proxy have of their owner.
+type Identity struct {
+	Labels map[string]string
+	// ServiceAccount is the runner's.
+	ServiceAccount string
+	// RunConfig is a ConfigMap that no run config is called, until AtRevision names
+	// the one that is mounted: the hash of the content covers the template.
+	RunConfig string
+}
+
+// Proxy is the template of a proxy's pods without its revision, merged with the
+// overlay of spec, which is the owner's spec.proxy. Where there are problems the
+// overlay is not in it.
+func Proxy(identity Identity, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
+	for _, name := range opts.RunnerPullSecrets {
+		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
+	}
+	template := corev1ac.PodTemplateSpec().
+		WithLabels(identity.Labels).
+		WithAnnotations(guards(run)).
+		WithSpec(corev1ac.PodSpec().
+			WithServiceAccountName(identity.ServiceAccount).
+			// Into every container; the runner's mounts it itself.
+			WithAutomountServiceAccountToken(false).
+			// What else runs in the namespace must not reach the environment.
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(drainSeconds).
+			WithSecurityContext(podSecurity()).
+			WithImagePullSecrets(secrets...).
+			WithContainers(proxyContainer(spec, run, opts)).
+			WithVolumes(
+				corev1ac.Volume().
+					WithName(runVolume).
+					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(identity.RunConfig)),
+				tokenSource()))
+	overlay := proxyOverlay(spec)
+	merged, problems := overlay.merge(template)
+	if len(problems) > 0 {
+		return template, problems
+	}
+	if problems := incomplete(overlay.field, merged, nil); len(problems) > 0 {
+		return template, problems
+	}
+	return merged, nil
+}
+
+func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) *corev1ac.ContainerApplyConfiguration {
+	container := corev1ac.Container().
+		WithName(ProxyContainer).
+		WithImage(opts.RunnerImage).
+		WithEnv(
+			fromAnnotation(runconfig.EnvGeneration, revision.AnnotationGeneration),
+			fromAnnotation(runconfig.EnvHash, revision.AnnotationHash),
+			memoryLimit()).
+		WithPorts(
+			containerPort(PortMCP, run.Port),
+			containerPort(PortProbes, runconfig.ProbePort)).
+		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(startSeconds)).
+		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
+		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
+		WithResources(proxyResources(spec.Resources)).
+		// The last words of a container that ends are its log, not a file.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(runnerSecurity()).
+		WithVolumeMounts(mount(runVolume, runconfig.MountPath), mount(tokenVolume, tokenPath))
+	if opts.RunnerPullPolicy != "" {
+		container.WithImagePullPolicy(opts.RunnerPullPolicy)
+	}
+	return container
+}
+
+// proxyMemory is the default limit of a proxy's memory. What a hostile backend can
+// make of what is read of it fits in, as a test of the runner's program measures.
+const proxyMemory = "256Mi"
+
+// proxyResources are those of the spec, as a whole, or small requests and a limit
+// of memory. There is none of CPU by default: a proxy that is throttled slows
+// every call.
+func proxyResources(stated *v1alpha1.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if stated != nil && len(stated.Limits)+len(stated.Requests) > 0 {
+		return resources(stated.Limits, stated.Requests)
+	}
+	return resources(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(proxyMemory)}, corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("10m"),
+		corev1.ResourceMemory: resource.MustParse("32Mi"),
+	})
+}
+
+func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path).WithReadOnly(true)
+}
+
+// fromAnnotation states apiVersion, because fieldRef is atomic: without it every
+// apply would take away the server's default.
+func fromAnnotation(name, annotation string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().
+		WithName(name).
+		WithValueFrom(corev1ac.EnvVarSource().
+			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + annotation + "']")))
+}
+
+// memoryLimit tells the Go runtime the container's limit, so that it collects
+// garbage before it is reached. Without a limit it is what the node can give. It
+// states the divisor, as fromAnnotation does apiVersion.
+func memoryLimit() *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().
+		WithName("GOMEMLIMIT").
+		WithValueFrom(corev1ac.EnvVarSource().
+			WithResourceFieldRef(corev1ac.ResourceFieldSelector().WithResource("limits.memory").WithDivisor(resource.MustParse("1"))))
+}
+
+// containerPort states the protocol because it is half of the port's key.
+func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().
+		WithName(name).
+		WithContainerPort(port).
+		WithProtocol(corev1.ProtocolTCP)
+}
+
+func probe(path string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(PortProbes)))
+}
+
+// AtRevision is a proxy's pod template with its revision, and the run config of
+// that, a ConfigMap. The template itself stays as it is.
+func AtRevision(proxy *corev1ac.PodTemplateSpecApplyConfiguration, config string, rev revision.Revision) *corev1ac.PodTemplateSpecApplyConfiguration {
+	spec := *proxy.Spec
+	spec.Volumes = slices.Clone(spec.Volumes)
+	for i, volume := range spec.Volumes {
+		if *volume.Name == runVolume {
+			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(config)
+		}
+	}
+	template := corev1ac.PodTemplateSpec().WithSpec(&spec)
+	if meta := proxy.ObjectMetaApplyConfiguration; meta != nil {
+		template.WithLabels(meta.Labels).WithAnnotations(meta.Annotations)
+	}
+	return template.WithAnnotations(rev.Annotations())
+}
+
+// guards are what calls are held against, as an annotation; none for nothing.
+func guards(proxy runconfig.Proxy) map[string]string {
+	if proxy.Authorization == nil {
+		return nil
+	}
+	return map[string]string{AnnotationGuards: "authorization"}
+}
+
+// Guarded reports whether a proxy that stands holds calls against all that the
+// run asks for, whatever its policies are. One that is absent lets no call
+// through.
+func Guarded(live *appsv1.Deployment, run runconfig.Proxy) bool {
+	want := guards(run)[AnnotationGuards]
+	return live == nil || want == "" || live.Spec.Template.Annotations[AnnotationGuards] == want
+}
