@@ -270,7 +270,7 @@ func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 	}
 	if err == nil && done.Result == apply.Written && len(left) > 0 {
 		p.Event(corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
-			fmt.Sprintf("another writer set %s on the proxy's pods; set back to false", strings.Join(left, ", ")))
+			fmt.Sprintf("another field manager set %s on the proxy's pods; Freehold set it back to false", strings.Join(left, ", ")))
 	}
 	return err
 }

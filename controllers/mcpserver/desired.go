@@ -57,7 +57,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	want.content, want.problems = rendered.Content, rendered.Problems
 	if want.renderable() {
 		if want.revision = revision.Next(w.revisions(server), rendered.Hash); want.revision.Generation > revision.MaxGeneration {
-			want.refuse(revision.AnnotationGeneration, errors.New("this server has used up its numbers: delete it and make it again, as docs/policies.md says"))
+			want.refuse(revision.AnnotationGeneration, errors.New("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes"))
 		}
 		want.content = rendered.Claimed(want.revision.Generation)
 		want.unclaimed = w.unclaimed(server, want.revision)

@@ -142,7 +142,7 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 func TestAfterTheLastNumberThereIsNone(t *testing.T) {
 	last := revision.Revision{Generation: revision.MaxGeneration, Hash: "other"}
 	want := desired(echo(), world{proxy: proxyOf(current), backend: backendOf(last)}, options)
-	if want.renderable() || want.revision != current || !strings.Contains(want.problems[0].Message, "delete it and make it again") {
+	if want.renderable() || want.revision != current || !strings.Contains(want.problems[0].Message, "delete it and create it again") {
 		t.Errorf("it wants %v, and the problems are %v", want.revision, want.problems)
 	}
 }

@@ -95,8 +95,8 @@ func (w *world) unclaimed(server *v1alpha1.MCPServer, rev revision.Revision) []s
 // lowered either but by hand, since it may be of newer content all the same.
 func unclaimedNumbers(want wanted) conditions.Finding {
 	return conditions.False(v1alpha1.ReasonUnclaimedGeneration, fmt.Sprintf(
-		"%s as workload generation, which this server never claimed, so that no content of it goes there: "+
-			"delete that object, and it is made again, or set it back to %d as docs/policies.md describes",
+		"%s as workload generation, which this server never claimed, so Freehold writes no content there: "+
+			"delete that object, and Freehold makes it again, or set it back to %d as docs/policies.md describes",
 		strings.Join(want.unclaimed, ", "), want.revision.Generation))
 }
 

@@ -51,7 +51,7 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 	}
 	if names := foreignPodContent(w); len(names) > 0 {
 		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
-			"pods of this server run content that is not Freehold's: "+strings.Join(names, ", "))
+			"other field managers, or webhooks, added to the pods of this server: "+strings.Join(names, ", "))
 	}
 	if f := contended(server, w); f != nil {
 		found[v1alpha1.ConditionFieldsContended] = *f

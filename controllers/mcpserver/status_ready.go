@@ -45,7 +45,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		if f := trouble(w, want.revision, want.backendHash()); f != nil {
 			return *f
 		}
-		return conditions.False(v1alpha1.ReasonUnavailable, "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
+		return conditions.False(v1alpha1.ReasonUnavailable, "the rollout is complete, but no pod of the proxy is ready, or none of the backend")
 	}
 	if ok, _ := answers(server, want); !ok {
 		return moving(server, w, want)
@@ -79,10 +79,14 @@ func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding
 	}
 	// The first content is starting until it is ready, whatever of it is there.
 	if server.Status.URL == "" || lastReason(server) == v1alpha1.ReasonStarting {
-		return conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready")
+		return conditions.False(v1alpha1.ReasonStarting, "waiting for pods of the proxy and the backend to become ready; "+listens)
 	}
-	return conditions.False(v1alpha1.ReasonUpdating, "waiting for the new content to replace the old in proxy and backend")
+	return conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content to replace the older ones; "+listens)
 }
+
+// listens is what a backend that runs and does not become ready nearly always
+// lacks.
+const listens = "a pod of the backend is ready once its image listens on spec.port"
 
 // backendRefused says what keeps the runner from applying the backend, in the
 // runner's words. That it stands back for another runner is none of it.

@@ -23,9 +23,9 @@ import (
 )
 
 var (
-	starting    = conditions.False("Starting", "waiting for the proxy and its backend to become ready")
-	updating    = conditions.False("Updating", "waiting for the new content to replace the old in proxy and backend")
-	unavailable = conditions.False("Unavailable", "what has rolled out is not ready: waiting for a pod of the proxy and one of the backend")
+	starting    = conditions.False("Starting", "waiting for pods of the proxy and the backend to become ready; a pod of the backend is ready once its image listens on spec.port")
+	updating    = conditions.False("Updating", "waiting for pods with the new content to replace the older ones; a pod of the backend is ready once its image listens on spec.port")
+	unavailable = conditions.False("Unavailable", "the rollout is complete, but no pod of the proxy is ready, or none of the backend")
 	scaledDown  = conditions.False("ScaledToZero", "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
 	noRunner    = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: `+conditions.OfProxy.Pull)
 	cannotPull  = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: check its name, and spec.imagePullSecrets if it is private`)

@@ -104,7 +104,7 @@ func (p *Pass) Put(ctx context.Context, manager ownership.Manager, live client.O
 	}
 	if err == nil && done.Rewritten != nil {
 		p.Event(corev1.EventTypeNormal, "FieldsRewritten", "Apply", fmt.Sprintf(
-			"admission of this cluster changes what Freehold applies to %s; Freehold keeps what admission makes of it", done.Rewritten))
+			"admission of this cluster changes what Freehold applies to %s; Freehold keeps the changed value", done.Rewritten))
 	}
 	p.Due(done.Again)
 	return done, err

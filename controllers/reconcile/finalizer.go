@@ -53,7 +53,7 @@ func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 		others = []string{"no field manager that the API server knows of"}
 	}
 	return p.ReportDeleting(ctx, v1alpha1.ConditionStalled, fmt.Sprintf(
-		"what belongs to the object is gone, but Freehold cannot remove the finalizer %s, which is held by %s: remove it from metadata.finalizers",
+		"only the finalizer %s is left, and Freehold cannot remove it, because it is owned by %s: remove it from metadata.finalizers",
 		p.core.Kind.Finalizer, strings.Join(others, ", ")))
 }
 

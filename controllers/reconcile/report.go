@@ -108,6 +108,6 @@ func (p *Pass) heldByOthers(conditionType string) (conditions.Finding, bool) {
 	}
 	slices.Sort(others)
 	return conditions.False(v1alpha1.ReasonHeldByOthers, fmt.Sprintf(
-		"this is not so; the condition stays because %s states it too: take it out of what that manager writes",
+		"this is no longer true; the condition stays because %s owns it too: remove it from what that manager writes",
 		strings.Join(slices.Compact(others), ", "))), true
 }

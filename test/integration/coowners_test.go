@@ -86,7 +86,7 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s.Delete(live)
 		s.Await(live, "the condition names velero", func() error {
 			c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionStalled)
-			if c == nil || !strings.Contains(c.Message, "is held by velero: remove it from metadata.finalizers") {
+			if c == nil || !strings.Contains(c.Message, "is owned by velero: remove it from metadata.finalizers") {
 				return fmt.Errorf("Stalled is %v", c)
 			}
 			return nil

@@ -151,7 +151,7 @@ var _ = Describe("The workload generation", func() {
 		s.Must(s.Client.Status().Patch(s.Ctx, live, client.RawPatch("application/merge-patch+json",
 			[]byte(`{"status":{"workload":{"generation":999999999999999999,"hash":"abc"}}}`))), "using the numbers up")
 		said := notReady(s, "echo", v1alpha1.ReasonSpecInvalid)
-		Expect(readyMessage(said)).To(ContainSubstring("this server has used up its numbers: delete it and make it again, as docs/policies.md says. The last accepted content keeps running"))
+		Expect(readyMessage(said)).To(ContainSubstring("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes. The last accepted content keeps running"))
 		backend := backendOf(s, "echo")
 		s.Read(backend)
 		Expect(backend.Status.ReadyReplicas).To(Equal(int32(1)))
