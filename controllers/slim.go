@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -92,7 +93,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		Labels:      picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
-		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash, workload.AnnotationBackendHash),
+		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash, workload.AnnotationBackendHash, podtemplate.AnnotationGuards),
 	}
 	pod.Spec = corev1.PodSpec{}
 	pod.Status = corev1.PodStatus{

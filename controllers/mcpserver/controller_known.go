@@ -99,6 +99,9 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 	if !want.renderable() && w.proxy != nil && !want.kept {
 		return // nor is what keeps the proxy from being restated
 	}
+	if want.stopsFirst {
+		return // nor is which pods run
+	}
 	content := want.content
 	content.Backend, content.Proxy = runconfig.Backend{}, runconfig.Proxy{}
 	if want.content.Proxy.Authorization != nil {

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,6 +47,8 @@ type wanted struct {
 	// stopped says that it restates that without pods, because what stands does
 	// not enforce what the spec asks for.
 	stopped bool
+	// stopsFirst says that the proxy's strategy depends on the pods that run.
+	stopsFirst bool
 }
 
 // desired builds everything from the spec. It cannot fail: what cannot be
@@ -87,6 +90,7 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		{manager: contract.MCPServerChildren, live: w.config(*config.Name), ac: config},
 	}
 	want.proxy = proxy
+	want.stopFirst(w)
 }
 
 // identity is what the runner needs to act. It depends on no field of the spec.
@@ -136,7 +140,22 @@ func (want *wanted) refuse(field string, err error) {
 // unguarded reports whether the proxy that stands may serve what the spec no
 // longer lets it serve.
 func (want *wanted) unguarded(w world) bool {
-	return len(want.content.NotEnforced) > 0 || !podtemplate.Guarded(w.proxy, want.content.Proxy)
+	return len(want.content.NotEnforced) > 0 || w.proxy != nil && !podtemplate.Guarded(w.proxy.Spec.Template.Annotations, want.content.Proxy)
+}
+
+// stopFirst lets a proxy that lacks a protection which is now asked for stop
+// before its successor is ready, which may be never, and for as long as a pod of
+// it runs.
+func (want *wanted) stopFirst(w world) {
+	open := want.unguarded(w)
+	for i := range w.pods {
+		p := &w.pods[i]
+		open = open || p.Labels[workload.LabelComponent] == workload.ComponentProxy && p.DeletionTimestamp == nil && !podtemplate.Guarded(p.Annotations, want.content.Proxy)
+	}
+	if open {
+		want.proxy.Spec.Strategy.RollingUpdate.WithMaxUnavailable(intstr.FromString("100%"))
+		want.stopsFirst = true
+	}
 }
 
 func (want *wanted) renderable() bool { return len(want.problems) == 0 }

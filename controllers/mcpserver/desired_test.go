@@ -17,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -290,5 +291,41 @@ func TestBackendReplicas(t *testing.T) {
 		if got := *scale(server).Spec.Replicas; got != tc.want {
 			t.Errorf("%s: stated is %d, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// Where a protection is added, pods without it do not serve until its successor
+// is ready, which may be never.
+func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {
+	guarded := map[string]string{podtemplate.AnnotationGuards: "authorization"}
+	guardedPod := pod("new", workload.ComponentProxy, older)
+	guardedPod.Annotations = guarded
+	guardedProxy := proxyOf(older)
+	guardedProxy.Spec.Template.Annotations = guarded
+	open, openPod := proxyOf(older), pod("old", workload.ComponentProxy, older)
+	ending := pod("old", workload.ComponentProxy, older)
+	ending.DeletionTimestamp = new(metav1.NewTime(noon))
+	for name, tc := range map[string]struct {
+		world world
+		want  string
+	}{
+		"no proxy yet":                    {world{}, "0"},
+		"a proxy without it":              {world{proxy: open}, "100%"},
+		"a proxy with it":                 {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod}}, "0"},
+		"a pod of before":                 {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod, openPod}}, "100%"},
+		"which ends":                      {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod, ending}}, "0"},
+		"a pod of the backend has no say": {world{proxy: guardedProxy, pods: []corev1.Pod{pod("b", workload.ComponentBackend, older)}}, "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := echo()
+			server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "p", Policy: `permit(principal, action, resource);`}}}
+			want := desired(server, tc.world, options)
+			if len(want.problems) > 0 {
+				t.Fatal(want.problems)
+			}
+			if got := want.proxy.Spec.Strategy.RollingUpdate.MaxUnavailable.String(); got != tc.want {
+				t.Errorf("maxUnavailable is %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

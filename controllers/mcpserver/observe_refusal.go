@@ -22,6 +22,9 @@ import (
 const (
 	patientFor = 10 * time.Second
 	askAgain   = 30 * time.Second
+	// mostRefusals is how many Events are read at once: anybody in the namespace may
+	// write more about the backend than the operator has memory for.
+	mostRefusals = 200
 )
 
 // lacking returns since when a server has not been ready with a backend that
@@ -77,7 +80,7 @@ func (r *Reconciler) ask(ctx context.Context, server *v1alpha1.MCPServer, w *wor
 func refusedPods(ctx context.Context, live client.Reader, backend *appsv1.StatefulSet, since time.Time) (refusal string, err error) {
 	events := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.uid": string(backend.UID), "reason": "FailedCreate"}
-	if err := live.List(ctx, events, client.InNamespace(backend.Namespace), about); err != nil {
+	if err := live.List(ctx, events, client.InNamespace(backend.Namespace), about, client.Limit(mostRefusals)); err != nil {
 		return "", fmt.Errorf("listing events: %w", err)
 	}
 	for i := range events.Items {

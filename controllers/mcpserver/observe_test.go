@@ -233,8 +233,11 @@ type asked struct {
 	err    error
 }
 
-func (a *asked) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (a *asked) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	a.lists++
+	if bound := (&client.ListOptions{}).ApplyOptions(opts); bound.Limit == 0 {
+		return errors.New("listed without a limit")
+	}
 	found, ok := list.(*corev1.EventList)
 	if !ok {
 		return fmt.Errorf("a %T was listed", list)

@@ -21,8 +21,9 @@ import (
 // progressDeadline is the default of spec.progressDeadlineSeconds, a Deployment's.
 const progressDeadline = 600 * time.Second
 
-// retried is by how much the deadline is shorter where only a retry of the same
-// can follow.
+// retried is by how much the deadline is shorter where waiting seldom helps. A
+// container that ends is not of these: it may wait for another service, as a pod
+// does for a Secret.
 const retried = 5
 
 // patience is how long a server may go without progress for a reason: not at all
@@ -36,8 +37,7 @@ func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
 	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
 		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot:
 		return 0
-	case v1alpha1.ReasonImagePull, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonMissingReference, v1alpha1.ReasonNotMCP,
-		v1alpha1.ReasonBackendBlocked:
+	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked:
 		return whole / retried
 	}
 	return whole

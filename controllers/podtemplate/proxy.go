@@ -3,7 +3,6 @@ package podtemplate
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -183,10 +182,9 @@ func guards(proxy runconfig.Proxy) map[string]string {
 	return map[string]string{AnnotationGuards: "authorization"}
 }
 
-// Guarded reports whether a proxy that stands holds calls against all that the
-// run asks for, whatever its policies are. One that is absent lets no call
-// through.
-func Guarded(live *appsv1.Deployment, run runconfig.Proxy) bool {
-	want := guards(run)[AnnotationGuards]
-	return live == nil || want == "" || live.Spec.Template.Annotations[AnnotationGuards] == want
+// Guarded reports whether a proxy pod with these annotations holds calls against
+// all that the proxy is to hold them against, whatever its policies are.
+func Guarded(annotations map[string]string, proxy runconfig.Proxy) bool {
+	want := guards(proxy)[AnnotationGuards]
+	return want == "" || annotations[AnnotationGuards] == want
 }
