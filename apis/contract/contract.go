@@ -52,8 +52,8 @@ var identity = []string{
 	`metadata.ownerReferences[*]`,
 }
 
-// mark is the workload generation and hash that content carries.
-var mark = []string{
+// revision is the workload generation and hash that content carries.
+var revision = []string{
 	`metadata.annotations["freehold.dev/workload-generation"]`,
 	`metadata.annotations["freehold.dev/workload-hash"]`,
 }

@@ -67,11 +67,11 @@ func children() []ownership.Grant {
 	}
 	proxy := build(Deployment, "SERVER-proxy", "runs the proxy", slices.Concat([]string{
 		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template",
-	}, mark)...)
+	}, revision)...)
 	proxy.Versioned, proxy.Baseline = true, true
 	return []ownership.Grant{
 		build(ServiceAccount, "SERVER-runner", "is the runner's identity", "automountServiceAccountToken"),
-		build(ConfigMap, "SERVER-run-*-*", "tells the runner what to run", "data", "immutable", mark[0], mark[1]),
+		build(ConfigMap, "SERVER-run-*-*", "tells the runner what to run", "data", "immutable", revision[0], revision[1]),
 		proxy,
 		build(Service, "SERVER-proxy", "is where clients call",
 			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),

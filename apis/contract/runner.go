@@ -21,7 +21,7 @@ const IdentityRunner = "SERVER-runner"
 // runner are the grants of the runner in a server's proxy pod.
 func runner() []ownership.Grant {
 	build := func(object ownership.Object, why string, own ...string) ownership.Grant {
-		g := child(IdentityRunner, RunnerBackend, object, "SERVER-backend", why, slices.Concat(mark, own)...)
+		g := child(IdentityRunner, RunnerBackend, object, "SERVER-backend", why, slices.Concat(revision, own)...)
 		g.Versioned = true
 		return g
 	}

@@ -76,10 +76,10 @@ type loop struct {
 
 // said is what the last pass said, which is not said again.
 type said struct {
-	waiting string
-	verdict revision.Verdict
-	finding conditions.Finding
-	failed  string
+	waiting  string
+	decision revision.Decision
+	finding  conditions.Finding
+	failed   string
 }
 
 // run makes a pass at once and after each wake, until ctx ends, and learns from
@@ -134,7 +134,7 @@ func (l *loop) say(report backend.Report, err error) {
 		l.logger.Info("changed by admission", "object", r.Object.String(), "name", r.Key.Name, "fields", r.Fields)
 	}
 	last := l.said
-	l.said = said{waiting: report.Waiting, verdict: report.Verdict, finding: report.Finding}
+	l.said = said{waiting: report.Waiting, decision: report.Decision, finding: report.Finding}
 	if err != nil {
 		l.said.failed = err.Error()
 	}
@@ -147,7 +147,7 @@ func (l *loop) say(report backend.Report, err error) {
 	case report.Waiting != "":
 		l.logger.Info("waiting", "why", report.Waiting)
 	default:
-		l.logger.Info("pass", "gate", report.Verdict.String(), "reason", report.Finding.Reason, "message", report.Finding.Message)
+		l.logger.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "message", report.Finding.Message)
 	}
 }
 

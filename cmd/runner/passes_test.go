@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
 func TestWhatIsSaidOfAPass(t *testing.T) {
@@ -26,7 +27,7 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 		}
 		return a
 	}}))}
-	applied := backend.Report{Finding: conditions.True("Applied", "m")}
+	applied := backend.Report{Decision: revision.StandBack, Finding: conditions.True("Applied", "m")}
 	back, over := applied, applied
 	back.TakenBack = []apply.Contest{{
 		Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"},

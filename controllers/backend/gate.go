@@ -50,22 +50,22 @@ func calm(err error) bool {
 // is first, because its revision decides for all; each Service then passes the gate
 // on its own revision, for the StatefulSet may have been raised since. A fight over
 // one of them does not keep the others from being made.
-func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Verdict, error) {
+func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decision, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
 		return revision.StandBack, err
 	}
-	verdict, err := r.through(ctx, statefulSet, live)
+	decision, err := r.through(ctx, statefulSet, live)
 	for _, service := range r.services(w) {
 		if err != nil && !isFought(err) {
-			return verdict, err
+			return decision, err
 		}
 		_, err = r.through(ctx, service, live)
 	}
 	if isFought(err) {
 		err = nil
 	}
-	return verdict, err
+	return decision, err
 }
 
 // through writes an object if the gate lets it pass: every write is conditional
@@ -73,21 +73,21 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Verdic
 // that was read. An absence that only a cache knows is not believed, and neither
 // is a revision that was lost: since it was read, a newer runner may have reported,
 // or the server been suspended.
-func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Verdict, error) {
+func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Decision, error) {
 	rev, exists, err := r.stands(o)
 	if err != nil {
 		return revision.StandBack, err
 	}
-	verdict := revision.Gate(r.mine(), exists, rev)
+	decision := revision.Gate(r.mine(), exists, rev)
 	switch {
-	case verdict == revision.StandBack && rev.Generation == r.mine().Generation:
-		return verdict, errRival
-	case verdict == revision.StandBack:
-		return verdict, &standingBack{fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
+	case decision == revision.StandBack && rev.Generation == r.mine().Generation:
+		return decision, errRival
+	case decision == revision.StandBack:
+		return decision, &standingBack{fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
 	case rev.Generation == 0 && !live:
-		return verdict, errLookLive
+		return decision, errLookLive
 	}
-	return verdict, r.note(r.Applier.As(contract.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
+	return decision, r.note(r.Applier.As(contract.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
 }
 
 // stands reads the revision of an object. The error says that it may not be judged

@@ -74,8 +74,8 @@ type met struct {
 type Report struct {
 	// Waiting says why nothing was applied, empty if something could be.
 	Waiting string
-	// Verdict is the gate's on the StatefulSet, where it was asked.
-	Verdict revision.Verdict
+	// Decision is the gate's on the StatefulSet, where it was asked.
+	Decision revision.Decision
 	// Finding is what BackendApplied says, zero where it was not stated.
 	Finding conditions.Finding
 	// Again is when another pass is due though nothing happens, 0 if none is.
@@ -168,9 +168,9 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if err := r.announce(ctx, w.server); err != nil {
 		return Report{Waiting: "the report could not be made"}, unlessGone(err)
 	}
-	verdict, err := r.write(ctx, w, live)
+	decision, err := r.write(ctx, w, live)
 	if calm(err) {
-		return Report{Verdict: verdict, Waiting: err.Error()}, nil
+		return Report{Decision: decision, Waiting: err.Error()}, nil
 	}
 	contests, ends := r.contests()
 	finding, err := r.finding(err, contests)
@@ -178,7 +178,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 		finding = r.inStandingWords(w.server, finding)
 	}
 	finding, left := r.leftToAnother(w.server, finding)
-	report := Report{Verdict: verdict, Finding: finding, Again: apply.Soonest(ends, left), Start: r.started(w.statefulSet)}
+	report := Report{Decision: decision, Finding: finding, Again: apply.Soonest(ends, left), Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
 	}

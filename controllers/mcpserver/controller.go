@@ -255,8 +255,8 @@ func (r *Reconciler) applyProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 }
 
 func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted) error {
-	verdict := revision.Gate(want.revision, live != nil, revisionOf(live))
-	if verdict == revision.StandBack && !want.kept {
+	decision := revision.Gate(want.revision, live != nil, revisionOf(live))
+	if decision == revision.StandBack && !want.kept {
 		return nil // the next pass claims a number above, or it is said what stands in the way
 	}
 	left := want.clearHostNamespaces(live)

@@ -12,13 +12,13 @@ import (
 
 // No pod of a server goes beyond the "baseline" Pod Security Standard
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline),
-// also in a namespace without Pod Security admission. Its own library judges;
-// this file finds the field for what it says. That a proxy's pod does not run
+// also in a namespace without Pod Security admission. The library of Pod Security
+// admission checks the pod; this file finds the field that breaks a control. That a proxy's pod does not run
 // as root, which baseline allows, is in security.go.
 
 // control is one control of the standard.
 type control struct {
-	judge policy.CheckPodFn
+	check policy.CheckPodFn
 	// fields are the names of those that it is about.
 	fields []string
 	// instead says what to write.
@@ -43,7 +43,7 @@ var instead = map[policy.CheckID]control{
 }
 
 // baseline are the controls of the newest version of the standard. One that is
-// new in the library is judged, too, and told by the library's words alone.
+// new in the library is checked, too, and reported in the library's words alone.
 var baseline = func() []control {
 	var controls []control
 	for _, check := range policy.DefaultChecks() {
@@ -51,7 +51,7 @@ var baseline = func() []control {
 			continue
 		}
 		c := instead[check.ID]
-		c.judge = check.Versions[len(check.Versions)-1].CheckPod
+		c.check = check.Versions[len(check.Versions)-1].CheckPod
 		controls = append(controls, c)
 	}
 	return controls
@@ -62,7 +62,7 @@ func breaches(field string, template *corev1.PodTemplateSpec) []Problem {
 	var problems []Problem
 	for _, part := range parts(template) {
 		for _, c := range baseline {
-			result := c.judge(&part.ObjectMeta, &part.Spec)
+			result := c.check(&part.ObjectMeta, &part.Spec)
 			if result.Allowed {
 				continue
 			}
@@ -90,7 +90,7 @@ func (c control) paths(field string, part *corev1.PodTemplateSpec) []string {
 
 // parts are templates with one container, volume, sysctl or the rest of the
 // template each, so that what breaks a control is the one field of its name in
-// there. The standard judges each part by itself, but for hostUsers.
+// there. The standard concerns each part by itself, except for hostUsers.
 func parts(template *corev1.PodTemplateSpec) []*corev1.PodTemplateSpec {
 	rest := template.Spec
 	rest.Containers, rest.InitContainers, rest.Volumes = nil, nil, nil

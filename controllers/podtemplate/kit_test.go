@@ -38,8 +38,8 @@ func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfigur
 	if spec == nil {
 		spec = &v1alpha1.ProxySpec{}
 	}
-	identity := Identity{Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}
-	return Proxy(identity, spec, runspec.For(server).Proxy, options)
+	names := Names{Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}
+	return Proxy(names, spec, runspec.For(server).Proxy, options)
 }
 
 // problemsOf are the texts of all problems of a server's templates.

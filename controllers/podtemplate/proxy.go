@@ -32,8 +32,8 @@ const (
 	startSeconds = 60
 )
 
-// Identity is what the pods of a proxy have of their owner.
-type Identity struct {
+// Names are what the pods of a proxy are told of their owner.
+type Names struct {
 	Labels map[string]string
 	// ServiceAccount is the runner's.
 	ServiceAccount string
@@ -45,16 +45,16 @@ type Identity struct {
 // Proxy is the template of a proxy's pods without its revision, merged with the
 // overlay of spec, which is the owner's spec.proxy. Where there are problems the
 // overlay is not in it.
-func Proxy(identity Identity, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
 	for _, name := range opts.RunnerPullSecrets {
 		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
 	}
 	template := corev1ac.PodTemplateSpec().
-		WithLabels(identity.Labels).
+		WithLabels(names.Labels).
 		WithAnnotations(guards(run)).
 		WithSpec(corev1ac.PodSpec().
-			WithServiceAccountName(identity.ServiceAccount).
+			WithServiceAccountName(names.ServiceAccount).
 			// Into every container; the runner's mounts it itself.
 			WithAutomountServiceAccountToken(false).
 			// What else runs in the namespace must not reach the environment.
@@ -66,7 +66,7 @@ func Proxy(identity Identity, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opt
 			WithVolumes(
 				corev1ac.Volume().
 					WithName(runVolume).
-					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(identity.RunConfig)),
+					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(names.RunConfig)),
 				tokenSource()))
 	overlay := proxyOverlay(spec)
 	merged, problems := overlay.merge(template)

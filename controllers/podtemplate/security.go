@@ -39,7 +39,7 @@ var restricted = fieldpath.NewSet(
 )
 
 // asRoot finds what would run as root. In a proxy's pod nothing does: it holds
-// the runner's token, and whoever gets out of a container as root reads the
+// the runner's token, and a process that leaves its container as root reads the
 // files of all pods of the node. In a backend's it may, because images exist
 // that need it, where the overlay says that it is meant.
 func (o overlay) asRoot(template *corev1.PodTemplateSpec) []Problem {
@@ -89,7 +89,7 @@ func seccomp() *corev1ac.SeccompProfileApplyConfiguration {
 }
 
 // ClearHostNamespaces says in template, for this one write, that the pods stay out of the
-// node's network, processes and memory, where somebody put the live ones there,
+// node's network, processes and memory, where another writer put the live ones there,
 // and returns which of the fields it set. Stating false always would be dropped
 // by the API server and, beside a second applier, be written on every pass.
 func ClearHostNamespaces(template *corev1ac.PodTemplateSpecApplyConfiguration, live corev1.PodSpec) []string {
@@ -98,7 +98,7 @@ func ClearHostNamespaces(template *corev1ac.PodTemplateSpecApplyConfiguration, l
 		return left
 	}
 	if template.Spec == nil {
-		template.WithSpec(corev1ac.PodSpec()) // restated of a pod spec that another hand replaced
+		template.WithSpec(corev1ac.PodSpec()) // an extract, of a pod spec that another writer replaced
 	}
 	spec := template.Spec
 	if live.HostNetwork {

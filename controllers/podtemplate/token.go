@@ -16,7 +16,7 @@ import (
 // The runner's token writes the backend beyond what an overlay may say. Who may
 // write a server need not be allowed that, so that the token stays with the
 // runner: kubelet mounts it in no container but the runner's, and an overlay
-// brings nothing into that one that could hand it on.
+// brings nothing into that one that could pass it on.
 
 const (
 	tokenVolume = "runner-token"
@@ -48,7 +48,7 @@ func tokenSource() *corev1ac.VolumeApplyConfiguration {
 						corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.namespace"))))))
 }
 
-// proxyToken are the fields that hand the runner's identity to other
+// proxyToken are the fields that give the runner's identity to other
 // containers, under these names anywhere in the template of a proxy.
 var proxyToken = map[string]string{
 	"automountServiceAccountToken": "every container would have the runner's token: remove it",

@@ -4,8 +4,8 @@ package revision
 // that the server's status and children carry: the highest of them if it was
 // claimed for the same content, else the number above it. So the number is
 // never lower than any child's, also when the status was lost, and equal
-// content keeps its number. Where two contents stand under the highest number,
-// somebody touched a revision, and only a higher number ends that.
+// content keeps its number. Two contents under the highest number mean that an
+// annotation was edited, and only a higher number ends that.
 func Next(known []Revision, hash string) Revision {
 	highest, disputed := Revision{}, false
 	for _, rev := range known {

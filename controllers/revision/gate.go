@@ -1,36 +1,18 @@
 package revision
 
-import "strconv"
-
-// Verdict is what may be written.
-type Verdict int
+// Decision is what may be written.
+type Decision string
 
 const (
 	// StandBack writes nothing: newer or other content stands.
-	StandBack Verdict = iota
+	StandBack Decision = "StandBack"
 	// Birth creates, and fails if the object exists after all.
-	Birth
+	Birth Decision = "Birth"
 	// Raise replaces older content, at the resourceVersion that was read.
-	Raise
+	Raise Decision = "Raise"
 	// Repair states the same content again.
-	Repair
+	Repair Decision = "Repair"
 )
-
-// String is for logs and test failures.
-func (v Verdict) String() string {
-	switch v {
-	case Birth:
-		return "Birth"
-	case Raise:
-		return "Raise"
-	case Repair:
-		return "Repair"
-	case StandBack:
-		return "StandBack"
-	default:
-		return "Verdict(" + strconv.Itoa(int(v)) + ")"
-	}
-}
 
 // Gate decides whether content of revision mine may be written where the
 // object of revision live was read, or where none exists. The operator asks
@@ -42,12 +24,12 @@ func (v Verdict) String() string {
 //     is raised;
 //   - the same number with the same hash is repaired;
 //   - the same number with another hash is left alone. Two writers claimed one
-//     number for two contents, and only a higher number may end that: if each
-//     wrote, both would write for ever;
+//     number for two contents, and only a higher number ends that: if each
+//     wrote, both would write without end;
 //   - a higher number is left alone.
 //
-// Whoever has no valid revision writes nothing.
-func Gate(mine Revision, exists bool, live Revision) Verdict {
+// A writer without a valid revision writes nothing.
+func Gate(mine Revision, exists bool, live Revision) Decision {
 	switch {
 	case !mine.Valid():
 		return StandBack

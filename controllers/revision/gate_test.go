@@ -13,7 +13,7 @@ func TestGate(t *testing.T) {
 		mine   Revision
 		exists bool
 		live   Revision
-		want   Verdict
+		want   Decision
 	}{
 		"absent":                             {mine, false, none, Birth},
 		"lost its revision":                  {mine, true, none, Raise},

@@ -41,9 +41,9 @@ func (r Revision) Annotations() map[string]string {
 // template, the highest if they differ: what one of them lost, the other may
 // still have. Without annotations it is the zero Revision; without a hash it is the
 // revision of no content, which only a higher number replaces. A hash alone, or a
-// generation that is not a decimal number of 1 or more, is an error: whoever
-// gets it must not write, for the object may carry newer content. The revision is
-// then what could be read of the others.
+// generation that is not a decimal number of 1 or more, is an error: the caller must
+// not write, because the object may carry newer content. The revision is then what
+// could be read of the others.
 func Of(annotations ...map[string]string) (Revision, error) {
 	var top Revision
 	var wrong error

@@ -27,8 +27,8 @@ func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 		WithLabels(Labels(owner.Key(), ComponentRunner)).
 		WithOwnerReferences(owner.reference())
 	if owner.Backend {
-		// It deletes nothing. But some clusters ask for the right to of whoever
-		// becomes the owner of what another hand made:
+		// It deletes nothing, but some clusters demand the right to delete an object
+		// of who changes its owner references:
 		// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement
 		role.WithRules(
 			rule("apps", "statefulsets", BackendName(owner.Key())).
@@ -42,7 +42,7 @@ func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
 		rule(v1alpha1.SchemeGroupVersion.Group, owner.Resource+"/status", owner.Name).
 			WithVerbs("patch"))
 	if owner.Backend {
-		// Some clusters ask for this of whoever states blockOwnerDeletion, see above.
+		// Some clusters demand it of who sets blockOwnerDeletion, see above.
 		role.WithRules(rule(v1alpha1.SchemeGroupVersion.Group, owner.Resource+"/finalizers", owner.Name).
 			WithVerbs("update"))
 	}

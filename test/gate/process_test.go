@@ -191,7 +191,7 @@ func (a *process) advance() {
 			a.pass = t
 			report, err := runner.Pass(ctx)
 			a.woken = a.woken || err != nil
-			a.scenario.note("%s: pass ends: %v %s %q %v", a.name, report.Verdict, report.Finding.Reason, report.Waiting, short(err))
+			a.scenario.note("%s: pass ends: %v %s %q %v", a.name, report.Decision, report.Finding.Reason, report.Waiting, short(err))
 		})
 	} else {
 		waiting = a.pass.Step()
