@@ -16,14 +16,14 @@ import (
 // has seen and does not cap those of appliers.
 type Manager string
 
-// Mode says what happens when somebody else holds a field of a grant.
+// Mode says what happens when another manager owns a field of a grant.
 type Mode string
 
 const (
-	// Exclusive fields are the manager's alone: its applies are forced.
+	// Exclusive fields belong to the manager alone: its applies are forced.
 	Exclusive Mode = "exclusive"
-	// Shared fields are yielded: applies are not forced, and a conflict is a
-	// finding, not a fight.
+	// Shared fields may be owned by others: applies are not forced, and a
+	// conflict is returned.
 	Shared Mode = "shared"
 )
 

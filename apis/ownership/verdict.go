@@ -10,30 +10,30 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Verdict is what the contract says of one manager's hold on one field.
+// Verdict says whether the contract allows that a manager owns a field.
 type Verdict string
 
 const (
-	// Ours is a field of the manager's grant, held by apply.
+	// Ours is a field of the manager's grant, owned by an apply.
 	Ours Verdict = "ours"
-	// Foreign is a field that is nobody's by the contract, held by somebody
-	// else: the contract leaves it alone.
+	// Foreign is a field that the contract gives to no manager, owned by a manager
+	// that is not in the contract. Nothing of the contract touches it.
 	Foreign Verdict = "foreign"
-	// Taken is a foreign hand on a field that the contract gives to one manager
-	// alone, whether that manager still holds it as well or not.
+	// Taken is a field that the contract gives to one manager alone, owned by
+	// another one, whether that manager still owns it as well or not.
 	Taken Verdict = "taken"
-	// Yielded is a shared field that somebody else holds alone.
+	// Yielded is a shared field that only other managers own.
 	Yielded Verdict = "yielded"
-	// Stray is what a name of the contract holds otherwise than by an apply
-	// inside its grant: an Update entry, a field of somebody else, or what a
-	// manager left over that the contract no longer has.
+	// Stray is a field that a manager of the contract owns other than by an apply
+	// inside its grant: by an Update, or outside its grant, or under a name
+	// that the contract no longer has.
 	Stray Verdict = "stray"
 )
 
-// Wrong reports whether the contract is broken.
+// Wrong reports whether the contract forbids it.
 func (v Verdict) Wrong() bool { return v == Taken || v == Stray }
 
-// Holding is one manager's hold on one field of a live object.
+// Holding is one owner of one field of a live object.
 type Holding struct {
 	Owner
 	Field fieldpath.Path
@@ -41,8 +41,8 @@ type Holding struct {
 	Time *metav1.Time
 	// Verdict is the contract's.
 	Verdict Verdict
-	// Grantee is the manager to whom the contract gives the field, empty if it
-	// is nobody's.
+	// Grantee is the manager to whom the contract gives the field, empty if to
+	// none.
 	Grantee Manager
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// capitals stand in names of identities and objects for somebody's name, as
+// capitals stand in names of identities and objects for any name, as
 // SERVER does for a server's.
 var capitals = regexp.MustCompile("[A-Z]+")
 
@@ -25,9 +25,9 @@ var capitals = regexp.MustCompile("[A-Z]+")
 // metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 //
-// Who writes Roles also has the rules of every identity that holds somebody's
-// name: it makes the Roles of those, and the API server lets nobody grant what
-// they do not have
+// An identity that writes Roles also has the rules of every identity with capitals
+// in its name: it makes the Roles of those, and the API server lets an account
+// grant only what it has
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-creation-or-update).
 func Rules(c ownership.Contract, identity, whose string) []rbacv1.PolicyRule {
 	r := rules{whose: whose}
