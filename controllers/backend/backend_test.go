@@ -211,7 +211,7 @@ func TestFindings(t *testing.T) {
 		"applied":           {nil, nil, conditions.True("Applied", "the backend has the content of workload generation 3"), false},
 		"a newer stands":    {&standingBack{"why", "StandingBack"}, nil, conditions.False("StandingBack", "why"), false},
 		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, nil, conditions.False("BackendBlocked", "why"), false},
-		"unrenderable":      {&podtemplate.Refused{Problems: []podtemplate.Problem{{Field: "spec.x", Message: "no"}}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},
+		"unrenderable":      {podtemplate.Problems{{Field: "spec.x", Message: "no"}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},
 		"refused":           {&apply.BadIntent{Err: errors.New("policy")}, nil, conditions.False("ApplyFailed", "policy"), true},
 		"not allowed":       {forbidden, nil, conditions.False("ApplyFailed", forbidden.Error()), true},
 		"could not reach":   {plain, nil, conditions.Finding{}, true},

@@ -195,7 +195,7 @@ func (r *Runner) contests() ([]apply.Contest, time.Duration) {
 // also a refusal, because the end of a quota or of a policy is no event here.
 func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Finding, error) {
 	var back *standingBack
-	var refused *podtemplate.Refused
+	var problems podtemplate.Problems
 	var unadoptable *apply.Unadoptable
 	switch {
 	case err == nil && len(contests) > 0:
@@ -209,8 +209,8 @@ func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Findin
 		return conditions.NotAdoptable(err), err // also a policy may stand in the way
 	case errors.Is(err, apply.ErrForeign):
 		return conditions.NameTaken(err), nil
-	case errors.As(err, &refused):
-		return conditions.False(v1alpha1.ReasonSpecInvalid, refused.Error()), nil
+	case errors.As(err, &problems):
+		return conditions.False(v1alpha1.ReasonSpecInvalid, problems.Error()), nil
 	case apply.Refused(err) != nil:
 		return conditions.False(v1alpha1.ReasonApplyFailed, err.Error()), err
 	}

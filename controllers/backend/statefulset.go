@@ -10,7 +10,7 @@ import (
 )
 
 // statefulSet is the backend's StatefulSet. It is rendered once, because the run
-// config never changes. The error is *podtemplate.Refused: the operator renders
+// config never changes. The error is podtemplate.Problems: the operator renders
 // content before it claims a number for it, so only a runner and an operator of
 // different versions disagree about that.
 func (r *Runner) statefulSet(w world) (object, error) {

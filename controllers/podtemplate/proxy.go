@@ -32,6 +32,17 @@ const (
 	startSeconds = 60
 )
 
+// Options are what the operator adds to every proxy.
+type Options struct {
+	// RunnerImage is the image of the proxy container.
+	RunnerImage string
+	// RunnerPullPolicy of that image; the cluster's default where empty.
+	RunnerPullPolicy corev1.PullPolicy
+	// RunnerPullSecrets are names of Secrets with credentials of that image's
+	// registry, looked for in each owner's namespace.
+	RunnerPullSecrets []string
+}
+
 // Names are what the pods of a proxy are told of their owner.
 type Names struct {
 	Labels map[string]string

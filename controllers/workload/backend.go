@@ -12,11 +12,11 @@ import (
 
 // Backend is the StatefulSet that runs the user's image. It never states
 // replicas: whoever scales the server owns them. The StatefulSet carries the
-// revision, its pods the hash of what they run. The error is *podtemplate.Refused,
-// with the problems that Render found in the same spec.
+// revision, its pods the hash of what they run. The error is podtemplate.Problems,
+// those that Render found in the same spec.
 func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, error) {
 	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
-	if err := podtemplate.Refuse(problems); err != nil {
+	if err := podtemplate.AsError(problems); err != nil {
 		return nil, err
 	}
 	id, rev := run.Server, revision.Revision(run.Workload)

@@ -29,7 +29,7 @@ type Rendered struct {
 	// Problems are all that keep the spec from being rendered, sorted by field.
 	// With one, Content must not be claimed, and the content that stands keeps
 	// running.
-	Problems []podtemplate.Problem
+	Problems podtemplate.Problems
 
 	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration

@@ -214,8 +214,7 @@ func TestRenderNeverFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := Render(tc.server, podtemplate.Options{})
-			refused := podtemplate.Refused{Problems: rendered.Problems}
-			if diff := cmp.Diff(tc.want, refused.Error()); diff != "" {
+			if diff := cmp.Diff(tc.want, rendered.Problems.Error()); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			_, proxyErr := rendered.Proxy(1)
@@ -231,8 +230,8 @@ func TestRenderNeverFails(t *testing.T) {
 
 // The runner builds the backend of a run config that another release wrote.
 func TestABackendWithProblemsIsNotBuilt(t *testing.T) {
-	var refused *podtemplate.Refused
-	if _, err := Backend(Render(overlaid("{"), options).Content); !errors.As(err, &refused) {
+	var problems podtemplate.Problems
+	if _, err := Backend(Render(overlaid("{"), options).Content); !errors.As(err, &problems) {
 		t.Errorf("got %v, want it refused", err)
 	}
 }

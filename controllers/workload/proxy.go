@@ -18,9 +18,9 @@ import (
 const oldRevisions = 2
 
 // Proxy is the Deployment of the proxy, under a workload generation. The
-// error is *podtemplate.Refused, with all problems.
+// error is podtemplate.Problems.
 func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguration, error) {
-	if err := podtemplate.Refuse(r.Problems); err != nil {
+	if err := podtemplate.AsError(r.Problems); err != nil {
 		return nil, err
 	}
 	unavailable := intstr.FromInt32(0)
