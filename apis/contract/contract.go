@@ -13,7 +13,7 @@ func Freehold() ownership.Contract {
 	return ownership.Contract{
 		Grants:   slices.Concat(mcpServer(), children(), rbacGrants(), runner()),
 		Removals: slices.Concat(mcpServerRemovals(), rbacRemovals()),
-		Rights:   slices.Concat(processRights(), runnerRights(), ownerRights()),
+		Rights:   slices.Concat(processRights(), runnerRights()),
 		Takeover: &ownership.Takeover{Annotation: AdoptAnnotation},
 	}
 }
@@ -61,7 +61,7 @@ var revision = []string{
 // child is a grant on an object that its identity creates for a server.
 func child(by string, manager ownership.Manager, object ownership.Object, name, why string, own ...string) ownership.Grant {
 	return ownership.Grant{
-		Manager: manager, Identity: by, Object: object, Names: []string{name},
+		Manager: manager, Identity: by, Object: object, Names: []string{name}, Owner: MCPServer,
 		Mode: ownership.Exclusive, Create: true, Why: why, Fields: ownership.Paths(slices.Concat(identity, own)...),
 	}
 }

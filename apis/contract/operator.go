@@ -35,38 +35,3 @@ func processRights() []ownership.Right {
 		leads, right(lease, "makes that Lease; RBAC cannot bind a create to a name", "create"),
 		acts)
 }
-
-// ownerRights are what some clusters ask for of whoever makes a server the owner
-// of an object.
-func ownerRights() []ownership.Right {
-	var all []ownership.Right
-	for _, identity := range []string{IdentityMCPServer, IdentityRBAC, IdentityRunner} {
-		right := ownership.Right{
-			Identity: identity, Group: MCPServer.Group, Resource: "mcpservers/finalizers", Verbs: []string{"update"},
-			Why: "clusters with OwnerReferencesPermissionEnforcement require it, to make objects that block the deletion of their owner",
-		}
-		if identity == IdentityRunner {
-			right.Names = []string{"SERVER"}
-		}
-		all = append(all, right)
-	}
-	// What Removals has not got anyway.
-	for _, child := range []struct {
-		identity string
-		object   ownership.Object
-		names    []string
-	}{
-		{IdentityMCPServer, ServiceAccount, nil},
-		{IdentityMCPServer, Deployment, nil},
-		{IdentityMCPServer, Service, nil},
-		{IdentityRBAC, Role, nil},
-		{IdentityRunner, StatefulSet, []string{"SERVER-backend"}},
-		{IdentityRunner, Service, []string{"SERVER-backend", "SERVER-backend-headless"}},
-	} {
-		all = append(all, ownership.Right{
-			Identity: child.identity, Group: child.object.Group, Resource: child.object.Resource(), Names: child.names, Verbs: []string{"delete"},
-			Why: "clusters with OwnerReferencesPermissionEnforcement require it, to become the owner of an object that another account made; nothing deletes it",
-		})
-	}
-	return all
-}

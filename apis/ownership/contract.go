@@ -63,6 +63,11 @@ type Grant struct {
 	Names  []string
 	Fields []Path
 	Mode   Mode
+	// Owner is the kind of the object's owner, which the manager states in
+	// metadata.ownerReferences; zero if it states none. Clusters with
+	// OwnerReferencesPermissionEnforcement ask rights for that, which roles have
+	// (apis/ownership/rbac).
+	Owner Object
 	// Create says that the object may be born under this manager.
 	Create bool
 	// Versioned says that writes may carry a resourceVersion, because they
@@ -209,6 +214,8 @@ func (c Contract) MayRemove(identity string, kind schema.GroupVersionKind) bool 
 // owners called them.
 var managerName = regexp.MustCompile(`^[a-z]+(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/[a-z]+$`)
 
+var ownerReferences = MustPath("metadata.ownerReferences")
+
 // Check returns one error for each row that breaks a rule of the table: two
 // grants of one manager on one object, or to two identities; two exclusive
 // grants that overlap, a manager name that could hold an instance id, a
@@ -221,6 +228,9 @@ func (c Contract) Check() []error {
 		}
 		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Object.Kind == "" || (g.Mode != Exclusive && g.Mode != Shared) {
 			errs = append(errs, fmt.Errorf("grant of %s on %s: identity, fields, mode, kind and why must be stated", g.Manager, g.Object))
+		}
+		if states := slices.ContainsFunc(g.Fields, ownerReferences.Overlaps); states != (g.Owner.Kind != "") {
+			errs = append(errs, fmt.Errorf("grant of %s on %s: state an owner and metadata.ownerReferences, or neither", g.Manager, g.Object))
 		}
 		if g.Create && g.Object.Subresource != "" {
 			errs = append(errs, fmt.Errorf("grant of %s on %s: a subresource creates nothing", g.Manager, g.Object))

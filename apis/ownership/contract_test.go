@@ -27,6 +27,7 @@ func TestABrokenTableIsRefusedByRow(t *testing.T) {
 		"a manager named after a pod":             {[]Grant{row("pod-7f9c.example.com/x", Exclusive, "spec.a")}, "domain/purpose"},
 		"a domain without an end":                 {[]Grant{row("a.example-/x", Exclusive, "spec.a")}, "domain/purpose"},
 		"a domain of the author's own":            {[]Grant{row("page.wiki-2.k8s.example.com/x", Exclusive, "spec.a")}, ""},
+		"owner references without an owner":       {[]Grant{row("a/x", Exclusive, "metadata.ownerReferences[*]")}, "state an owner"},
 		"a subresource that creates":              {[]Grant{born}, "creates nothing"},
 		"a row without fields":                    {[]Grant{row("a/x", Exclusive)}, "must be stated"},
 		"different objects by name do not clash":  {[]Grant{named(row("a/x", Exclusive, "spec"), "SERVER-a"), named(row("a/y", Exclusive, "spec"), "SERVER-b")}, ""},

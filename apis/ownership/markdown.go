@@ -25,6 +25,7 @@ func (c Contract) Markdown() string {
 - *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read.
 - *baseline* has a pod template that stays within the [baseline Pod Security Standard](https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline); a policy holds it.
+- *owned by* states the owner of the object. For clusters with OwnerReferencesPermissionEnforcement roles have ` + "`update`" + ` of the owner's finalizers and, where the contract takes objects over, ` + "`delete`" + ` of the object, which nothing else needs.
 `)
 	b.WriteString(c.removals() + c.Takeover.markdown() + c.rights())
 	return b.String()
@@ -115,6 +116,9 @@ func (g Grant) row() string {
 	}
 	if g.Baseline {
 		mode = append(mode, "baseline")
+	}
+	if g.Owner.Kind != "" {
+		mode = append(mode, "owned by "+g.Owner.Kind)
 	}
 	what := g.Why
 	if len(g.Names) > 0 {

@@ -25,6 +25,11 @@ var capitals = regexp.MustCompile("[A-Z]+")
 // metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 //
+// An identity that makes an object with an owner may update the finalizers of that
+// owner and, where the contract takes objects over, delete the object: clusters with
+// OwnerReferencesPermissionEnforcement require both
+// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#ownerreferencespermissionenforcement).
+//
 // An identity that writes Roles also has the rules of every identity with capitals
 // in its name: it makes the Roles of those, and the API server lets an account
 // grant only what it has
@@ -70,6 +75,12 @@ func (r *rules) of(c ownership.Contract, identity string) {
 		if g.Create {
 			r.add(g.Object.Group, resource, g.Names, "create")
 		}
+		if g.Owner.Kind != "" {
+			r.add(g.Owner.Group, g.Owner.Resource()+"/finalizers", owners(g), "update")
+			if c.Takeover != nil {
+				r.add(g.Object.Group, resource, g.Names, "delete")
+			}
+		}
 		r.grants = r.grants || g.Object.Group == rbacv1.GroupName && g.Object.Kind == "Role"
 	}
 	for _, removal := range c.Removals {
@@ -82,6 +93,17 @@ func (r *rules) of(c ownership.Contract, identity string) {
 			r.add(right.Group, right.Resource, right.Names, right.Verbs...)
 		}
 	}
+}
+
+// owners are the names of the owners of a grant's objects: the capitals in theirs.
+func owners(g ownership.Grant) []string {
+	var names []string
+	for _, pattern := range g.Names {
+		if word := capitals.FindString(pattern); word != "" && !slices.Contains(names, word) {
+			names = append(names, word)
+		}
+	}
+	return names
 }
 
 // add adds verbs to the rule of a resource and its names.

@@ -20,6 +20,10 @@ func wiki() ownership.Contract {
 	grant := func(identity string, o ownership.Object, create bool, names ...string) ownership.Grant {
 		return ownership.Grant{Identity: identity, Object: o, Create: create, Names: names}
 	}
+	owned := func(g ownership.Grant) ownership.Grant {
+		g.Owner = object("example.com", "Page", "")
+		return g
+	}
 	return ownership.Contract{
 		Grants: []ownership.Grant{
 			grant("operator", object("example.com", "Page", ""), false),
@@ -28,9 +32,10 @@ func wiki() ownership.Contract {
 			grant("operator", object("", "Service", ""), true, "wiki"),
 			grant("grantor", object(rbacv1.GroupName, "Role", ""), true, "PAGE-agent"),
 			grant("PAGE-agent", object("example.com", "Page", "status"), false, "PAGE"),
-			grant("PAGE-agent", object("", "ConfigMap", ""), true, "PAGE-words", "PAGE-links"),
+			owned(grant("PAGE-agent", object("", "ConfigMap", ""), true, "PAGE-words", "PAGE-links")),
 			grant("PAGE-agent", object("", "Secret", ""), false, "PAGE-*"),
 		},
+		Takeover: &ownership.Takeover{Annotation: "adopt"},
 		Removals: []ownership.Removal{{Identity: "operator", Object: object("", "ConfigMap", "")}},
 		Rights: []ownership.Right{
 			{Identity: "operator", Group: "", Resource: "services", Names: []string{"wiki"}, Verbs: []string{"watch", "get", "approve"}},
@@ -49,15 +54,17 @@ func TestRolesAreMadeOfRows(t *testing.T) {
 			pages.example.com patch
 			pages/status.example.com patch`},
 		"whoever makes roles has what is granted": {"grantor", "", `
-			configmaps patch create
+			configmaps patch create delete
 			secrets patch
 			pages.example.com get
+			pages/finalizers.example.com update
 			pages/status.example.com patch
 			roles.rbac.authorization.k8s.io patch create`},
 		"an identity of somebody's is narrowed to that": {"PAGE-agent", "home", `
-			configmaps [home-words home-links] patch create
+			configmaps [home-words home-links] patch create delete
 			secrets patch
 			pages.example.com [home] get
+			pages/finalizers.example.com [home] update
 			pages/status.example.com [home] patch`},
 		"nobody": {"somebody", "", ""},
 	} {

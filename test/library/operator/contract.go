@@ -26,6 +26,7 @@ func Contract() ownership.Contract {
 		Object: ownership.Object{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")},
 		Names:  []string{"PAGE-html"},
 		Fields: ownership.Paths(`metadata.labels["wiki.example.com/page"]`, `metadata.ownerReferences[*]`, `data["index.html"]`),
+		Owner:  ownership.Object{GroupVersionKind: GroupVersion.WithKind("Page")},
 		Why:    "carries the page to whoever serves it",
 	}, {
 		Manager: Status, Identity: "wiki-operator", Mode: ownership.Exclusive,
