@@ -60,7 +60,7 @@ func tooLarge(obj client.Object) bool {
 }
 
 // stub is an object of which no more is known than that it is there: a pass
-// takes it for one of another hand.
+// takes it for one with another owner.
 func stub(obj client.Object) client.Object {
 	small, ok := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	if !ok {

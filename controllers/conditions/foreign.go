@@ -12,7 +12,7 @@ import (
 
 // ForeignContent names the containers and volumes of a workload's pod template
 // that manager does not own, as "WORKLOAD container NAME". They stay, because
-// they are somebody else's fields; whoever looks should know of them.
+// other managers own them; the user should know of them.
 func ForeignContent(workload string, entries []metav1.ManagedFieldsEntry, manager ownership.Manager, pod corev1.PodSpec) []string {
 	owned, err := ownership.Applied(entries, manager, "")
 	if err != nil || owned.Empty() {

@@ -7,8 +7,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// NameTaken words that somebody else's object has the name of one of the
-// server's.
+// NameTaken words that an object with another owner has the name of one of the
+// server's objects.
 func NameTaken(err error) Finding {
 	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, give this server another name, "+
 		"or annotate the object with %s=true to hand it over", err, contract.AdoptAnnotation))

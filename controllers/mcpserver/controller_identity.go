@@ -14,9 +14,9 @@ import (
 )
 
 // applyIdentity applies the runner's ServiceAccount, Role and RoleBinding, each
-// only after the one that it rests on: bound to an account of another hand, the
-// runner's rights would be that hand's, and a Role of another hand may hold
-// anything. Where one of the two is another's, the RoleBinding that we made goes.
+// only after the one that it rests on: bound to an account with another owner, the
+// runner's rights would be that owner's, and a Role with another owner may hold
+// anything. Where one of the two has another owner, the RoleBinding that we made goes.
 // It reports whether pods may be started as the account.
 func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want wanted) (ours bool, err error) {
 	ours = true

@@ -169,8 +169,8 @@ func (want *wanted) claimed(server *v1alpha1.MCPServer) bool {
 	return s != nil && want.revision == revision.Revision{Generation: s.Generation, Hash: s.Hash}
 }
 
-// clearHostNamespaces keeps the proxy's pods out of the node's namespaces, and names what
-// somebody had opened to them.
+// clearHostNamespaces keeps the proxy's pods out of the node's namespaces, and names
+// those that another manager had opened to them.
 func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 	if live == nil {
 		return nil

@@ -39,7 +39,7 @@ type world struct {
 	configs []metav1.PartialObjectMetadata
 	pods    []corev1.Pod
 	mounts  []corev1.Event
-	// refusal is why the API server refuses pods of the backend, as far as somebody
+	// refusal is why the API server refuses pods of the backend, if the pass
 	// asked.
 	refusal string
 	// draining is how long the backend waits for the end of calls, 0 if it does not.

@@ -93,7 +93,7 @@ func (f *flight) answered() {
 }
 
 // standing reports whether the request waits for no answer: it is a stream on
-// which the server says what it likes, until somebody ends it.
+// which the server sends what it likes, until one side ends it.
 func (f *flight) standing() bool {
 	return f.request.Method == http.MethodGet || f.listening()
 }
