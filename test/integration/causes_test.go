@@ -29,7 +29,9 @@ type cause struct {
 	cure    string
 }
 
-// Why it is not ready stands in Ready, in words for whoever can change it.
+// Why it is not ready stands in Ready. Which state of a pod has which reason is in
+// controllers/conditions; here one of each way to learn of it: the pod, its
+// references, and events.
 var _ = DescribeTable("The cause is named:", func(c cause) {
 	s := newEnv()
 	image := "registry.example.com/" + s.Namespace + ":1"
@@ -48,28 +50,13 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 	ready(s, "echo")
 },
 	Entry("an image that cannot be pulled", cause{fate: kit.ImagePullBackOff("not found"), reason: v1alpha1.ReasonImagePull, message: "cannot be pulled: check its name"}),
-	Entry("a crash loop, with the last words", cause{fate: kit.CrashLoop("starting\npanic: no database"), reason: v1alpha1.ReasonCrashLoop, message: "panic: no database"}),
-	Entry("an image that must run as root", cause{fate: kit.MustRunAsRoot(), reason: v1alpha1.ReasonMustRunAsRoot, message: "spec.podTemplate.spec.securityContext.runAsUser"}),
-	Entry("a pod that fits nowhere", cause{fate: kit.Unschedulable("0/3 nodes are available: 3 Insufficient memory."), reason: v1alpha1.ReasonUnschedulable, message: "pod: Insufficient memory"}),
 	Entry("a Secret that is missing in env", cause{
 		more:   `env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: token}}}]`,
 		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
 	}),
-	Entry("a key that is missing in env", cause{
-		more:   `env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: token}}}]`,
-		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings"),
-	}),
-	Entry("a ConfigMap that is missing in envFrom", cause{
-		more:   `envFrom: [{configMapRef: {name: settings}}]`,
-		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings"),
-	}),
 	Entry("a Secret that is missing in a volume", cause{
 		more:   "volumes: [{name: v, secret: {secretName: login}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
 		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
-	}),
-	Entry("a ConfigMap that is missing in a volume", cause{
-		more:   "volumes: [{name: v, configMap: {name: settings}}]\nvolumeMounts: [{name: v, mountPath: /v}]",
-		reason: v1alpha1.ReasonMissingReference, message: `configmap "settings" not found`, cure: configMap("settings"),
 	}),
 )
 
@@ -99,9 +86,6 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	ready(s, "echo")
 },
 	Entry("a policy by name", `authzConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.authzConfigRef"),
-	Entry("an OIDC configuration", `oidcConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.oidcConfigRef"),
-	Entry("a choice of tools", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
-	Entry("credentials for the backend", `externalAuthConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.externalAuthConfigRef"),
 	Entry("a transport", "transport: stdio\ncommand: [/server]", v1alpha1.ReasonTransportNotServed, "stdio"),
 )
 
@@ -320,10 +304,6 @@ func (p prohibition) forbid(s *kit.Env) (withdraw func()) {
 
 func secret(name string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"stringData":{"token":"t"}}`, name)
-}
-
-func configMap(name string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"token":"t"}}`, name)
 }
 
 // announced waits for an event on the server.

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,28 +54,6 @@ var _ = Describe("What others own of an MCPServer", func() {
 		})
 	})
 
-	It("lets two owners of finalizers each remove their own", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		s.Apply("billing", withInvoice)
-		live := ready(s, "echo")
-		Expect(live.Finalizers).To(ConsistOf(ourFinalizer, "billing.example.com/invoice"))
-		s.Owns(live, "billing", `metadata.finalizers[="billing.example.com/invoice"]`)
-		s.Owns(live, "mcpserver.freehold.dev/finalizer", `metadata.finalizers[="freehold.dev/mcpserver"]`)
-
-		s.Delete(live)
-		s.Await(live, "only billing's finalizer is left", func() error {
-			if !slices.Equal(live.Finalizers, []string{"billing.example.com/invoice"}) {
-				return fmt.Errorf("the finalizers are %q", live.Finalizers)
-			}
-			return nil
-		})
-		s.Apply("billing", fmt.Sprintf(nothingStays, live.UID))
-		s.AwaitGone(live)
-	})
-
 	It("says who else holds our finalizer, since it cannot let go for them", func() {
 		s := newEnv()
 		operate(s)
@@ -104,32 +81,5 @@ var _ = Describe("What others own of an MCPServer", func() {
 		s.Apply("billing", fmt.Sprintf(nothingStays, live.UID))
 		s.Read(live)
 		Expect(live.Finalizers).To(ConsistOf(ourFinalizer))
-	})
-
-	It("keeps another's condition, label and annotation through rollouts", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", ""))
-		s.ApplyStatus("scanner", kit.Server("echo", imageOne, "")+withScan)
-		s.Apply("team", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo, labels: {team: red}, annotations: {note: mine}}\n")
-		ready(s, "echo")
-		recording := s.Record(serverOf(s, "echo"))
-		s.Apply(git, kit.Server("echo", imageTwo, ""))
-		rolledOut(s, "echo", 2)
-		live := ready(s, "echo")
-		s.Owns(live, "scanner", "status.conditions[type=Scanned]")
-		recording.Check(func(f kit.State) error {
-			seen := &v1alpha1.MCPServer{}
-			Expect(decode(f.Object, seen)).To(Succeed())
-			c := meta.FindStatusCondition(seen.Status.Conditions, "Scanned")
-			if c == nil || c.Reason != "Clean" || c.Message != "no findings" || !c.LastTransitionTime.UTC().Equal(aNewYear) {
-				return fmt.Errorf("the condition Scanned is %+v", c)
-			}
-			if seen.Labels["team"] != "red" || seen.Annotations["note"] != "mine" {
-				return fmt.Errorf("labels %v and annotations %v lost something", seen.Labels, seen.Annotations)
-			}
-			return nil
-		})
 	})
 })

@@ -103,30 +103,27 @@ var _ = Describe("A hand on our objects", func() {
 		Entry("the backend", func() client.Object { return backendOf(s, "echo") }),
 	)
 
-	DescribeTable("that deletes a child brings it back:", func(child func() client.Object) {
-		gone := child()
-		s.Read(gone)
-		before := gone.GetUID()
-		s.Delete(gone)
-		s.Await(gone, "it is back", func() error {
-			if gone.GetUID() == before || gone.GetDeletionTimestamp() != nil {
-				return fmt.Errorf("it is still the old one")
-			}
-			return nil
-		})
+	It("that deletes a child brings it back", func() {
+		for _, gone := range []client.Object{
+			&corev1.ServiceAccount{ObjectMeta: called("echo-runner")}, &rbacv1.Role{ObjectMeta: called("echo-runner")},
+			&rbacv1.RoleBinding{ObjectMeta: called("echo-runner")}, runConfigOf(s, "echo"),
+			&appsv1.Deployment{ObjectMeta: called("echo-proxy")}, &corev1.Service{ObjectMeta: called("echo-proxy")},
+			&appsv1.StatefulSet{ObjectMeta: called("echo-backend")}, &corev1.Service{ObjectMeta: called("echo-backend")},
+			&corev1.Service{ObjectMeta: called("echo-backend-headless")},
+		} {
+			s.Read(gone)
+			before := gone.GetUID()
+			s.Delete(gone)
+			s.Await(gone, s.Title(gone)+" is back", func() error {
+				if gone.GetUID() == before || gone.GetDeletionTimestamp() != nil {
+					return fmt.Errorf("it is still the old one")
+				}
+				return nil
+			})
+		}
 		live := ready(s, "echo")
 		Expect(live.Status.Workload.Generation).To(Equal(int64(1)))
-	},
-		Entry("ServiceAccount", func() client.Object { return &corev1.ServiceAccount{ObjectMeta: called("echo-runner")} }),
-		Entry("Role", func() client.Object { return &rbacv1.Role{ObjectMeta: called("echo-runner")} }),
-		Entry("RoleBinding", func() client.Object { return &rbacv1.RoleBinding{ObjectMeta: called("echo-runner")} }),
-		Entry("run config", func() client.Object { return runConfigOf(s, "echo") }),
-		Entry("proxy", func() client.Object { return &appsv1.Deployment{ObjectMeta: called("echo-proxy")} }),
-		Entry("Service of the proxy", func() client.Object { return &corev1.Service{ObjectMeta: called("echo-proxy")} }),
-		Entry("backend", func() client.Object { return &appsv1.StatefulSet{ObjectMeta: called("echo-backend")} }),
-		Entry("Service of the backend", func() client.Object { return &corev1.Service{ObjectMeta: called("echo-backend")} }),
-		Entry("headless Service", func() client.Object { return &corev1.Service{ObjectMeta: called("echo-backend-headless")} }),
-	)
+	})
 
 	It("that scales the backend behind the server's back is taken off", func() {
 		s.Scale(backendOf(s, "echo"), intruder, 4)

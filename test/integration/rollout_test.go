@@ -119,9 +119,6 @@ var _ = Describe("A change of content", func() {
 		Expect(uids(s)).NotTo(ContainElements(before), "a pod stayed\n%s", s.Surroundings())
 	},
 		Entry("arguments", `args: [a]`),
-		Entry("environment", `env: [{name: A, value: b}]`),
-		Entry("a restart", `restartedAt: "2026-01-01T00:00:00Z"`),
-		Entry("the port", `port: 8081`),
 		Entry("an overlay", `podTemplate: {spec: {terminationGracePeriodSeconds: 7}}`),
 	)
 

@@ -27,11 +27,6 @@ var _ = Describe("An MCPServer is accepted", func() {
 		s := newEnv()
 		s.Apply("kubectl", named(strings.Repeat("a", 44)))
 	})
-
-	It("with numbers and texts as quantities", func() {
-		s := newEnv()
-		s.Apply("kubectl", more(`"resources":{"limits":{"cpu":1,"memory":"1.5Gi"},"requests":{"cpu":"100m"}}`))
-	})
 })
 
 func more(fields string) string { return spec(`"image":"registry.example.com/echo:1",` + fields) }

@@ -94,12 +94,8 @@ var _ = Describe("A deletion between read and apply", func() {
 		}
 		s.Owns(object, manager, "metadata.ownerReferences", `metadata.labels["freehold.dev/server"]`)
 	},
-		Entry("ServiceAccount", func() client.Object { return &corev1.ServiceAccount{ObjectMeta: called("echo-runner")} },
-			`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":%q},"automountServiceAccountToken":true}`),
 		Entry("Role", func() client.Object { return &rbacv1.Role{ObjectMeta: called("echo-runner")} },
 			`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":%q},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`),
-		Entry("Service", func() client.Object { return &corev1.Service{ObjectMeta: called("echo-proxy")} },
-			`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q,"labels":{"freehold.dev/server":"other"}}}`),
 		Entry("Deployment", func() client.Object { return &appsv1.Deployment{ObjectMeta: called("echo-proxy")} },
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q},"spec":{"replicas":0}}`),
 	)
