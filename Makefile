@@ -116,7 +116,7 @@ bench-ownership: controlplane ## Measure what others lose beside Freehold, and b
 	hack/bench.sh -scenarios ownership -out bin/bench/ownership $(BENCH)
 
 .PHONY: bench-cost
-bench-cost: controlplane ## Measure what an object costs an API server by six ways to keep it; three minutes. BENCH= takes its flags
+bench-cost: controlplane ## Measure what an object costs an API server by four ways to keep it; two minutes. BENCH= takes its flags
 	hack/bench.sh -scenarios cost -out bin/bench/cost $(BENCH)
 
 .PHONY: bench-core
