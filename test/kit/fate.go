@@ -10,12 +10,8 @@ import (
 
 // Fate is how a container of an image fares.
 type Fate struct {
-	// unscheduled is the scheduler's message; the pod gets no node.
-	unscheduled string
 	// waiting is the container's state where it does not run.
 	waiting *corev1.ContainerStateWaiting
-	// last is how the container ended before, where it did.
-	last *corev1.ContainerStateTerminated
 	// unready containers run and never answer their readiness probe.
 	unready bool
 }
@@ -30,22 +26,6 @@ func NeverReady() Fate { return Fate{unready: true} }
 func ImagePullBackOff(message string) Fate {
 	return Fate{waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image: " + message}}
 }
-
-// CrashLoop starts and ends again; message is its termination message.
-func CrashLoop(message string) Fate {
-	return Fate{
-		waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 10s restarting failed container"},
-		last:    &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: message},
-	}
-}
-
-// MustRunAsRoot is an image whose user is root in a pod that must not be.
-func MustRunAsRoot() Fate {
-	return configError("container has runAsNonRoot and image will run as root")
-}
-
-// Unschedulable fits on no node, for the reason in message.
-func Unschedulable(message string) Fate { return Fate{unscheduled: message} }
 
 func configError(message string) Fate {
 	return Fate{waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}}
@@ -68,7 +48,7 @@ func podStatus(pod *corev1.Pod, fates map[string]Fate, address string) corev1.Po
 	next.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
 		s := containerStatus(pod, c, fates[c.Name])
-		if s.State.Waiting != nil && s.State.Waiting.Reason != "CrashLoopBackOff" {
+		if s.State.Waiting != nil {
 			next.Phase = corev1.PodPending
 		}
 		next.ContainerStatuses = append(next.ContainerStatuses, s)
@@ -99,12 +79,6 @@ func containerStatus(pod *corev1.Pod, c corev1.Container, fate Fate) corev1.Cont
 		s.State.Waiting = fate.waiting.DeepCopy()
 	} else {
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: pod.CreationTimestamp}
-	}
-	if fate.last != nil {
-		s.RestartCount = 3
-		s.LastTerminationState.Terminated = fate.last.DeepCopy()
-		s.LastTerminationState.Terminated.StartedAt = pod.CreationTimestamp
-		s.LastTerminationState.Terminated.FinishedAt = pod.CreationTimestamp
 	}
 	return s
 }

@@ -180,7 +180,7 @@ func (k *Kubelet) sync(ctx context.Context, key cache.ObjectName) error {
 		return err
 	}
 	if pod.Spec.NodeName == "" {
-		return k.schedule(ctx, pod, fates)
+		return k.schedule(ctx, pod)
 	}
 	return k.report(ctx, pod, podStatus(pod, fates, k.address(pod)))
 }
@@ -204,14 +204,7 @@ func (k *Kubelet) finish(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod, fates map[string]Fate) error {
-	for _, fate := range fates {
-		if fate.unscheduled != "" {
-			next := *pod.Status.DeepCopy()
-			setCondition(&next, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, fate.unscheduled)
-			return k.report(ctx, pod, next)
-		}
-	}
+func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: nodeName},

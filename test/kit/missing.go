@@ -21,9 +21,9 @@ func (k *Kubelet) faresOf(ctx context.Context, pod *corev1.Pod) (map[string]Fate
 		k.mu.Lock()
 		fate := k.fates[c.Image]
 		k.mu.Unlock()
-		if fate.unscheduled == "" && unmounted != "" {
+		if unmounted != "" {
 			fate = creating()
-		} else if fate.waiting == nil && fate.unscheduled == "" {
+		} else if fate.waiting == nil {
 			missing, err := k.missingEnvironment(ctx, pod.Namespace, c)
 			if err != nil {
 				return nil, err
