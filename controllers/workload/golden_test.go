@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
@@ -42,12 +41,6 @@ func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
 }
 
 var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
-
-// claimed is the content of a server under generation 7.
-func claimed(t *testing.T, server *v1alpha1.MCPServer) runconfig.RunConfig {
-	t.Helper()
-	return sound(t, server, options).Claimed(7)
-}
 
 // objects are all intents of a server, by the name of their golden.
 func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
