@@ -172,7 +172,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	if err != nil {
 		return false, err
 	}
-	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d", want.revision.Generation))
+	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(w)))
 	return true, nil
 }
 

@@ -163,6 +163,17 @@ func (want *wanted) renderable() bool { return len(want.problems) == 0 }
 // backendHash names what the backend's pods are to run.
 func (want *wanted) backendHash() string { return want.content.Rendering.Backend }
 
+// changes says what the wanted content makes anew.
+func (want *wanted) changes(w world) string {
+	switch {
+	case w.proxy == nil:
+		return "creates the proxy and its backend"
+	case backendHash(w.backend) != want.backendHash():
+		return "replaces the pods of proxy and backend"
+	}
+	return "replaces the pods of the proxy"
+}
+
 // claimed reports whether the server's status carries the wanted revision.
 func (want *wanted) claimed(server *v1alpha1.MCPServer) bool {
 	s := server.Status.Workload

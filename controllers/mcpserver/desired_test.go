@@ -329,3 +329,15 @@ func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {
 		})
 	}
 }
+
+func TestAClaimSaysWhatChanges(t *testing.T) {
+	for want, s := range map[string]scene{
+		"creates the proxy and its backend":      up(func(s *scene) { s.world = world{} }),
+		"replaces the pods of the proxy":         up(),
+		"replaces the pods of proxy and backend": up(func(s *scene) { s.want.content = contentOf(older) }),
+	} {
+		if got := s.want.changes(s.world); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
