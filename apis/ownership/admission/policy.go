@@ -47,7 +47,7 @@ type Rule struct {
 
 // Policy is a policy and its binding.
 type Policy struct {
-	// Name is the plural of the kind, for the name of a file.
+	// Name is the plural of the kind, or "unlabelled", for the name of a file.
 	Name    string
 	Policy  admissionregistrationv1.ValidatingAdmissionPolicy
 	Binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
