@@ -1,7 +1,7 @@
 // Package mcpserver runs MCPServers: everything around the proxy is applied
 // here, the backend by the runner in the proxy pod.
 //
-// controller.go is the pass, controller_known.go what it need not do again,
+// controller.go is the pass, controller_claims.go who claims, controller_known.go what it need not do again,
 // controller_identity.go what the runner acts with, observe.go all its reads,
 // observe_revisions.go the numbers in them, observe_refusal.go why pods are refused,
 // desired.go what is wanted, status.go what is said about it, status_answers.go
@@ -64,9 +64,9 @@ type Reconciler struct {
 	reader  client.Reader // the cache
 	live    client.Reader // the API server, where a cache cannot know
 	options podtemplate.Options
-	// going is since when, by the core's clock, a server is seen to stop, tenures are
+	// going is since when, by the core's clock, a server is seen to stop, lastClaims are
 	// what this process claimed, and refusals what refuses pods, all by uid.
-	going, tenures, refusals *lru.Cache
+	going, lastClaims, refusals *lru.Cache
 	// specs are what came of specs, by uid of the server, and objects those that
 	// were found to carry them, by their own.
 	specs, objects *lru.Cache
@@ -79,7 +79,7 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 	return &Reconciler{
 		Core:   reconcile.Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind},
 		reader: reader, live: live, options: options,
-		going: lru.New(remembered), tenures: lru.New(remembered), refusals: lru.New(remembered),
+		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered),
 	}
 }
@@ -160,7 +160,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 		return true, nil
 	}
 	if r.yields(p, want.revision) {
-		return false, rival{}
+		return false, otherOperator{}
 	}
 	// Ready goes down before new content goes out.
 	if isReady(server) {

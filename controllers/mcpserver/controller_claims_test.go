@@ -53,14 +53,14 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
 	now := noon
 	recorder := events.NewFakeRecorder(10)
-	r := &Reconciler{Core: reconcile.Core{Events: recorder, Now: func() time.Time { return now }}, tenures: lru.New(1)}
+	r := &Reconciler{Core: reconcile.Core{Events: recorder, Now: func() time.Time { return now }}, lastClaims: lru.New(1)}
 	mine, server := revision.Revision{Generation: 2, Hash: "mine"}, taken()
 	p := passOver(t, r, server)
 	r.hold(server, mine)
 	for _, step := range []struct {
 		after time.Duration
 		want  bool
-	}{{0, true}, {rivalPatience - 1, true}, {1, false}} {
+	}{{0, true}, {otherOperatorPatience - 1, true}, {1, false}} {
 		now = now.Add(step.after)
 		if got := r.yields(p, revision.Revision{Generation: 4, Hash: "mine"}); got != step.want {
 			t.Errorf("at %s: yields %t, want %t", now.Sub(noon), got, step.want)

@@ -13,33 +13,33 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// rivalPatience is how long a process leaves a server to another operator that
+// otherOperatorPatience is how long a process leaves a server to another operator that
 // renders its spec otherwise. Then it claims the server once more, so that a
 // server is not left alone where the other is gone. A timer, because the end of
 // another process is no event.
-const rivalPatience = 10 * time.Minute
+const otherOperatorPatience = 10 * time.Minute
 
-// rival ends the pass over a server that is left to another operator.
-type rival struct{}
+// otherOperator ends the pass over a server that is left to another operator.
+type otherOperator struct{}
 
-func (rival) Error() string             { return "another operator runs other content of the same spec" }
-func (rival) RetryAfter() time.Duration { return rivalPatience }
+func (otherOperator) Error() string             { return "another operator runs other content of the same spec" }
+func (otherOperator) RetryAfter() time.Duration { return otherOperatorPatience }
 
-// tenure is what a process remembers of a server: the revision that it claimed last
+// lastClaim is what a process remembers of a server: the revision that it claimed last
 // or found claimed as it would have, and since when another's stands instead.
-type tenure struct {
+type lastClaim struct {
 	revision revision.Revision
 	lost     time.Time
 }
 
-func (r *Reconciler) tenure(server *v1alpha1.MCPServer) tenure {
-	remembered, _ := r.tenures.Get(server.UID)
-	t, _ := remembered.(tenure)
+func (r *Reconciler) lastClaim(server *v1alpha1.MCPServer) lastClaim {
+	remembered, _ := r.lastClaims.Get(server.UID)
+	t, _ := remembered.(lastClaim)
 	return t
 }
 
 func (r *Reconciler) hold(server *v1alpha1.MCPServer, rev revision.Revision) {
-	r.tenures.Add(server.UID, tenure{revision: rev})
+	r.lastClaims.Add(server.UID, lastClaim{revision: rev})
 }
 
 // yields reports whether a server is left to another operator. Two operators of
@@ -48,18 +48,18 @@ func (r *Reconciler) hold(server *v1alpha1.MCPServer, rev revision.Revision) {
 // that is who started last, and so who was meant to take over.
 func (r *Reconciler) yields(p *pass, want revision.Revision) bool {
 	server := p.server
-	t, now := r.tenure(server), r.Now()
+	t, now := r.lastClaim(server), r.Now()
 	if !superseded(t.revision, server, want) {
 		return false
 	}
 	if t.lost.IsZero() {
 		t.lost = now
-		r.tenures.Add(server.UID, t)
+		r.lastClaims.Add(server.UID, t)
 		p.Event(corev1.EventTypeWarning, "OtherOperator", "Claim", fmt.Sprintf(
 			"another operator claimed workload generation %d for other content of the same spec, as one of another version does: "+
-				"let only one run; this one leaves the server alone for %s", server.Status.Workload.Generation, rivalPatience))
+				"let only one run; this one leaves the server alone for %s", server.Status.Workload.Generation, otherOperatorPatience))
 	}
-	return now.Before(t.lost.Add(rivalPatience))
+	return now.Before(t.lost.Add(otherOperatorPatience))
 }
 
 // workloadPath is what a claim writes, in the terms of field ownership.
