@@ -53,7 +53,7 @@ func mcpServer() []ownership.Grant {
 			"status.conditions[type=Stalled]",
 			"status.conditions[type=Accepted]",
 			"status.conditions[type=ForeignPodContent]",
-			"status.conditions[type=FieldsContended]",
+			"status.conditions[type=FieldConflict]",
 			"status.conditions[type=FinalizerMissing]"),
 		own(MCPServerStatus, MCPServerSub, "reports address and scale",
 			"status.url", "status.replicas", "status.readyReplicas", "status.selector"),

@@ -24,9 +24,9 @@ const (
 	// ConditionForeignPodContent is present, and True, while somebody else's
 	// container or volume stands in one of our pod templates.
 	ConditionForeignPodContent = "ForeignPodContent"
-	// ConditionFieldsContended is present, and True, while somebody changes again
-	// and again what Freehold states.
-	ConditionFieldsContended = "FieldsContended"
+	// ConditionFieldConflict is present, and True, while another field manager
+	// repeatedly overwrites fields that Freehold owns.
+	ConditionFieldConflict = "FieldConflict"
 	// ConditionFinalizerMissing is present, and True, while the server does not
 	// keep Freehold's finalizer.
 	ConditionFinalizerMissing = "FinalizerMissing"
@@ -102,8 +102,9 @@ const (
 	ReasonSpecInvalid = "SpecInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
-	// ReasonContended says that fields were taken back more than once lately.
-	ReasonContended = "Contended"
+	// ReasonFieldConflict says that fields were overwritten more often than they are
+	// repaired at once.
+	ReasonFieldConflict = "FieldConflict"
 	// ReasonHeldByOthers says that a condition which is present only while True
 	// stays, False, because somebody else states it too.
 	ReasonHeldByOthers = "HeldByOthers"

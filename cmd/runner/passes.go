@@ -84,7 +84,7 @@ type said struct {
 
 // run makes a pass at once and after each wake, until ctx ends, and learns from
 // the backend once for each of its starts. No timer wakes it but that of a pass
-// that failed, or found fields contested.
+// that failed, or left fields to another manager.
 func (l *loop) run(ctx context.Context) {
 	learned, pause := make(chan backend.Facts), retries()
 	l.stopAsk = func() {}
@@ -121,17 +121,19 @@ func next(report backend.Report, err error, pause **wait.Backoff) time.Duration 
 	return apply.Soonest(again, (*pause).Step())
 }
 
-// say logs what a pass took back and over, what admission changed, and what it found if that is not what
-// the last one found.
+// say logs what a pass repaired and took over, what admission changed, and what it
+// found if that is not what the last one found.
 func (l *loop) say(report backend.Report, err error) {
-	for _, c := range report.TakenBack {
-		l.logger.Info("taken back", "object", c.Object.String(), "name", c.Key.Name, "fields", c.Fields, "from", c.By, "since", c.Since)
-	}
-	for _, t := range report.TakenOver {
-		l.logger.Info("taken over", "object", t.Object.String(), "name", t.Key.Name, "from", t.From)
-	}
-	for _, r := range report.Rewritten {
-		l.logger.Info("changed by admission", "object", r.Object.String(), "name", r.Key.Name, "fields", r.Fields)
+	for _, w := range report.Written {
+		if c := w.Repaired; c != nil {
+			l.logger.Info("repaired", "object", c.Object.String(), "name", c.Key.Name, "fields", c.Fields, "from", c.Others)
+		}
+		if t := w.TakenOver; t != nil {
+			l.logger.Info("taken over", "object", t.Object.String(), "name", t.Key.Name, "from", t.From)
+		}
+		if r := w.Rewritten; r != nil {
+			l.logger.Info("changed by admission", "object", r.Object.String(), "name", r.Key.Name, "fields", r.Fields)
+		}
 	}
 	last := l.said
 	l.said = said{waiting: report.Waiting, decision: report.Decision, finding: report.Finding}

@@ -29,13 +29,11 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 	}}))}
 	applied := backend.Report{Decision: revision.StandBack, Finding: conditions.True("Applied", "m")}
 	back, over := applied, applied
-	back.TakenBack = []apply.Contest{{
-		Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"},
-		Since: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC),
-	}}
-	over.TakenOver = []apply.Takeover{{Object: contract.StatefulSet, Key: types.NamespacedName{Name: "echo-backend"}, From: []string{"helm"}}}
+	key := types.NamespacedName{Name: "echo-backend"}
+	back.Written = []apply.Outcome{{Repaired: &apply.Conflict{Object: contract.Service, Key: key, Fields: []string{".spec.type"}, Others: []string{"kubectl"}}}}
+	over.Written = []apply.Outcome{{TakenOver: &apply.Takeover{Object: contract.StatefulSet, Key: key, From: []string{"helm"}}}}
 	refused := backend.Report{Waiting: "the report could not be made"}
-	const took = `level=INFO msg="taken back" object=Service name=echo-backend fields=[.spec.type] from=[kubectl] since=2026-05-06T07:08:09.000Z` + "\n"
+	const took = `level=INFO msg=repaired object=Service name=echo-backend fields=[.spec.type] from=[kubectl]` + "\n"
 	for i, step := range []struct {
 		report backend.Report
 		err    error

@@ -32,8 +32,8 @@
 // intent.go freezes an apply configuration to bytes, preconditions.go says
 // what a write may be made conditional on, writer.go sends it, outcome.go says what came of it, unchanged.go
 // finds that nothing has to be sent, values.go compares for it, memory.go
-// remembers what was sent, rewritten.go what the server made of it, errors.go names
-// what can go wrong and retry.go when it is tried again. read.go asks
+// remembers what was sent, rewritten.go what the server made of it, errors.go and conflict.go
+// name what can go wrong, and retry.go says when it is tried again. read.go asks
 // the server where a cache cannot know, takeover.go takes over, remove.go
 // deletes, impersonate.go says as whom, convert.go knows the schemas.
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
-// What can go wrong with a write, beside the network.
+// What can go wrong with a write, beside a Conflict and the network.
 var (
 	// ErrExists is returned by a birth that met an object: look again.
 	ErrExists = errors.New("the object exists")
@@ -36,26 +36,6 @@ var (
 	// nothing can be said about ownership.
 	ErrStripped = errors.New("the object was read without its managedFields: remove the cache transform that strips them")
 )
-
-// Contended says that other managers hold fields which a shared grant wanted
-// to write. Nothing was written.
-type Contended struct {
-	Fields []ContendedField
-}
-
-// ContendedField is one field and the manager that holds it, in the words of
-// the API server.
-type ContendedField struct {
-	Field, Message string
-}
-
-func (e *Contended) Error() string {
-	parts := make([]string, 0, len(e.Fields))
-	for _, f := range e.Fields {
-		parts = append(parts, f.Field+": "+f.Message)
-	}
-	return "fields are held by others: " + strings.Join(parts, "; ")
-}
 
 // NotGranted says that an intent states fields outside the contract, or that
 // there is no grant at all. Nothing was sent. It is a defect of the caller.
@@ -98,7 +78,7 @@ func classify(err error, pre preconditions) error {
 	}
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return conflict(err, status.Status(), pre)
+		return conflictOf(err, status.Status(), pre)
 	case apierrors.IsNotFound(err):
 		return &named{ErrGone, err}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -111,13 +91,9 @@ func classify(err error, pre preconditions) error {
 	return err
 }
 
-func conflict(err error, status metav1.Status, pre preconditions) error {
+func conflictOf(err error, status metav1.Status, pre preconditions) error {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
-		contended := &Contended{}
-		for _, cause := range status.Details.Causes {
-			contended.Fields = append(contended.Fields, ContendedField{Field: cause.Field, Message: cause.Message})
-		}
-		return contended
+		return held(status.Details.Causes)
 	}
 	switch {
 	case pre.birth:

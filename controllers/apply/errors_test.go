@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,27 +110,26 @@ func known(err error) bool {
 		}
 	}
 	var bad *BadIntent
-	var contended *Contended
-	return errors.As(err, &bad) || errors.As(err, &contended)
+	var c *Conflict
+	return errors.As(err, &bad) || errors.As(err, &c)
 }
 
-func TestContendedNamesFieldsAndManagers(t *testing.T) {
+func TestAConflictNamesFieldsAndManagers(t *testing.T) {
 	answer := apierrors.NewApplyConflict([]metav1.StatusCause{
-		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "autoscaler" with subresource "scale"`},
+		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.replicas", Message: `conflict with "autoscaler" with subresource "scale" using apps/v1`},
 		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "kubectl"`},
-	}, "Apply failed with 2 conflicts")
+		{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.paused", Message: `conflict with "autoscaler"`},
+	}, "Apply failed with 3 conflicts")
 	for _, pre := range []preconditions{{}, {uid: "u"}, {birth: true}, {uid: "u", resourceVersion: "7"}} {
-		var got *Contended
+		var got *Conflict
 		if err := classify(answer, pre); !errors.As(err, &got) {
-			t.Fatalf("%+v: %v, want Contended", pre, err)
+			t.Fatalf("%+v: %v, want a Conflict", pre, err)
 		}
-		want := []ContendedField{
-			{".spec.replicas", `conflict with "autoscaler" with subresource "scale"`}, {".spec.paused", `conflict with "kubectl"`},
-		}
-		if diff := cmp.Diff(want, got.Fields); diff != "" {
+		want := &Conflict{Fields: []string{".spec.paused", ".spec.replicas"}, Others: []string{"autoscaler", "kubectl"}}
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if !strings.Contains(got.Error(), `.spec.replicas: conflict with "autoscaler"`) {
+		if want := `field conflict: field manager "autoscaler", "kubectl" holds .spec.paused, .spec.replicas`; got.Error() != want {
 			t.Errorf("it says %q", got)
 		}
 	}

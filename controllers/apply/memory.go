@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,9 @@ type written struct {
 	at time.Time
 	// made is what the server made of it.
 	made made
+	// repairs says how many repairs of the object may still be made at once, nil if
+	// all may.
+	repairs *rate.Limiter
 }
 
 func newMemory() memory { return memory{cache: lru.New(memorySize)} }

@@ -25,8 +25,8 @@ type Outcome struct {
 	Result          Result
 	UID             types.UID
 	ResourceVersion string
-	// TakenBack is set if the write took fields back that somebody had changed.
-	TakenBack *Contest
+	// Repaired is set if the write repaired fields that another writer had changed.
+	Repaired *Conflict
 	// TakenOver is set if the write took over an object that was handed over, or
 	// what a reset of managedFields left to nobody.
 	TakenOver *Takeover

@@ -24,8 +24,8 @@ const (
 	// that change is on its way and wakes the next pass.
 	WithWatch
 	// Later is for what only another party can change, without an event here:
-	// ErrForeign, *Unadoptable, *BadIntent, *Contended, a 403 or another refusal of
-	// the request, and each error that has a RetryAfter of its own, as *Fought has.
+	// ErrForeign, *Unadoptable, *BadIntent, a 403 or another refusal of the request,
+	// and each error that has a RetryAfter of its own, as *Conflict has.
 	Later
 	// Now is for what may pass by itself: the API server or the network did not
 	// answer, or the API server was busy (5xx, 408, 409, 429), or it did not know
@@ -62,7 +62,6 @@ func whenOf(err error) Retry {
 	var (
 		outside *NotGranted
 		bad     *BadIntent
-		held    *Contended
 		pause   timed
 		status  apierrors.APIStatus
 	)
@@ -71,7 +70,7 @@ func whenOf(err error) Retry {
 		return Later
 	case errors.As(err, &outside), is(ErrStripped):
 		return Never
-	case is(ErrForeign), errors.As(err, &bad), errors.As(err, &held):
+	case is(ErrForeign), errors.As(err, &bad):
 		return Later
 	case is(ErrStale, ErrExists, ErrGone, ErrReincarnated, ErrNamespaceTerminating):
 		return WithWatch
@@ -119,6 +118,23 @@ func Refused(err error) error {
 		var own timed
 		return errors.As(e, &own)
 	})...)
+}
+
+// Conflicts are the field conflicts in err.
+func Conflicts(err error) (conflicts []*Conflict) {
+	for _, part := range Parts(err) {
+		var c *Conflict
+		if errors.As(part, &c) {
+			conflicts = append(conflicts, c)
+		}
+	}
+	return conflicts
+}
+
+// WithoutConflicts is err without its field conflicts, which refuse nothing: what
+// the intent states is there, but for those fields.
+func WithoutConflicts(err error) error {
+	return errors.Join(slices.DeleteFunc(Parts(err), func(e error) bool { return Conflicts(e) != nil })...)
 }
 
 // After is the shortest pause before the parts of err that are tried again

@@ -31,8 +31,8 @@ func TestWhenSaysWhenAnErrorIsTriedAgain(t *testing.T) {
 
 		"a foreign object":               {ErrForeign, Later},
 		"one that cannot be taken":       {&Unadoptable{Err: invalid}, Later},
-		"a field conflict":               {&Fought{Again: time.Second}, Later},
-		"fields that others hold":        {&Contended{}, Later},
+		"a field conflict":               {&Conflict{Again: time.Second}, Later},
+		"fields that others hold":        {&Conflict{}, Later},
 		"an intent that does not fit":    {&BadIntent{Err: errors.New("no kind")}, Later},
 		"a validation error":             {classify(invalid, at), Later},
 		"a schema error":                 {classify(schemaError, at), Later},
@@ -81,7 +81,7 @@ func TestEachJoinedErrorCountsByItself(t *testing.T) {
 		never, broken  = put(&NotGranted{Manager: "m"}), put(errors.New("timeout"))
 		stale          = put(fmt.Errorf("%w: %w", ErrStale, changed))
 		bad, foreign   = put(&BadIntent{Err: invalid}), put(ErrForeign)
-		fought, sooner = put(&Fought{Again: 40 * time.Second}), put(&Fought{Again: 5 * time.Second})
+		fought, sooner = put(&Conflict{Again: 40 * time.Second}), put(&Conflict{Again: 5 * time.Second})
 	)
 	for name, tc := range map[string]struct {
 		errs    []error

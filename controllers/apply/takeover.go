@@ -98,14 +98,29 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 	return &transfer{foreign: foreign, handed: handed, entries: after, from: from}, nil
 }
 
-// takeOver applies the intent after what it needs was transferred. An object of
-// another hand is first asked, by an apply that is not kept, whether it can
-// become ours: one that cannot stays whole.
+// takeOver applies the intent after what it needs was transferred. What was taken
+// over before and is handed over again, as by a whole manifest that is written
+// again and again, is a conflict as any other.
 func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
-	contest, err := w.retaken(live, in, grant, k, t)
-	if err != nil {
-		return Outcome{}, err
+	write := func() (Outcome, error) {
+		outcome, err := w.moveAndSend(ctx, live, in, grant, k, t, pre)
+		outcome.TakenOver = &Takeover{Object: grant.Object, Key: in.key, From: t.from}
+		return outcome, err
 	}
+	if last, ok := w.applier.memory.get(k); !ok || last.uid != live.GetUID() || !t.handed {
+		return write()
+	}
+	outcome, err := w.repair(live, in, grant, k, write)
+	if outcome.Repaired != nil {
+		outcome.TakenOver = nil
+	}
+	return outcome, err
+}
+
+// moveAndSend moves managedFields, and applies. An object of another hand is first
+// asked, by an apply that is not kept, whether it can become ours: one that cannot
+// stays whole.
+func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
 	if t.foreign {
 		if err := w.adoptable(ctx, live, in, grant, pre); err != nil {
 			return Outcome{}, err
@@ -120,27 +135,7 @@ func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, gr
 			pre.resourceVersion = version
 		}
 	}
-	outcome, err := w.send(ctx, in, grant, k, pre)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if contest != nil {
-		outcome.TakenBack = contest
-		w.applier.contests.tookBack(k, w.applier.Now())
-		return outcome, nil
-	}
-	outcome.TakenOver = &Takeover{Object: grant.Object, Key: in.key, From: t.from}
-	return outcome, nil
-}
-
-// retaken returns the contest if the object was taken over before, and somebody
-// has undone it: a whole manifest that hands over and is written again and again
-// is as much of a fight as any. The error is *Fought if it is too early.
-func (w *Writer) retaken(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer) (*Contest, error) {
-	if last, ok := w.applier.memory.get(k); !ok || last.uid != live.GetUID() || !t.handed {
-		return nil, nil
-	}
-	return w.contested(live, in, grant, k)
+	return w.send(ctx, in, grant, k, pre)
 }
 
 // adoptable returns *Unadoptable if the object cannot become ours.

@@ -18,7 +18,7 @@ import (
 // Applier holds what all writers of a process share: the connection, the
 // contract and the memory of what was written.
 type Applier struct {
-	// Now is the clock by which fields are taken back and caches are waited for;
+	// Now is the clock by which conflicts are repaired and caches are waited for;
 	// time.Now unless it is set before the first Put.
 	Now func() time.Time
 
@@ -28,7 +28,6 @@ type Applier struct {
 	converter *Converter
 	contract  ownership.Contract
 	memory    memory
-	contests  *contests
 }
 
 // New returns an Applier. c sends the applies, unless Impersonate says otherwise;
@@ -37,7 +36,7 @@ type Applier struct {
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
 	return &Applier{
 		Now: time.Now, client: c, clients: map[string]client.Client{}, live: live, converter: converter, contract: contract,
-		memory: newMemory(), contests: newContests(),
+		memory: newMemory(),
 	}
 }
 
@@ -75,8 +74,8 @@ const (
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
 // object that is not ours, *Unadoptable if it was handed over; ErrExists if a
 // birth met an object that appeared meanwhile; ErrGone, ErrReincarnated or
-// ErrStale if the object moved; *Contended for a shared grant; *Fought for an
-// exclusive one of which fields were taken back often enough for now;
+// ErrStale if the object moved; *Conflict where other managers hold fields of a
+// shared grant, or those of an exclusive one were repaired often enough for now;
 // ErrNamespaceTerminating for a birth that comes too late; else what the client
 // returned.
 func (w *Writer) Put(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
@@ -127,7 +126,7 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	if settled {
 		return w.same(live, k), nil
 	}
-	return w.change(ctx, live, in, grant, k, pre)
+	return w.repair(live, in, grant, k, func() (Outcome, error) { return w.send(ctx, in, grant, k, pre) })
 }
 
 // settled reports whether the live object, or our memory of a newer one, is
@@ -182,7 +181,9 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	case t != nil:
 		return w.takeOver(ctx, live, in, grant, k, t, preconditions{uid: live.GetUID()})
 	}
-	return w.change(ctx, live, in, grant, k, preconditions{uid: live.GetUID()})
+	return w.repair(live, in, grant, k, func() (Outcome, error) {
+		return w.send(ctx, in, grant, k, preconditions{uid: live.GetUID()})
+	})
 }
 
 // send applies the intent and remembers it.
@@ -197,7 +198,7 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	}
 	last, _ := w.applier.memory.get(k)
 	made := w.answered(f, grant.Object.Subresource)
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made})
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made, repairs: last.repairs})
 	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
 	if len(made.fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.fields, made.fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: made.fields}
@@ -225,7 +226,12 @@ func (w *Writer) apply(ctx context.Context, in intent, grant ownership.Grant, pr
 	} else {
 		err = w.applier.as(grant.Identity).SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
 	}
-	return f, classify(err, pre)
+	err = classify(err, pre)
+	var c *Conflict
+	if errors.As(err, &c) {
+		c.Manager, c.Object, c.Key = w.manager, grant.Object, in.key
+	}
+	return f, err
 }
 
 // grant finds the grant that the intent needs: on the status subresource if it

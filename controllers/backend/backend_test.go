@@ -201,33 +201,32 @@ func TestFindings(t *testing.T) {
 	r := runner(t)
 	plain := errors.New("no route to host")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "statefulsets"}, "echo-backend", errors.New("no"))
-	fight := []apply.Contest{{Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, By: []string{"kubectl"}}}
+	conflict := &apply.Conflict{Object: contract.Service, Key: types.NamespacedName{Name: "echo-backend"}, Fields: []string{".spec.type"}, Others: []string{"kubectl"}, Again: 9}
 	for name, tc := range map[string]struct {
-		err      error
-		contests []apply.Contest
-		want     conditions.Finding
-		retry    bool
+		err   error
+		want  conditions.Finding
+		retry bool
 	}{
-		"applied":           {nil, nil, conditions.True("Applied", "the backend has the content of workload generation 3"), false},
-		"a newer stands":    {&standingBack{"why", "StandingBack"}, nil, conditions.False("StandingBack", "why"), false},
-		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, nil, conditions.False("BackendBlocked", "why"), false},
-		"unrenderable":      {podtemplate.Problems{{Field: "spec.x", Message: "no"}}, nil, conditions.False("SpecInvalid", "spec.x: no"), false},
-		"refused":           {&apply.BadIntent{Err: errors.New("policy")}, nil, conditions.False("ApplyFailed", "policy"), true},
-		"not allowed":       {forbidden, nil, conditions.False("ApplyFailed", forbidden.Error()), true},
-		"could not reach":   {plain, nil, conditions.Finding{}, true},
-		"contended":         {nil, fight, conditions.Contended(fight), false},
-		"worse than that":   {plain, fight, conditions.Finding{}, true},
+		"applied":           {nil, conditions.True("Applied", "the backend has the content of workload generation 3"), false},
+		"a newer stands":    {&standingBack{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
+		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
+		"unrenderable":      {podtemplate.Problems{{Field: "spec.x", Message: "no"}}, conditions.False("SpecInvalid", "spec.x: no"), false},
+		"refused":           {&apply.BadIntent{Err: errors.New("policy")}, conditions.False("ApplyFailed", "policy"), true},
+		"not allowed":       {forbidden, conditions.False("ApplyFailed", forbidden.Error()), true},
+		"could not reach":   {plain, conditions.Finding{}, true},
+		"a conflict":        {conflict, conditions.FieldConflict([]*apply.Conflict{conflict}), false},
+		"worse than that":   {errors.Join(conflict, plain), conditions.Finding{}, true},
 	} {
-		got, err := r.finding(tc.err, tc.contests)
+		got, err := r.finding(server(r, func(*v1alpha1.MCPServer) {}), tc.err)
 		if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.retry {
 			t.Errorf("%s: retries with %v (-want +got):\n%s", name, err, diff)
 		}
 	}
-	got, err := r.finding(fmt.Errorf("applying: %w", apply.ErrForeign), nil)
+	got, err := r.finding(server(r, func(*v1alpha1.MCPServer) {}), fmt.Errorf("applying: %w", apply.ErrForeign))
 	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNameTaken || err != nil {
 		t.Errorf("a foreign object: got %v, %v", got, err)
 	}
-	got, err = r.finding(fmt.Errorf("applying: %w", &apply.Unadoptable{Err: plain}), nil)
+	got, err = r.finding(server(r, func(*v1alpha1.MCPServer) {}), fmt.Errorf("applying: %w", &apply.Unadoptable{Err: plain}))
 	if got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNotAdoptable || err == nil {
 		t.Errorf("one that was handed over: got %v, %v", got, err)
 	}

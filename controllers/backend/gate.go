@@ -48,8 +48,8 @@ func calm(err error) bool {
 
 // write brings the three objects to the run config's content. The StatefulSet
 // is first, because its revision decides for all; each Service then passes the gate
-// on its own revision, for the StatefulSet may have been raised since. A fight over
-// one of them does not keep the others from being made.
+// on its own revision, for the StatefulSet may have been raised since. A field conflict
+// on one of them does not keep the others from being made.
 func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decision, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
@@ -57,13 +57,11 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decisi
 	}
 	decision, err := r.through(ctx, statefulSet, live)
 	for _, service := range r.services(w) {
-		if err != nil && !isFought(err) {
-			return decision, err
+		if apply.WithoutConflicts(err) != nil {
+			break
 		}
-		_, err = r.through(ctx, service, live)
-	}
-	if isFought(err) {
-		err = nil
+		_, e := r.through(ctx, service, live)
+		err = errors.Join(err, e)
 	}
 	return decision, err
 }
@@ -87,7 +85,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Dec
 	case rev.Generation == 0 && !live:
 		return decision, errLookLive
 	}
-	return decision, r.note(r.Applier.As(contract.RunnerBackend).Put(ctx, o.live, o.intent, apply.AtVersion))
+	return decision, r.put(ctx, contract.RunnerBackend, o.live, o.intent, apply.AtVersion)
 }
 
 // stands reads the revision of an object. The error says that it may not be judged

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +41,7 @@ func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error
 		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
 		status.WithConditions(conditions.Stamp(server.Status.Conditions, last.Type, f, last.ObservedGeneration, r.now()))
 	}
-	return r.put(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
+	return r.putStatus(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
 
 func reported(server *v1alpha1.MCPServer, r *Runner) bool {
@@ -57,61 +56,15 @@ func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f condit
 		WithConditions(
 			r.stamp(server, v1alpha1.ConditionBackendApplied, f),
 			r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server)))
-	if err := r.put(ctx, server, status); err != nil {
+	if err := r.putStatus(ctx, server, status); err != nil {
 		return err
-	}
-	if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); last == nil || last.Message != f.Message {
-		r.told, r.worded = f.Message, r.now()
 	}
 	r.fresh = false
 	return nil
 }
 
-// wordsStand is how long a refusal keeps its words.
-const wordsStand = 30 * time.Second
-
-// inStandingWords leaves a refusal that stands in the words that it has, for a
-// while. Some hold what differs each time, as a webhook's do that name a request;
-// the event of each change would wake the pass that makes the next.
-func (r *Runner) inStandingWords(server *v1alpha1.MCPServer, f conditions.Finding) conditions.Finding {
-	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
-	if last != nil && last.Status == f.Status && last.Reason == f.Reason && r.now().Sub(r.worded) < wordsStand {
-		f.Message = last.Message
-	}
-	return f
-}
-
-// theirs is what another replica said.
-type theirs struct {
-	words string
-	seen  time.Time
-}
-
-// contestStands is how long what another replica says of a contest stands: as
-// long as one lasts that nobody goes on with.
-const contestStands = 2 * time.Minute
-
-// leftToAnother leaves to another replica what it said of a contest, and for how
-// long. Each meets a part of a fight, or none: they would say in turns what each
-// knows, and the one that said it may be gone.
-func (r *Runner) leftToAnother(server *v1alpha1.MCPServer, f conditions.Finding) (conditions.Finding, time.Duration) {
-	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
-	if last == nil || last.Reason != v1alpha1.ReasonContended || last.Message == r.told || !reported(server, r) {
-		r.theirs = theirs{}
-		return f, 0
-	}
-	if r.theirs.words != last.Message {
-		r.theirs = theirs{words: last.Message, seen: r.now()}
-	}
-	left := contestStands - r.now().Sub(r.theirs.seen)
-	if f.Status != last.Status || left <= 0 {
-		return f, 0
-	}
-	return conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}, left
-}
-
-func (r *Runner) put(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
-	return r.note(r.Applier.As(contract.RunnerReport).Put(ctx, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status)))
+func (r *Runner) putStatus(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
+	return r.put(ctx, contract.RunnerReport, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status))
 }
 
 func (r *Runner) stamp(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {
@@ -184,35 +137,42 @@ func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil
 }
 
-// contests are those over fields of the backend's objects and of the report, and
-// how long the last of them goes on. What changed in the report and is in no other
-// hand is another replica's.
-func (r *Runner) contests() ([]apply.Contest, time.Duration) {
-	return r.Applier.Contests(r.Run.Server.Namespace, func(c apply.Contest) bool { return c.Object.Subresource == "" || len(c.By) > 0 })
-}
-
 // finding words how the writes ended. The error is what is left to the queue:
 // also a refusal, because the end of a quota or of a policy is no event here.
-func (r *Runner) finding(err error, contests []apply.Contest) (conditions.Finding, error) {
+//
+// Where another manager holds fields of the backend the words follow from what
+// stands there alone, so that two replicas do not say it in turns.
+func (r *Runner) finding(server *v1alpha1.MCPServer, err error) (conditions.Finding, error) {
+	conflicts, err := apply.Conflicts(err), apply.WithoutConflicts(err)
 	var back *standingBack
 	var problems podtemplate.Problems
 	var unadoptable *apply.Unadoptable
 	switch {
-	case err == nil && len(contests) > 0:
+	case err == nil && len(conflicts) > 0:
 		// The backend serves all the same.
-		return conditions.Contended(contests), nil
+		return conditions.FieldConflict(conflicts), nil
 	case err == nil:
 		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend has the content of workload generation %d", r.mine().Generation)), nil
 	case errors.As(err, &back):
 		return conditions.False(back.reason, back.why), nil
 	case errors.As(err, &unadoptable):
-		return conditions.NotAdoptable(err), err // also a policy may stand in the way
+		return r.steady(server, conditions.NotAdoptable(err)), err // also a policy may stand in the way
 	case errors.Is(err, apply.ErrForeign):
 		return conditions.NameTaken(err), nil
 	case errors.As(err, &problems):
 		return conditions.False(v1alpha1.ReasonSpecInvalid, problems.Error()), nil
 	case apply.Refused(err) != nil:
-		return conditions.False(v1alpha1.ReasonApplyFailed, err.Error()), err
+		return r.steady(server, conditions.False(v1alpha1.ReasonApplyFailed, err.Error())), err
 	}
 	return conditions.Finding{}, err
+}
+
+// steady keeps the words of a refusal that stand, where only numbers in them are
+// others: each change is a write, which wakes the pass that is refused again.
+func (r *Runner) steady(server *v1alpha1.MCPServer, f conditions.Finding) conditions.Finding {
+	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if last != nil && last.Reason == f.Reason && conditions.SameWords(last.Message, f.Message) {
+		f.Message = last.Message
+	}
+	return f
 }

@@ -17,10 +17,12 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -51,23 +53,10 @@ type Runner struct {
 	// known is what was learned last; fresh says that it waits to be reported.
 	known Facts
 	fresh bool
-	// told is what this process last wrote into BackendApplied, and worded when.
-	told   string
-	worded time.Time
-	// theirs is what another replica said of a contest, and when it was seen.
-	theirs theirs
-	// met is what the writes of this pass met.
-	met met
-}
-
-// met is what writes met beside errors.
-type met struct {
-	takenBack []apply.Contest
-	takenOver []apply.Takeover
-	rewritten []apply.Rewrite
-	// again is when the first of what is fought for may be taken back, or of what
-	// admission changes is sent again; 0 if nothing is.
-	again time.Duration
+	// written are the writes of this pass that are worth telling, and again is when
+	// another pass is due though nothing happens, 0 if none is.
+	written []apply.Outcome
+	again   time.Duration
 }
 
 // Report is what a pass found.
@@ -80,11 +69,9 @@ type Report struct {
 	Finding conditions.Finding
 	// Again is when another pass is due though nothing happens, 0 if none is.
 	Again time.Duration
-	// TakenBack and TakenOver are what the writes took back, or over, Rewritten what
-	// the API server stored otherwise.
-	TakenBack []apply.Contest
-	TakenOver []apply.Takeover
-	Rewritten []apply.Rewrite
+	// Written are the writes that repaired a field conflict, took an object over, or
+	// were changed by admission.
+	Written []apply.Outcome
 	// Start is the start of the backend that now runs, zero while none does.
 	Start Start
 }
@@ -130,13 +117,12 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
 		return Report{Waiting: err.Error()}, nil //nolint:nilerr // it is what the report says; another pass would say the same
 	}
-	r.met = met{}
+	r.written, r.again = nil, 0
 	reader, live := r.Reader, false
 	for look := 1; ; look++ {
 		report, err := r.look(ctx, reader, live)
 		if !moved(err) || look == looks {
-			report.TakenBack, report.TakenOver, report.Rewritten = r.met.takenBack, r.met.takenOver, r.met.rewritten
-			report.Again = apply.Soonest(r.met.again, report.Again)
+			report.Written, report.Again = r.written, apply.Soonest(r.again, report.Again)
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -147,7 +133,9 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 var errLookLive = errors.New("the cache is not enough to decide")
 
 // moved reports whether a look met something that it had read otherwise.
-func moved(err error) bool { return errors.Is(err, errLookLive) || apply.When(err) == apply.WithWatch }
+func moved(err error) bool {
+	return errors.Is(err, errLookLive) || apply.Only(err, apply.WithWatch) != nil
+}
 
 func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Report, error) {
 	if err := ctx.Err(); err != nil {
@@ -172,13 +160,8 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if calm(err) {
 		return Report{Decision: decision, Waiting: err.Error()}, nil
 	}
-	contests, ends := r.contests()
-	finding, err := r.finding(err, contests)
-	if err != nil {
-		finding = r.inStandingWords(w.server, finding)
-	}
-	finding, left := r.leftToAnother(w.server, finding)
-	report := Report{Decision: decision, Finding: finding, Again: apply.Soonest(ends, left), Start: r.started(w.statefulSet)}
+	finding, err := r.finding(w.server, err)
+	report := Report{Decision: decision, Finding: finding, Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
 	}
@@ -194,31 +177,17 @@ func (r *Runner) ahead(ctx context.Context, server *v1alpha1.MCPServer, live boo
 	return r.Applier.Ahead(ctx, server, contract.RunnerReport)
 }
 
-// note keeps what a write took back or over, and when the next may, for the
-// report of this pass.
-func (r *Runner) note(outcome apply.Outcome, err error) error {
-	var fought *apply.Fought
-	if errors.As(err, &fought) {
-		r.met.again = apply.Soonest(r.met.again, fought.Again)
+// put writes as a manager, and keeps for the report of this pass what came of it.
+func (r *Runner) put(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
+	outcome, err := r.Applier.As(manager).Put(ctx, live, ac, opts...)
+	for _, c := range apply.Conflicts(err) {
+		r.again = apply.Soonest(r.again, c.RetryAfter())
 	}
-	if outcome.TakenBack != nil {
-		r.met.takenBack = append(r.met.takenBack, *outcome.TakenBack)
+	if outcome.Repaired != nil || outcome.TakenOver != nil || outcome.Rewritten != nil {
+		r.written = append(r.written, outcome)
 	}
-	if outcome.TakenOver != nil {
-		r.met.takenOver = append(r.met.takenOver, *outcome.TakenOver)
-	}
-	if outcome.Rewritten != nil {
-		r.met.rewritten = append(r.met.rewritten, *outcome.Rewritten)
-	}
-	r.met.again = apply.Soonest(r.met.again, outcome.Again)
+	r.again = apply.Soonest(r.again, outcome.Again)
 	return err
-}
-
-// isFought reports whether fields are left to somebody for a while. That is in
-// the report, and cured by the pass that is due then.
-func isFought(err error) bool {
-	var fought *apply.Fought
-	return errors.As(err, &fought)
 }
 
 // unlessGone passes on what a retry of a report may cure: also a refusal, for
@@ -226,10 +195,10 @@ func isFought(err error) bool {
 // the MCPServer's root refuse, because a newer runner has reported, the next pass
 // finds nothing to do. Where the server is gone, that event is on its way.
 func unlessGone(err error) error {
-	if errors.Is(err, apply.ErrGone) || isFought(err) {
+	if errors.Is(err, apply.ErrGone) {
 		return nil
 	}
-	return err
+	return apply.WithoutConflicts(err) // they are due by themselves
 }
 
 func (r *Runner) now() time.Time {

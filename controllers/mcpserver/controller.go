@@ -5,8 +5,8 @@
 // controller_identity.go what the runner acts with, observe.go all its reads,
 // observe_revisions.go the numbers in them, observe_refusal.go why pods are refused,
 // desired.go what is wanted, status.go what is said about it, status_answers.go
-// whether MCP answers, status_progress.go when it is stalled, status_contest.go
-// who takes what is ours, deletion.go the pass of a server that goes, watches.go
+// whether MCP answers, status_progress.go when it is stalled, status_conflict.go
+// who overwrites fields, deletion.go the pass of a server that goes, watches.go
 // what wakes it. What a pass shares with those of other kinds is in
 // controllers/reconcile.
 package mcpserver
@@ -48,7 +48,7 @@ var kind = reconcile.Kind{
 	ConditionsManager: contract.MCPServerConditions,
 	Conditions: []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
-		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldsContended, v1alpha1.ConditionFinalizerMissing,
+		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing,
 	},
 	Calm: []string{
 		v1alpha1.ReasonReady, v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero,
@@ -106,10 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p.Due(w.draining)
 	p.Due(w.deadline(server, r.Now()))
 	p.Due(r.ask(ctx, server, &w)) // what refuses pods is no event
-	err = r.run(ctx, p, w)
-	_, ends := r.contests(server)
-	p.Due(ends) // a contest's condition goes by itself
-	return p.End(ctx, err)
+	return p.End(ctx, r.run(ctx, p, w))
 }
 
 // pass is a pass over a server.
@@ -196,12 +193,12 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	refused := errors.Join(errs...)
 	// A proxy of the wanted content has all that its pods need, and can still be
 	// repaired; if its pods are somebody else's by account, only stopped. Content
-	// that does not run yet must not start without it. What is fought for is there.
+	// that does not run yet must not start without it. What is in conflict is there.
 	stands := revisionOf(w.proxy) == want.revision && (ours || server.Spec.Suspend)
-	if reconcile.WithoutConflicts(refused) == nil || stands {
+	if apply.WithoutConflicts(refused) == nil || stands {
 		refused = errors.Join(refused, r.applyProxyAndScale(ctx, p, w, want))
 	}
-	if reconcile.WithoutConflicts(refused) != nil {
+	if apply.WithoutConflicts(refused) != nil {
 		refused = errors.Join(refused, r.stopOutdated(ctx, p, w, want))
 	}
 	// Also where the proxy was refused: each change of the spec has made one.
@@ -229,7 +226,7 @@ func (r *Reconciler) stopOutdated(ctx context.Context, p *pass, w world, want wa
 
 func (r *Reconciler) applyProxyAndScale(ctx context.Context, p *pass, w world, want wanted) error {
 	err := r.applyProxy(ctx, p, w.proxy, want)
-	if reconcile.WithoutConflicts(err) != nil {
+	if apply.WithoutConflicts(err) != nil {
 		return err
 	}
 	return errors.Join(err, r.applyScale(ctx, p, w))

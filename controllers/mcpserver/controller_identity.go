@@ -10,7 +10,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
-	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // applyIdentity applies the runner's ServiceAccount, Role and RoleBinding, each
@@ -23,12 +22,11 @@ func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want w
 	var errs []error
 	for i, part := range want.identity {
 		_, err := p.Put(ctx, part.manager, part.live, part.ac)
-		var fought *apply.Fought
-		if errors.As(err, &fought) && part.lost {
-			err = fmt.Errorf("%w: %s", apply.ErrForeign, fought.Error()) // it refuses, so it is no fight
+		if conflicts := apply.Conflicts(err); conflicts != nil && part.lost {
+			err = fmt.Errorf("%w: %s", apply.ErrForeign, conflicts[0].String()) // it refuses, so it is no conflict
 		}
 		errs = append(errs, err)
-		if reconcile.WithoutConflicts(err) == nil {
+		if apply.WithoutConflicts(err) == nil {
 			continue
 		}
 		if errors.Is(err, apply.ErrForeign) || part.lost {

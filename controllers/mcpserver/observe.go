@@ -44,8 +44,8 @@ type world struct {
 	refusal string
 	// draining is how long the backend waits for the end of calls, 0 if it does not.
 	draining time.Duration
-	// contests are those that the pass itself knows of when it reports.
-	contests []apply.Contest
+	// conflicts are the field conflicts that the pass met before it reports.
+	conflicts []*apply.Conflict
 }
 
 // observe reads the world, once.

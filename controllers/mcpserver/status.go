@@ -25,7 +25,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass, w world, want wanted, 
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
 	server := p.server
-	w.contests, _ = r.contests(server)
+	w.conflicts = p.Conflicts
 	answer := ready(server, w, want, applied)
 	found := findings(server, w, want, answer, r.Now())
 	// Reconciling begins anew with each wait.
@@ -53,8 +53,8 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
 			"other field managers, or webhooks, added to the pods of this server: "+strings.Join(names, ", "))
 	}
-	if f := contended(server, w); f != nil {
-		found[v1alpha1.ConditionFieldsContended] = *f
+	if f := fieldConflict(server, w); f != nil {
+		found[v1alpha1.ConditionFieldConflict] = *f
 	}
 	switch {
 	case answer.Status == metav1.ConditionTrue:

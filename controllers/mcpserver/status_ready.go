@@ -9,12 +9,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // ready answers whether calls reach the content of the spec, and nothing older.
 func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
-	applied = reconcile.WithoutConflicts(applied)
+	applied = apply.WithoutConflicts(applied)
 	was := lastReason(server) == v1alpha1.ReasonReady
 	halted := notServed(server, want)
 	switch {

@@ -61,6 +61,8 @@ type Pass struct {
 	conditions []metav1.Condition
 	// due is when the next pass is due though nothing happens, 0 for never.
 	due time.Duration
+	// Conflicts are the field conflicts that the pass has met.
+	Conflicts []*apply.Conflict
 	// unheld is why the finalizer could not be applied.
 	unheld error
 }
@@ -79,21 +81,22 @@ func (c *Core) Begin(ctx context.Context, object client.Object, conditions []met
 // several; 0 is never.
 func (p *Pass) Due(after time.Duration) { p.due = apply.Soonest(p.due, after) }
 
-// takenBack counts writes, not fields.
-var takenBack = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "freehold_fields_taken_back_total",
-	Help: "Writes that took back fields which another field manager had changed, by kind of object.",
+// repairs counts writes, not fields.
+var repairs = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "freehold_field_repairs_total",
+	Help: "Writes that set back fields which another field manager had changed, by kind of object.",
 }, []string{"kind"})
 
-func init() { metrics.Registry.MustRegister(takenBack) }
+func init() { metrics.Registry.MustRegister(repairs) }
 
 // Put writes as a manager (see apply.Writer.Put), and tells who had changed what
-// it takes back, who had what it takes over, and what admission makes of it.
+// it repairs, who had what it takes over, and what admission makes of it.
 func (p *Pass) Put(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
 	done, err := p.core.Applier.As(manager).Put(ctx, live, ac, opts...)
-	if err == nil && done.TakenBack != nil {
-		takenBack.WithLabelValues(done.TakenBack.Object.Kind).Inc()
-		p.Event(corev1.EventTypeWarning, "FieldsTakenBack", "Repair", done.TakenBack.String()+"; set back")
+	p.Conflicts = append(p.Conflicts, apply.Conflicts(err)...)
+	if err == nil && done.Repaired != nil {
+		repairs.WithLabelValues(done.Repaired.Object.Kind).Inc()
+		p.Event(corev1.EventTypeWarning, "FieldsRepaired", "Repair", done.Repaired.String()+", which Freehold owns; set back")
 	}
 	if err == nil && done.TakenOver != nil {
 		note := "took over " + done.TakenOver.String()

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,13 +28,4 @@ func (p *Pass) End(ctx context.Context, err error) (ctrl.Result, error) {
 		logf.FromContext(ctx).Error(refused, "refused", "again", p.due.String())
 	}
 	return ctrl.Result{RequeueAfter: p.due}, nil
-}
-
-// WithoutConflicts is err without the field conflicts in it, which have a
-// condition of their own and refuse nothing.
-func WithoutConflicts(err error) error {
-	return errors.Join(slices.DeleteFunc(apply.Parts(err), func(e error) bool {
-		var fought *apply.Fought
-		return errors.As(e, &fought)
-	})...)
 }

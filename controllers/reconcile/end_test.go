@@ -24,7 +24,7 @@ func TestTheEndOfAPassTellsTheQueueWhatToDo(t *testing.T) {
 		"no error":                           {nil, 0, false, false},
 		"an object that moved":               {apply.ErrStale, 0, false, false},
 		"a refused intent":                   {bad, time.Minute, false, false},
-		"a field conflict":                   {&apply.Fought{Again: 40 * time.Second}, 40 * time.Second, false, false},
+		"a field conflict":                   {&apply.Conflict{Again: 40 * time.Second}, 40 * time.Second, false, false},
 		"an intent outside the contract":     {outside, 0, false, true},
 		"a refused intent and one outside":   {errors.Join(outside, bad), time.Minute, false, false},
 		"a broken server":                    {broken, 0, true, false},

@@ -26,8 +26,8 @@ func (p *Pass) Event(kind, reason, action, note string) {
 }
 
 // announce tells who watches events what Ready has become, or that the object has
-// stopped, as a warning if somebody has to act; and once that fields are fought
-// for.
+// stopped, as a warning if somebody has to act; and that a field conflict
+// goes on.
 func (p *Pass) announce(found map[string]conditions.Finding) {
 	conditionType := v1alpha1.ConditionReady
 	if _, runs := found[conditionType]; !runs {
@@ -41,8 +41,8 @@ func (p *Pass) announce(found map[string]conditions.Finding) {
 		}
 		p.Event(kind, f.Reason, "Reconcile", f.Message)
 	}
-	f, fought := found[v1alpha1.ConditionFieldsContended]
-	if fought && !meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionFieldsContended) {
-		p.Event(corev1.EventTypeWarning, "FieldsContended", "Repair", f.Message)
+	f, goes := found[v1alpha1.ConditionFieldConflict]
+	if goes && !meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionFieldConflict) {
+		p.Event(corev1.EventTypeWarning, "FieldConflict", "Repair", f.Message)
 	}
 }

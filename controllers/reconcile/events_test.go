@@ -30,7 +30,7 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 	stands := func(reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: "Ready", Reason: reason, Message: message}}
 	}
-	contended := metav1.Condition{Type: v1alpha1.ConditionFieldsContended, Status: metav1.ConditionTrue}
+	conflict := metav1.Condition{Type: v1alpha1.ConditionFieldConflict, Status: metav1.ConditionTrue}
 	for name, tc := range map[string]struct {
 		before  []metav1.Condition
 		of      string
@@ -46,8 +46,8 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 		"going":                  {stands("Ready", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
 		"stopped":                {stands("Ready", "x"), "Suspended", conditions.True("Suspended", "x"), "Warning Suspended x"},
 		"another condition":      {nil, "Accepted", conditions.True("Accepted", "x"), ""},
-		"a conflict":             {nil, contended.Type, conditions.True("Contended", "x"), "Warning FieldsContended x"},
-		"that goes on":           {[]metav1.Condition{contended}, contended.Type, conditions.True("Contended", "x"), ""},
+		"a conflict":             {nil, conflict.Type, conditions.True("FieldConflict", "x"), "Warning FieldConflict x"},
+		"that goes on":           {[]metav1.Condition{conflict}, conflict.Type, conditions.True("FieldConflict", "x"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := heard(tc.before, func(p *Pass) { p.announce(map[string]conditions.Finding{tc.of: tc.finding}) }); got != tc.want {

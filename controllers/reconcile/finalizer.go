@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,10 +70,9 @@ func (p *Pass) unprotected() (conditions.Finding, bool) {
 	if p.core.Kind.Finalizer == "" || p.Held() || p.object.GetDeletionTimestamp() != nil {
 		return conditions.Finding{}, false
 	}
-	reason, why := v1alpha1.ReasonContended, "it is removed again and again: take it out of what removes it"
-	var fought *apply.Fought
-	if p.unheld != nil && !errors.As(p.unheld, &fought) {
-		reason, why = v1alpha1.ReasonApplyFailed, p.unheld.Error()
+	reason, why := v1alpha1.ReasonFieldConflict, "it is removed again and again: take it out of what removes it"
+	if refused := apply.WithoutConflicts(p.unheld); refused != nil {
+		reason, why = v1alpha1.ReasonApplyFailed, refused.Error()
 	}
 	return conditions.True(reason, fmt.Sprintf("the object lacks the finalizer %s, without which its deletion is not done in order: %s",
 		p.core.Kind.Finalizer, why)), true

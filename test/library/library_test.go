@@ -226,8 +226,8 @@ func TestASharedFieldIsYieldedAndReported(t *testing.T) {
 	}
 
 	err := suggest(map[string]string{"colour": "blue", "font": "serif"})
-	var contended *apply.Contended
-	if !errors.As(err, &contended) || len(contended.Fields) != 1 || contended.Fields[0].Field != ".data.colour" || !strings.Contains(err.Error(), "designer") {
+	var conflict *apply.Conflict
+	if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0] != ".data.colour" || !strings.Contains(err.Error(), "designer") {
 		t.Errorf("a field that somebody holds: %v, want it contended by designer", err)
 	}
 	was := object.ResourceVersion

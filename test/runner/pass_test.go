@@ -101,7 +101,7 @@ func (s *server) taken(object client.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "intruder" })
 }
 
-func TestAFightIsToldAndEachFieldIsBackWhenItMayBe(t *testing.T) {
+func TestAConflictIsToldAndEachFieldIsRepairedWhenItMayBe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		theirs string
 		object client.Object
@@ -116,10 +116,10 @@ func TestAFightIsToldAndEachFieldIsBackWhenItMayBe(t *testing.T) {
 			for i := range 3 {
 				s.Force("intruder", tc.theirs)
 				report := p.pass()
-				if len(report.TakenBack) != 1 || !strings.Contains(report.TakenBack[0].String(), ", by intruder, since") || s.taken(tc.object) {
-					t.Errorf("after change %d: %v", i+1, report.TakenBack)
+				if len(report.Written) != 1 || !slices.Equal(report.Written[0].Repaired.Others, []string{"intruder"}) || s.taken(tc.object) {
+					t.Errorf("after change %d: %v", i+1, report.Written)
 				}
-				if told := report.Finding.Reason == v1alpha1.ReasonContended; told != (i > 0) {
+				if report.Finding.Reason != v1alpha1.ReasonApplied {
 					t.Errorf("after change %d it says %v", i+1, report.Finding)
 				}
 			}
@@ -127,71 +127,59 @@ func TestAFightIsToldAndEachFieldIsBackWhenItMayBe(t *testing.T) {
 			s.Force("intruder", tc.theirs)
 			s.Delete(service("echo-backend-headless"))
 			report := p.pass()
-			if report.Again <= 0 || report.Again > 31*time.Second || len(report.TakenBack) != 0 || !s.taken(tc.object) {
-				t.Fatalf("the next pass is due in %s, %v", report.Again, report.TakenBack)
+			if report.Again <= 0 || report.Again > 31*time.Second || len(report.Written) != 0 || !s.taken(tc.object) {
+				t.Fatalf("the next pass is due in %s, %v", report.Again, report.Written)
 			}
-			if c := s.applied(); c.Reason != v1alpha1.ReasonContended || !strings.Contains(c.Message, name+" echo-backend: .") {
+			if c := s.applied(); c.Reason != v1alpha1.ReasonFieldConflict || !strings.Contains(c.Message, "of "+name+" echo-backend") {
 				t.Errorf("it says %v", c)
 			}
 			if !s.Exists(service("echo-backend-headless")) {
-				t.Error("the fight kept another object away")
+				t.Error("the conflict kept another object away")
 			}
 			p.clock = p.clock.Add(report.Again)
-			if report = p.pass(); len(report.TakenBack) != 1 || s.taken(tc.object) {
-				t.Errorf("it was not taken back: %v", report)
-			}
-			p.clock = p.clock.Add(report.Again)
-			if report = p.pass(); report.Again != 0 || s.applied().Reason != v1alpha1.ReasonApplied {
-				t.Errorf("after the fight it says %v, and passes again in %s", s.applied(), report.Again)
+			if report = p.pass(); len(report.Written) != 1 || s.taken(tc.object) || report.Again != 0 || s.applied().Reason != v1alpha1.ReasonApplied {
+				t.Errorf("it was not repaired: %v, and %v", report, s.applied())
 			}
 		})
 	}
 }
 
-func TestReplicasDoNotQuarrelAboutAContest(t *testing.T) {
+// What two replicas say of a conflict follows from what stands there, so that they
+// do not say it in turns.
+func TestReplicasSayTheSameOfAConflict(t *testing.T) {
 	s := newServer(t)
 	run := s.claim(1, "echo:1")
 	one, other := s.steps(run), s.steps(run)
 	one.pass()
 	other.pass()
-	fight := func() {
-		for range 2 {
+	for _, each := range []*steps{one, other} {
+		for range 3 {
 			s.Force("intruder", theirService)
-			one.pass()
+			each.pass()
 		}
 	}
-	fight()
+	s.Force("intruder", theirService)
+	one.pass()
 	marks := []kit.Mark{one.sent.Mark(), other.sent.Mark()}
-	var report backend.Report
 	for range 10 {
-		report = other.pass()
+		other.pass()
 		one.pass()
 	}
-	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 0 || s.applied().Reason != v1alpha1.ReasonContended {
+	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 0 || s.applied().Reason != v1alpha1.ReasonFieldConflict {
 		t.Errorf("they wrote %d times, and say %v", n, s.applied())
 	}
-	if report.Again <= 0 || report.Again > 2*time.Minute {
-		t.Errorf("the one that took nothing back passes again in %s", report.Again)
-	}
-	one.clock = one.clock.Add(one.pass().Again)
-	one.pass()
-	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
-		t.Errorf("after the fight they say %v", c)
-	}
-
-	one.clock = one.clock.Add(time.Hour)
-	fight() // and nothing more is heard of this one
-	if c := s.applied(); c.Reason != v1alpha1.ReasonContended {
-		t.Fatalf("in the next fight they say %v", c)
-	}
 	other.clock = other.clock.Add(other.pass().Again)
-	other.pass()
-	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
-		t.Errorf("after the next fight they say %v", c)
+	for range 10 {
+		other.pass()
+		one.pass()
+	}
+	// The repair, and the report of its end.
+	if n := len(one.sent.Since(marks[0]).Writes()) + len(other.sent.Since(marks[1]).Writes()); n != 2 || s.applied().Reason != v1alpha1.ReasonApplied {
+		t.Errorf("they wrote %d times, and say %v", n, s.applied())
 	}
 }
 
-func TestAFightForTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
+func TestAConflictOverTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
 	s := newServer(t)
 	p := s.steps(s.claim(1, "echo:1"))
 	p.pass()
@@ -204,7 +192,7 @@ func TestAFightForTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
 		s.Delete(service("echo-backend"))
 		report = p.pass()
 		if !s.Exists(service("echo-backend")) {
-			t.Error("the fight kept an object away")
+			t.Error("the conflict kept an object away")
 		}
 	}
 	if c := s.applied(); c.Reason != "Theirs" || report.Again <= 0 || report.Again > time.Minute {
@@ -212,7 +200,7 @@ func TestAFightForTheReportIsNoErrorAndHoldsNothingUp(t *testing.T) {
 	}
 	p.clock = p.clock.Add(report.Again)
 	p.pass()
-	if c := s.applied(); c.Reason != v1alpha1.ReasonContended || !strings.Contains(c.Message, "MCPServer/status echo") {
+	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
 		t.Errorf("a minute later it says %v", c)
 	}
 }
@@ -225,47 +213,42 @@ func TestWhatWasHandedOverIsTold(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "theirs", Port: 1}}},
 	}, client.FieldOwner("by-hand")), "making a Service by hand")
 	report := s.steps(run).pass()
-	if len(report.TakenOver) != 1 || report.TakenOver[0].String() != "Service echo-backend from by-hand" {
-		t.Errorf("it told %v", report.TakenOver)
+	if len(report.Written) != 1 || report.Written[0].TakenOver.String() != "Service echo-backend from by-hand" {
+		t.Errorf("it told %v", report.Written)
 	}
 }
 
-func TestARefusalInOtherWordsEachTimeIsWrittenNowAndThen(t *testing.T) {
+// Words that differ in their numbers alone are no news: each change of the report
+// would wake the pass that is refused again.
+func TestARefusalIsToldOnce(t *testing.T) {
 	s := newServer(t)
 	p := s.steps(s.claim(1, "echo:1"))
-	tries := 0
+	tries, why := 0, "is refused"
 	p.refuse = func(r *http.Request) string {
 		if !strings.Contains(r.URL.Path, "/statefulsets/") {
 			return ""
 		}
 		tries++
-		return fmt.Sprintf("request %d is refused", tries)
+		return fmt.Sprintf("request %d %s", tries, why)
 	}
-	says := func(number int) {
-		t.Helper()
-		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed || !strings.HasSuffix(c.Message, fmt.Sprintf("request %d is refused", number)) {
-			t.Errorf("it says %v", c)
-		}
-	}
-	refused := func(times int) (writes int) {
-		t.Helper()
+	for _, step := range []struct {
+		why     string
+		reports int
+	}{{"is refused", 2}, {"is refused", 0}, {"has no owner", 1}} { // at first it announces itself, too
+		why = step.why
 		mark := p.sent.Mark()
-		for range times {
+		for range 5 {
 			if _, err := p.runner.Pass(p.Ctx); err == nil {
 				t.Error("nothing is tried again")
 			}
 		}
-		return len(p.sent.Since(mark).Writes().Of("mcpservers/status"))
+		if n := len(p.sent.Since(mark).Writes().Of("mcpservers/status")); n != step.reports {
+			t.Errorf("%d reports that it %s", n, why)
+		}
+		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed || !strings.HasSuffix(c.Message, why) {
+			t.Errorf("it says %v", c)
+		}
 	}
-	if n := refused(10); n != 2 { // it announces itself, and says why
-		t.Errorf("%d reports", n)
-	}
-	says(1)
-	p.clock = p.clock.Add(time.Minute)
-	if n := refused(10); n != 1 {
-		t.Errorf("%d reports a minute later", n)
-	}
-	says(11)
 	p.refuse = nil
 	p.pass()
 	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {

@@ -131,7 +131,7 @@ func (d *fixture) mutates(want bool) {
 
 // What admission makes of an apply is the state that is remembered: it is told
 // once, costs no write at rest, and is nobody's conflict. What a person changes is
-// still taken back, and the end of it is noticed.
+// still repaired, and the end of it is noticed.
 func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 	policies := schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingAdmissionPolicy"}
 	_, err := plane.Client.RESTMapper().RESTMapping(policies, "v1")
@@ -147,7 +147,7 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 			d.put(apply.Born, one, nil, m.intent)
 			end := d.mutated(mutator(d))
 			m.begins()
-			m.isTakenBack()
+			m.isRepaired()
 			m.ends(end)
 		})
 	}
@@ -192,8 +192,8 @@ func (m *mirrored) begins() {
 	m.Helper()
 	m.Patch(m.live(), "somebody", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
 	got := m.putNow(apply.Written)
-	if got.TakenBack != nil || got.Rewritten == nil || !slices.Equal(got.Rewritten.Fields, []string{".data.image"}) {
-		m.Fatalf("taken back is %v, rewritten %v", got.TakenBack, got.Rewritten)
+	if got.Repaired != nil || got.Rewritten == nil || !slices.Equal(got.Rewritten.Fields, []string{".data.image"}) {
+		m.Fatalf("repaired is %v, rewritten %v", got.Repaired, got.Rewritten)
 	}
 	m.rests()
 	m.Patch(m.live(), "somebody", `{"metadata":{"labels":{"example.com/team":"blue"}}}`)
@@ -201,21 +201,21 @@ func (m *mirrored) begins() {
 	before := m.Versions()
 	m.applier = m.process()
 	m.applier.Now = m.clock
-	if got = m.putNow(apply.Written); got.TakenBack != nil || got.Rewritten == nil {
-		m.Errorf("in a new process taken back is %v, rewritten %v", got.TakenBack, got.Rewritten)
+	if got = m.putNow(apply.Written); got.Repaired != nil || got.Rewritten == nil {
+		m.Errorf("in a new process repaired is %v, rewritten %v", got.Repaired, got.Rewritten)
 	}
 	m.NothingMoved(before)
 	m.rests()
 }
 
-// isTakenBack is what a person changes, also of the field that admission changes.
-func (m *mirrored) isTakenBack() {
+// isRepaired is what a person changes, also of the field that admission changes.
+func (m *mirrored) isRepaired() {
 	m.Helper()
 	for _, field := range []string{"image", "other"} {
 		m.Patch(m.live(), "somebody", fmt.Sprintf(`{"data":{%q:"theirs"}}`, field))
 		got := m.putNow(apply.Written)
-		if got.TakenBack == nil || !slices.Equal(got.TakenBack.Fields, []string{".data." + field}) || got.Rewritten != nil {
-			m.Errorf("of %s taken back is %v, rewritten %v", field, got.TakenBack, got.Rewritten)
+		if got.Repaired == nil || !slices.Equal(got.Repaired.Fields, []string{".data." + field}) || got.Rewritten != nil {
+			m.Errorf("of %s repaired is %v, rewritten %v", field, got.Repaired, got.Rewritten)
 		}
 		m.rests()
 	}
@@ -228,14 +228,14 @@ func (m *mirrored) isTakenBack() {
 func (m *mirrored) ends(end func()) {
 	m.Helper()
 	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
-	if got := m.putNow(apply.Written); got.TakenBack != nil || got.Rewritten != nil {
-		m.Errorf("it is told again: %v, %v", got.TakenBack, got.Rewritten)
+	if got := m.putNow(apply.Written); got.Repaired != nil || got.Rewritten != nil {
+		m.Errorf("it is told again: %v, %v", got.Repaired, got.Rewritten)
 	}
 	m.rests()
 	end()
 	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
-	if got := m.putNow(apply.Written); got.TakenBack != nil || m.live().Data["image"] != "ours" {
-		m.Errorf("after its end taken back is %v, and the image %s", got.TakenBack, m.live().Data["image"])
+	if got := m.putNow(apply.Written); got.Repaired != nil || m.live().Data["image"] != "ours" {
+		m.Errorf("after its end repaired is %v, and the image %s", got.Repaired, m.live().Data["image"])
 	}
 	if got := m.putNow(apply.Unchanged); got.Again != 0 {
 		m.Error("there is nothing left to look after")

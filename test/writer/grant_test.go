@@ -125,13 +125,9 @@ func TestASharedGrantYields(t *testing.T) {
 	d := under(t, granting(shared, grant(two, "data.theirs")))
 	live := d.there("shared")
 
-	contended := cause[*apply.Contended](d, d.refused(one, live, d.note("shared", "theirs", "mine", "mine", "1")))
-	want := []apply.ContendedField{{Field: ".data.theirs", Message: `conflict with "somebody"`}}
-	if !slices.Equal(contended.Fields, want) {
-		t.Errorf("contended are %+v, want %+v", contended.Fields, want)
-	}
-	if want := `fields are held by others: .data.theirs: conflict with "somebody"`; contended.Error() != want {
-		t.Errorf("it says %q, want %q", contended.Error(), want)
+	conflict := cause[*apply.Conflict](d, d.refused(one, live, d.note("shared", "theirs", "mine", "mine", "1")))
+	if want := `field conflict: field manager "somebody" holds .data.theirs`; conflict.Error() != want || conflict.Key.Name != "shared" {
+		t.Errorf("it says %q of %s, want %q", conflict, conflict.Key, want)
 	}
 	d.unmoved(live)
 

@@ -352,7 +352,7 @@ func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	live := read(d, &appsv1.Deployment{}, "echo-proxy")
 	stopped, err := workload.ScaledProxy(live, string(proxy.manager), 0)
 	d.Must(err, "scaling")
-	if done := d.put(apply.Written, proxy.manager, live, stopped, apply.AtVersion, apply.Restated); done.TakenOver != nil {
+	if done := d.put(apply.Written, proxy.manager, live, stopped, apply.Restated); done.TakenOver != nil {
 		t.Errorf("it took over %s", done.TakenOver)
 	}
 	live = read(d, live, "echo-proxy")

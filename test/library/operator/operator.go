@@ -67,14 +67,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	_, applied := r.applier.As(HTML).Put(ctx, live, html(page))
 	_, reported := r.applier.As(Status).Put(ctx, page, status(page, applied, r.now()))
-	var fought *apply.Fought
-	switch {
-	case errors.As(applied, &fought): // somebody changes it again and again
-		return ctrl.Result{RequeueAfter: fought.Again}, reported
-	case errors.Is(applied, apply.ErrForeign): // another try meets the same object
-		return ctrl.Result{}, reported
+	if err = errors.Join(applied, reported); apply.When(err) == apply.Now {
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, errors.Join(applied, reported)
+	return ctrl.Result{RequeueAfter: apply.After(err)}, nil
 }
 
 // html states the ConfigMap of a page, and whose it is.
@@ -112,9 +108,8 @@ func status(page *Page, applied error, now time.Time) *pageIntent {
 // message says what went wrong in words that stay while it does: each change of
 // one is a write.
 func message(applied error) string {
-	var fought *apply.Fought
-	if errors.As(applied, &fought) {
-		return fought.Contest.String()
+	if conflicts := apply.Conflicts(applied); conflicts != nil {
+		return conflicts[0].String()
 	}
 	return applied.Error()
 }

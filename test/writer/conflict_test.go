@@ -19,10 +19,10 @@ import (
 
 // A tool that forces a field of ours every five seconds is answered at once a few
 // times, then once a minute, and everything else goes on at once meanwhile.
-func TestAFightIsNotFoughtForEver(t *testing.T) {
+func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 	for name, take := range map[string]struct {
 		theirs func(*fixture)
-		by     []string
+		others []string
 		hidden bool
 	}{
 		"with a tool that forces":     {(*fixture).force, []string{"somebody"}, false},
@@ -44,7 +44,7 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 			d.applier.Now = func() time.Time { return now }
 			d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
 			_ = d.sent()
-			taken := 0
+			repairs := 0
 			for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
 				take.theirs(d)
 				var shown client.Object
@@ -53,25 +53,22 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 				}
 				got, err := d.applier.As(one).Put(d.Ctx, shown, d.note("note", "ours", "1"))
 				if err != nil {
-					if fought := cause[*apply.Fought](d, err); fought.Again > time.Minute || !slices.Equal(fought.By, take.by) {
-						t.Fatalf("it is by %v, not %v, or too long: %v", fought.By, take.by, fought)
+					if c := cause[*apply.Conflict](d, err); c.Again > time.Minute || !slices.Equal(c.Others, take.others) {
+						t.Fatalf("it is with %v, not %v, or too long: %v", c.Others, take.others, c)
 					}
 					continue
 				}
-				taken++
-				if got.TakenBack == nil || !slices.Equal(got.TakenBack.By, take.by) {
-					t.Fatalf("taken back is %v, want from %v", got.TakenBack, take.by)
+				repairs++
+				if got.Repaired == nil || !slices.Equal(got.Repaired.Others, take.others) {
+					t.Fatalf("repaired is %v, want from %v", got.Repaired, take.others)
 				}
 			}
-			if want := 3 + 4; taken != want {
-				t.Errorf("taken back %d times in five minutes, want %d", taken, want)
-			}
-			if going, _ := d.applier.Contests(d.Namespace, func(apply.Contest) bool { return true }); len(going) != 1 {
-				t.Errorf("the contests are %v", going)
+			if want := 3 + 4; repairs != want {
+				t.Errorf("repaired %d times in five minutes, want %d", repairs, want)
 			}
 			// What is new goes out at once.
-			if got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "2")); got.TakenBack != nil {
-				t.Errorf("new content is called taken back: %v", got.TakenBack)
+			if got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "2")); got.Repaired != nil {
+				t.Errorf("new content is called a repair: %v", got.Repaired)
 			}
 			if got := read(d, &corev1.ConfigMap{}, "note").Data["ours"]; got != "2" {
 				t.Errorf("it is %q", got)
@@ -82,7 +79,7 @@ func TestAFightIsNotFoughtForEver(t *testing.T) {
 
 // What is said again after somebody changed it carries another time, and is the
 // same all the same.
-func TestAFightForAConditionIsNotFoughtForEver(t *testing.T) {
+func TestAConflictOverAConditionIsRepairedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	d.server("echo", "")
@@ -98,28 +95,28 @@ func TestAFightForAConditionIsNotFoughtForEver(t *testing.T) {
 	}
 	_, err := say()
 	d.Must(err, "saying it first")
-	taken := 0
+	repairs := 0
 	for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
 		theirs := d.Intent(`{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo"},"status":{"conditions":[
 			{"type":"Ready","status":"False","reason":"Theirs","message":"no","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 		d.Must(d.Client.Status().Apply(d.Ctx, client.ApplyConfigurationFromUnstructured(theirs), client.FieldOwner("somebody"), client.ForceOwnership), "forcing")
 		got, err := say()
 		if err != nil {
-			_ = cause[*apply.Fought](d, err)
+			_ = cause[*apply.Conflict](d, err)
 			continue
 		}
-		if taken++; got.TakenBack == nil {
-			t.Fatal("what was taken back is called new")
+		if repairs++; got.Repaired == nil {
+			t.Fatal("what was repaired is called new")
 		}
 	}
-	if want := 3 + 4; taken != want {
-		t.Errorf("taken back %d times in five minutes, want %d", taken, want)
+	if want := 3 + 4; repairs != want {
+		t.Errorf("repaired %d times in five minutes, want %d", repairs, want)
 	}
 }
 
-// A process that has just started knows a fight by the managers that hold its
-// fields, so that it, and each of several replicas, ends one too.
-func TestANewProcessKnowsAFight(t *testing.T) {
+// A process that has just started knows a conflict by the managers that hold its
+// fields, so that it, and each of several replicas, bounds its repairs too.
+func TestANewProcessKnowsAConflict(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(ownership.Grant{
 		Manager: one, Object: contract.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
@@ -128,8 +125,8 @@ func TestANewProcessKnowsAFight(t *testing.T) {
 	d.force()
 	d.applier = d.process()
 	got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "1"))
-	if got.TakenBack == nil || !slices.Equal(got.TakenBack.Fields, []string{".data.ours"}) {
-		t.Errorf("taken back is %v", got.TakenBack)
+	if got.Repaired == nil || !slices.Equal(got.Repaired.Fields, []string{".data.ours"}) {
+		t.Errorf("repaired is %v", got.Repaired)
 	}
 }
 

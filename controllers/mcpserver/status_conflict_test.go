@@ -10,22 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// A fight is said while it goes on, costs a write a minute, and is over by
-// itself.
-func TestAFightIsToldWhileItGoesOn(t *testing.T) {
+// A conflict is told while repairs of it wait, costs a repair a minute, and is
+// over by itself.
+func TestAConflictIsToldWhileItGoesOn(t *testing.T) {
 	r, s := settled(t)
 	now := noon
 	r.Now = func() time.Time { return now }
@@ -46,17 +44,17 @@ func TestAFightIsToldWhileItGoesOn(t *testing.T) {
 		return s.applies - before, result.RequeueAfter
 	}
 	told := func() bool {
-		return meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldsContended)
+		return meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldConflict)
 	}
 	for i, want := range []struct {
 		writes int
 		again  time.Duration
 		told   bool
 	}{
-		{1, 0, false},              // taken back, as after a slip of somebody's hand
-		{2, time.Minute, true},     // again: now it is said
-		{1, 2 * time.Minute, true}, // and once more
-		{0, time.Minute, true},     // which did not help
+		{1, 0, false}, // repaired
+		{1, 0, false},
+		{1, 0, false},
+		{1, time.Minute, true}, // the next repair waits: that is said
 		{0, time.Minute, true},
 	} {
 		writes, again := steal()
@@ -65,42 +63,14 @@ func TestAFightIsToldWhileItGoesOn(t *testing.T) {
 		}
 	}
 	now = now.Add(time.Minute)
-	if writes, _ := steal(); writes != 1 || !told() {
+	if writes, _ := steal(); writes != 2 || told() {
 		t.Fatalf("after a minute it wrote %d times, told %t", writes, told())
 	}
 	service := s.objects[storedKey{"Service", name}].(*corev1.Service)
 	if service.Spec.Type == corev1.ServiceTypeNodePort {
-		t.Error("the field was not taken back")
+		t.Error("the field was not repaired")
 	}
-	now = now.Add(2 * time.Minute)
 	rest(t, r, s)
-	if told() {
-		t.Error("it is over, and still told")
-	}
-}
-
-// One server's name may begin another's, and go on as a child's does.
-func TestAFightIsOfOneServer(t *testing.T) {
-	servers := []string{"echo", "echo-run", "echo-run-1", "echo-backend", "echo-runner"}
-	for of, c := range map[string]ownership.Object{
-		"echo": contract.MCPServer, "echo-run": contract.MCPServer, "echo-backend": contract.MCPServer, "echo-runner": contract.MCPServer,
-		"echo echo-run-1-abc": contract.ConfigMap, "echo-run echo-run-run-1-abc": contract.ConfigMap,
-		"echo-run-1 echo-run-1-run-2-abc": contract.ConfigMap, " echo-run-01-abc": contract.ConfigMap, " echo-run-abc": contract.ConfigMap,
-		" echo-run-1-": contract.ConfigMap, " echo-run-config-map": contract.ConfigMap,
-		"echo echo-runner": contract.Role, "echo-runner echo-runner-runner": contract.Role,
-		"echo echo-backend-headless": contract.Service, "echo-backend echo-backend-backend-headless": contract.Service,
-	} {
-		want, name, hasChild := strings.Cut(of, " ")
-		if !hasChild {
-			name = want
-		}
-		for _, server := range servers {
-			contest := apply.Contest{Object: c, Key: types.NamespacedName{Namespace: "ns", Name: name}}
-			if got := isOf(server, contest); got != (server == want) {
-				t.Errorf("a fight for %s %s is told of %s: %t", c.Kind, name, server, got)
-			}
-		}
-	}
 }
 
 // What admission changes of what we apply is told once, and is no fight: it costs no
@@ -134,7 +104,7 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 	}
 	now = now.Add(pass(0))
 	again := pass(1)
-	if now = now.Add(again); again != 10*time.Minute || meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldsContended) {
+	if now = now.Add(again); again != 10*time.Minute || meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionFieldConflict) {
 		t.Errorf("again in %s, %v", again, read(s).Status.Conditions)
 	}
 	s.admit = nil
@@ -147,23 +117,24 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 	}
 }
 
-// Fights for the backend's objects are the runner's to tell; who looks at the
+// Conflicts over the backend's objects are the runner's to tell; who looks at the
 // server finds them beside the operator's.
-func TestAFightForTheBackendIsTold(t *testing.T) {
-	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonContended, "Service echo-backend: .spec.type, by them")
-	theirs := apply.Contest{Object: contract.Service, Key: theServer.NamespacedName, Since: noon}
+func TestAConflictOverTheBackendIsTold(t *testing.T) {
+	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonFieldConflict, "m overwrites .spec.type of Service echo-backend")
+	theirs := []*apply.Conflict{{Object: contract.Service, Key: theServer.NamespacedName, Fields: []string{".spec.type"}}}
+	operator := func(s *scene) { s.world.conflicts = theirs }
 	for name, tc := range map[string]struct {
 		scene scene
 		says  []string
 	}{
 		"none":           {up(), nil},
-		"the runner's":   {up(runner), []string{"Service echo-backend: .spec.type, by them"}},
-		"and another":    {up(runner, func(s *scene) { s.world.contests = []apply.Contest{theirs} }), []string{"Service echo: ", "; and of the backend: Service echo-backend"}},
-		"the operator's": {up(func(s *scene) { s.world.contests = []apply.Contest{theirs} }), []string{"Service echo: "}},
+		"the runner's":   {up(runner), []string{"m overwrites .spec.type of Service echo-backend"}},
+		"and another":    {up(runner, operator), []string{".spec.type of Service echo.", ". Of the backend: m overwrites .spec.type of Service echo-backend"}},
+		"the operator's": {up(operator), []string{".spec.type of Service echo."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, conditions.True(v1alpha1.ReasonReady, ""), noon)
-			f := found[v1alpha1.ConditionFieldsContended]
+			f := found[v1alpha1.ConditionFieldConflict]
 			if (f.Status == metav1.ConditionTrue) != (tc.says != nil) {
 				t.Fatalf("it says %+v", f)
 			}
@@ -176,10 +147,10 @@ func TestAFightForTheBackendIsTold(t *testing.T) {
 	}
 }
 
-// Nothing is refused to a server that comes up while somebody fights for a field:
-// who fights has a condition of its own, and Ready says the same in every pass.
-func TestAFightIsNotSaidByReady(t *testing.T) {
-	fought := fmt.Errorf("applying Service ns/echo-proxy as m: %w", &apply.Fought{Again: 42 * time.Second})
+// Nothing is refused to a server that comes up while another manager overwrites a
+// field: that has a condition of its own, and Ready says the same in every pass.
+func TestAConflictIsNotSaidByReady(t *testing.T) {
+	conflict := fmt.Errorf("applying Service ns/echo-proxy as m: %w", &apply.Conflict{Again: 42 * time.Second})
 	bad := fmt.Errorf("applying Role ns/echo-runner as m: %w", &apply.BadIntent{Err: errors.New("422")})
 	starting := up(said(v1alpha1.ReasonStarting), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 })
 	for name, tc := range map[string]struct {
@@ -187,9 +158,9 @@ func TestAFightIsNotSaidByReady(t *testing.T) {
 		applied error
 		reason  string
 	}{
-		"it comes up":        {starting, fought, v1alpha1.ReasonStarting},
-		"it is up":           {up(), fought, v1alpha1.ReasonReady},
-		"and one is refused": {starting, errors.Join(fought, bad), v1alpha1.ReasonApplyFailed},
+		"it comes up":        {starting, conflict, v1alpha1.ReasonStarting},
+		"it is up":           {up(), conflict, v1alpha1.ReasonReady},
+		"and one is refused": {starting, errors.Join(conflict, bad), v1alpha1.ReasonApplyFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
