@@ -1,14 +1,15 @@
 // Package mcpserver runs MCPServers: everything around the proxy is applied
 // here, the backend by the runner in the proxy pod.
 //
-// controller.go is the pass, controller_claims.go who claims, controller_known.go what it need not do again,
-// controller_identity.go what the runner acts with, observe.go all its reads,
-// observe_revisions.go the numbers in them, observe_refusal.go why pods are refused,
-// desired.go what is wanted, status.go what is said about it, status_answers.go
-// whether MCP answers, status_progress.go when it is stalled, status_conflict.go
-// who overwrites fields, deletion.go the pass of a server that goes, watches.go
-// what wakes it. What a pass shares with those of other kinds is in
-// controllers/reconcile.
+// controller.go is the pass, controller_claims.go who claims, controller_known.go
+// what need not be rendered again, controller_identity.go what the runner acts
+// with, observe.go all its reads, observe_revisions.go the numbers in them,
+// observe_refusal.go why pods are refused, desired.go what is wanted, status.go
+// what is reported, status_ready.go whether calls are served, status_spec.go what
+// is wrong with a spec, status_pods.go what is wrong with pods, status_progress.go
+// when a server is stalled,  who overwrites its fields,
+// deletion.go the pass of a server that goes, watches.go what wakes it. What a
+// pass shares with those of other kinds is in controllers/reconcile.
 package mcpserver
 
 import (
