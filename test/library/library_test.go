@@ -184,7 +184,7 @@ func TestAForeignObjectIsReported(t *testing.T) {
 }
 
 // Whoever writes its field again and again is met a few times, named, and let be.
-func TestAFightIsReported(t *testing.T) {
+func TestAConflictIsReported(t *testing.T) {
 	const rounds = 8
 	d := home(t)
 	mark := requests.Mark()
@@ -194,12 +194,12 @@ func TestAFightIsReported(t *testing.T) {
 		d.awaitPass(before)
 	}
 	message := d.says(metav1.ConditionFalse)
-	if want := "ConfigMap home-html: .data.index.html, by somebody, since "; !strings.HasPrefix(message, want) {
-		t.Errorf("it says %q, want %q and a time", message, want)
+	if want := `field manager "somebody" overwrites .data.index.html of ConfigMap home-html`; message != want {
+		t.Errorf("it says %q, want %q", message, want)
 	}
 	writes := requests.Since(mark).In(d.Namespace).Writes().Where(func(r kit.Request) bool { return r.Manager == html })
 	if len(writes) > rounds/2 {
-		t.Errorf("the text was taken back %d times: %s", len(writes), writes)
+		t.Errorf("the text was repaired %d times: %s", len(writes), writes)
 	}
 }
 
