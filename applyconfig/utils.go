@@ -20,14 +20,24 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.AuthzConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuthzPolicy"):
 		return &apisv1alpha1.AuthzPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KubernetesIssuer"):
+		return &apisv1alpha1.KubernetesIssuerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &apisv1alpha1.LocalReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfig"):
+		return &apisv1alpha1.MCPOIDCConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfigSpec"):
+		return &apisv1alpha1.MCPOIDCConfigSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServer"):
 		return &apisv1alpha1.MCPServerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerSpec"):
 		return &apisv1alpha1.MCPServerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerStatus"):
 		return &apisv1alpha1.MCPServerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OIDCConfigReference"):
+		return &apisv1alpha1.OIDCConfigReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OIDCIssuer"):
+		return &apisv1alpha1.OIDCIssuerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxyService"):
 		return &apisv1alpha1.ProxyServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxySpec"):
@@ -38,6 +48,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.RuntimeStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServerInfo"):
 		return &apisv1alpha1.ServerInfoApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ServiceAccountReference"):
+		return &apisv1alpha1.ServiceAccountReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadStatus"):
 		return &apisv1alpha1.WorkloadStatusApplyConfiguration{}
 

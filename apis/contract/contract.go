@@ -33,6 +33,7 @@ func object(group, version, kind, subresource string) ownership.Object {
 var (
 	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
 	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
+	MCPOIDCConfig  = object("freehold.dev", "v1alpha1", "MCPOIDCConfig", "")
 	Deployment     = object("apps", "v1", "Deployment", "")
 	StatefulSet    = object("apps", "v1", "StatefulSet", "")
 	Service        = object("", "v1", "Service", "")

@@ -20,7 +20,7 @@ func processRights() []ownership.Right {
 		return ownership.Right{Identity: IdentityOperator, Group: object.Group, Resource: object.Resource(), Verbs: verbs, Why: why}
 	}
 	var all []ownership.Right
-	for _, object := range []ownership.Object{MCPServer, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding} {
+	for _, object := range []ownership.Object{MCPServer, MCPOIDCConfig, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding} {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
 	lease := object("coordination.k8s.io", "v1", "Lease", "")

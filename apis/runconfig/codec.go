@@ -110,6 +110,15 @@ func (c RunConfig) check() error {
 	}
 	port("proxy.port", c.Proxy.Port)
 	text("proxy.path", c.Proxy.Path)
+	if a := c.Proxy.Authentication; a != nil {
+		text("proxy.authentication.usernameClaim", a.UsernameClaim)
+		text("proxy.authentication.resource", a.Resource)
+		text("proxy.authentication.algorithms", strings.Join(a.Algorithms, ""))
+		text("proxy.authentication.audiences", strings.Join(a.Audiences, ""))
+		if a.Issuer == "" && len(a.Usernames) == 0 {
+			text("proxy.authentication.usernames", "")
+		}
+	}
 	text("rendering.proxy", c.Rendering.Proxy)
 	text("rendering.backend", c.Rendering.Backend)
 	if len(wrong) == 0 {

@@ -128,8 +128,34 @@ type Proxy struct {
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 	// TrustForwardedHeaders passes on X-Forwarded-* of a request.
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
+	// Authentication says whose tokens are accepted; nil asks for none.
+	Authentication *Authentication `json:"authentication,omitempty"`
 	// Authorization says which calls are allowed; nil allows all.
 	Authorization *Authorization `json:"authorization,omitempty"`
+}
+
+// Authentication says which tokens let a caller in.
+type Authentication struct {
+	// Issuer is the claim iss of tokens. Empty means the cluster's own issuer of
+	// service account tokens, whose keys the API server tells.
+	Issuer string `json:"issuer,omitempty"`
+	// KeysURL is where the issuer's keys are; the discovery document tells it where
+	// empty.
+	KeysURL string `json:"keysURL,omitempty"`
+	// Algorithms that may sign a token, sorted.
+	Algorithms []string `json:"algorithms"`
+	// ClockSkewSeconds is how far the issuer's clock may be from the proxy's.
+	ClockSkewSeconds int32 `json:"clockSkewSeconds"`
+	// UsernameClaim names the caller.
+	UsernameClaim string `json:"usernameClaim"`
+	// Usernames that are let in, sorted; all where empty.
+	Usernames []string `json:"usernames,omitempty"`
+	// Resource is the URL of the MCP endpoint as clients know it.
+	Resource string `json:"resource"`
+	// Audiences of which a token must have one, sorted.
+	Audiences []string `json:"audiences"`
+	// Scopes of which a token must have all, sorted.
+	Scopes []string `json:"scopes,omitempty"`
 }
 
 // Authorization are the Cedar policies that every call is held against.

@@ -100,6 +100,9 @@ const (
 	// something that no pod or Service can have, or that is not the user's to
 	// state.
 	ReasonSpecInvalid = "SpecInvalid"
+	// ReasonOIDCConfigNotFound says that the MCPOIDCConfig that spec.oidcConfigRef
+	// names does not exist.
+	ReasonOIDCConfigNotFound = "OIDCConfigNotFound"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
 	// ReasonFieldConflict says that fields were overwritten more often than they are

@@ -175,11 +175,11 @@ type MCPServerSpec struct {
 	// +optional
 	GroupRef *LocalReference `json:"groupRef,omitempty"`
 
-	// oidcConfigRef names the MCPOIDCConfig that says who may call. This version
-	// does not enforce it: while it is set, the proxy refuses every call, and the
-	// server is not ready, with reason NotEnforced.
+	// oidcConfigRef names the MCPOIDCConfig that says who may call. The proxy refuses
+	// calls without a token that it accepts, and tells clients where to log in.
+	// Where unset the proxy asks for no token.
 	// +optional
-	OIDCConfigRef *LocalReference `json:"oidcConfigRef,omitempty"`
+	OIDCConfigRef *OIDCConfigReference `json:"oidcConfigRef,omitempty"`
 
 	// toolConfigRef names the MCPToolConfig that says which tools callers see.
 	// This version does not enforce it: while it is set, the proxy refuses every

@@ -1319,6 +1319,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.KubernetesIssuer
+  map:
+    fields:
+    - name: serviceAccounts
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ServiceAccountReference
+          elementRelationship: associative
+          keys:
+          - namespace
+          - name
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.LocalReference
   map:
     fields:
@@ -1327,6 +1339,36 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: ObjectMeta.v1.meta.apis.pkg.apimachinery.k8s.io
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfigSpec
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfigSpec
+  map:
+    fields:
+    - name: clockSkewSeconds
+      type:
+        scalar: numeric
+      default: 10
+    - name: kubernetes
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.KubernetesIssuer
+    - name: oidc
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCIssuer
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPServer
   map:
     fields:
@@ -1406,7 +1448,7 @@ var schemaYAML = typed.YAMLObject(`types:
           - name
     - name: oidcConfigRef
       type:
-        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.LocalReference
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCConfigReference
     - name: path
       type:
         scalar: string
@@ -1497,6 +1539,52 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: workload
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCConfigReference
+  map:
+    fields:
+    - name: audiences
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCIssuer
+  map:
+    fields:
+    - name: algorithms
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+      default:
+      - RS256
+      - ES256
+    - name: allowInsecureIssuer
+      type:
+        scalar: boolean
+    - name: issuer
+      type:
+        scalar: string
+      default: ""
+    - name: jwksURL
+      type:
+        scalar: string
+    - name: usernameClaim
+      type:
+        scalar: string
+      default: sub
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyService
   map:
     fields:
@@ -1597,6 +1685,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.ServiceAccountReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
   map:
     fields:

@@ -7,26 +7,38 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/authz"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
-// guard is what stands between callers and the backend, nil for nothing.
-func guard(run runconfig.RunConfig, logger *slog.Logger) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
+// guard is what stands between callers and the backend, nil for nothing: first who
+// calls, then what.
+func guard(run runconfig.RunConfig, login *oidc.Login, logger *slog.Logger) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
 	if run.Proxy.Authorization == nil {
-		return nil, nil //nolint:nilnil // nothing is what is configured
+		if login == nil {
+			return nil, nil //nolint:nilnil // nothing is what is configured
+		}
+		return func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+			return login.Guard(next)
+		}, nil
 	}
 	policies, err := runspec.Policies(*run.Proxy.Authorization)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}
 	return func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
-		return cedar.Middleware(cedar.Config{
+		judge := cedar.Config{
 			Policies: policies,
 			Caller:   func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
 			Refuse:   notPermitted, Failed: failed, Audit: logger,
-		})(next)
+		}
+		if login == nil {
+			return cedar.Middleware(judge)(next)
+		}
+		judge.Caller = oidc.CallerOf
+		return login.Guard(cedar.Middleware(judge)(next))
 	}, nil
 }
 

@@ -84,7 +84,7 @@ func lasts(reason string, attempts int, since time.Duration) bool {
 func (s settings) ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := newAsking(s.self)
+	client := newAsking(s.self, s.pass)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
@@ -99,7 +99,7 @@ func (s settings) ready(ctx context.Context) bool {
 func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := newAsking(s.self)
+	client := newAsking(s.self, s.pass)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if r := client.last.Load(); err != nil && r.wantsCredentials() {

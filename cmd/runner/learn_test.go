@@ -79,7 +79,7 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 func through(t *testing.T, s settings) settings {
 	t.Helper()
 	s.backend = &url.URL{Scheme: "http", Host: s.self}
-	config, err := proxyConfig(s, slog.New(slog.DiscardHandler))
+	config, err := proxyConfig(s, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

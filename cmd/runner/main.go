@@ -2,13 +2,15 @@
 // backend, and passes calls on to it.
 //
 // main.go is the life of the process, settings.go what it is told, serve.go
-// what the proxy serves, watch.go what it sees of the cluster, passes.go the
+// what the proxy serves, guard.go what stands in front of that, login.go whose
+// tokens are accepted, watch.go what it sees of the cluster, passes.go the
 // loop that applies and reports, learn.go what it asks the backend, asking.go how,
 // and answer.go what it makes of an answer.
 package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -74,11 +76,22 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	logger.Info("starting", "version", version, "server", s.run.Server.Namespace+"/"+s.run.Server.Name,
 		"workloadGeneration", s.run.Workload.Generation)
 	state := &probes.State{}
-	config, err := proxyConfig(s, logger)
+	if s.run.Proxy.Authentication != nil {
+		s.pass = rand.Text()
+	}
+	who, err := login(s.run.Proxy.Authentication, s.pass)
+	if err != nil {
+		return err
+	}
+	config, err := proxyConfig(s, who, logger)
 	if err != nil {
 		return err
 	}
 	front := proxy.New(config)
+	server := front.Server()
+	if who != nil {
+		server.Handler = who.Describe(server.Handler)
+	}
 	listen := net.ListenConfig{}
 	calls, err := listen.Listen(ctx, "tcp", s.calls)
 	if err != nil {
@@ -89,7 +102,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 		return fmt.Errorf("listening for probes: %w", err)
 	}
 	s.self = calls.Addr().String()
-	server, probeServer := front.Server(), state.Server()
+	probeServer := state.Server()
 	failed := make(chan error, 2)
 	go serve(server, calls, failed)
 	go serve(probeServer, probing, failed)

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // proxyConfig fails for policies that cannot be read.
-func proxyConfig(s settings, logger *slog.Logger) (proxy.Config, error) {
-	guard, err := guard(s.run, logger)
+func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config, error) {
+	guard, err := guard(s.run, who, logger)
 	return proxy.Config{
 		Guard:                 guard,
 		Path:                  s.run.Proxy.Path,

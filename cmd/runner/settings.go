@@ -33,7 +33,10 @@ type settings struct {
 	resolv string
 	// self is where the proxy itself listens: the runner asks the backend on a
 	// client's way. Empty before it does, and then the host that is asked.
-	self     string
+	self string
+	// pass lets the runner itself through a login. It is new at each start, and
+	// leaves the process on that way only.
+	pass     string
 	logLevel slog.Level
 }
 

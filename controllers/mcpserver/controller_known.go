@@ -30,6 +30,22 @@ type known struct {
 	content    runconfig.RunConfig // without what the pods run
 	problems   []podtemplate.Problem
 	revision   revision.Revision
+	// login is the MCPOIDCConfig that it was rendered with.
+	login version
+}
+
+// version is an object's spec at one time.
+type version struct {
+	uid        types.UID
+	generation int64
+}
+
+// loginOf is zero where there is none.
+func loginOf(w world) version {
+	if w.login == nil {
+		return version{}
+	}
+	return version{w.login.UID, w.login.Generation}
 }
 
 // carrier is an object that a pass found to be as the spec says.
@@ -44,7 +60,7 @@ type carrier struct {
 func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	found, _ := r.specs.Get(server.UID)
 	k, ok := found.(known)
-	if !ok || k.generation != server.Generation {
+	if !ok || k.generation != server.Generation || k.login != loginOf(w) {
 		return wanted{}, false
 	}
 	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision}
@@ -104,12 +120,15 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 	}
 	content := want.content
 	content.Backend, content.Proxy = runconfig.Backend{}, runconfig.Proxy{}
+	// Whether a proxy that stands may serve depends on that there are such.
+	if want.content.Proxy.Authentication != nil {
+		content.Proxy.Authentication = &runconfig.Authentication{}
+	}
 	if want.content.Proxy.Authorization != nil {
-		// Whether a proxy that stands may serve depends on that there is one.
 		content.Proxy.Authorization = &runconfig.Authorization{}
 	}
 	told := want.problems[:min(len(want.problems), mostProblems+1)]
-	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.revision})
+	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.revision, loginOf(w)})
 }
 
 // found remembers an object that carries the spec and was left as it is.

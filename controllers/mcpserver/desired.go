@@ -56,6 +56,7 @@ type wanted struct {
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
 	want := wanted{}
+	options.Login = w.login
 	rendered := workload.Render(server, options)
 	want.content, want.problems = rendered.Content, rendered.Problems
 	if want.renderable() {

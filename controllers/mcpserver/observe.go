@@ -37,8 +37,10 @@ type world struct {
 	ownBackend bool
 	// configs are run configs, without their data.
 	configs []metav1.PartialObjectMetadata
-	pods    []corev1.Pod
-	mounts  []corev1.Event
+	// login is the MCPOIDCConfig that the server refers to.
+	login  *v1alpha1.MCPOIDCConfig
+	pods   []corev1.Pod
+	mounts []corev1.Event
 	// refusal is why the API server refuses pods of the backend, if the pass
 	// asked.
 	refusal string
@@ -71,6 +73,9 @@ func observe(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServ
 	w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
 	w.calls = found(get, workload.BackendName(name), &corev1.Service{})
 	w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
+	if ref := server.Spec.OIDCConfigRef; ref != nil {
+		w.login = found(get, ref.Name, &v1alpha1.MCPOIDCConfig{})
+	}
 	if err != nil {
 		return world{}, err
 	}

@@ -34,7 +34,7 @@ func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
 		whole = time.Duration(*s) * time.Second
 	}
 	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonOIDCConfigNotFound, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
 		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot:
 		return 0
 	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked:

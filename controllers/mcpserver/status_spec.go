@@ -33,7 +33,11 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 	default:
 		runs = "The last accepted content keeps running"
 	}
-	return conditions.False(v1alpha1.ReasonSpecInvalid, strings.Join(texts, "; ")+". "+runs)
+	reason := v1alpha1.ReasonSpecInvalid
+	if len(want.problems) == 1 && want.problems[0].Field == workload.FieldLogin {
+		reason = v1alpha1.ReasonOIDCConfigNotFound
+	}
+	return conditions.False(reason, strings.Join(texts, "; ")+". "+runs)
 }
 
 // notServed says that no calls are served by intent, and which.

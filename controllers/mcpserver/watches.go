@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -37,13 +38,41 @@ func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager, options con
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Event{}, mountEventsByPod, index); err != nil {
 		return err
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MCPServer{}, serversByLogin, loginName); err != nil {
+		return err
+	}
 	build := ctrl.NewControllerManagedBy(mgr).Named("mcpserver").For(&v1alpha1.MCPServer{}).WithOptions(options)
 	for _, kind := range Watched() {
 		build.Watches(kind, handler.EnqueueRequestsFromMapFunc(server))
 	}
 	return build.
+		Watches(&v1alpha1.MCPOIDCConfig{}, handler.EnqueueRequestsFromMapFunc(r.serversOfLogin)).
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod)).
 		Complete(r)
+}
+
+// serversByLogin indexes servers by the MCPOIDCConfig that they refer to.
+const serversByLogin = "spec.oidcConfigRef.name"
+
+func loginName(obj client.Object) []string {
+	if server, ok := obj.(*v1alpha1.MCPServer); ok && server.Spec.OIDCConfigRef != nil {
+		return []string{server.Spec.OIDCConfigRef.Name}
+	}
+	return nil
+}
+
+// serversOfLogin are the servers that refer to an MCPOIDCConfig.
+func (r *Reconciler) serversOfLogin(ctx context.Context, obj client.Object) []reconcile.Request {
+	servers := &v1alpha1.MCPServerList{}
+	if err := r.reader.List(ctx, servers, client.InNamespace(obj.GetNamespace()), client.MatchingFields{serversByLogin: obj.GetName()}); err != nil {
+		logf.FromContext(ctx).Error(err, "listing the servers that refer to an MCPOIDCConfig", "name", obj.GetName())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range servers.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers.Items[i])})
+	}
+	return requests
 }
 
 // Watched are the kinds of objects that belong to a server. Of run configs only

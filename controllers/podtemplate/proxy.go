@@ -2,6 +2,7 @@ package podtemplate
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,6 +42,9 @@ type Options struct {
 	// RunnerPullSecrets are names of Secrets with credentials of that image's
 	// registry, looked for in each owner's namespace.
 	RunnerPullSecrets []string
+	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
+	// there is none.
+	Login *v1alpha1.MCPOIDCConfig
 }
 
 // Names are what the pods of a proxy are told of their owner.
@@ -187,15 +191,27 @@ func AtRevision(proxy *corev1ac.PodTemplateSpecApplyConfiguration, config string
 
 // guards are what calls are held against, as an annotation; none for nothing.
 func guards(proxy runconfig.Proxy) map[string]string {
-	if proxy.Authorization == nil {
+	var names []string
+	if proxy.Authentication != nil {
+		names = append(names, "authentication")
+	}
+	if proxy.Authorization != nil {
+		names = append(names, "authorization")
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	return map[string]string{AnnotationGuards: "authorization"}
+	return map[string]string{AnnotationGuards: strings.Join(names, ",")}
 }
 
 // Guarded reports whether a proxy pod with these annotations holds calls against
 // all that the proxy is to hold them against, whatever its policies are.
 func Guarded(annotations map[string]string, proxy runconfig.Proxy) bool {
-	want := guards(proxy)[AnnotationGuards]
-	return want == "" || annotations[AnnotationGuards] == want
+	has := strings.Split(annotations[AnnotationGuards], ",")
+	for guard := range strings.SplitSeq(guards(proxy)[AnnotationGuards], ",") {
+		if guard != "" && !slices.Contains(has, guard) {
+			return false
+		}
+	}
+	return true
 }

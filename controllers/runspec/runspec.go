@@ -22,16 +22,20 @@ const (
 	defaultPath      = "/mcp"
 )
 
-// For is the run config of a server without its Workload, which only a claim
+// For is the run config of a server, which clients in the cluster call at url, and
+// which refers to the MCPOIDCConfig login: nil for none, or one that does not exist.
+// It is without its Workload, which only a claim
 // gives, and without its Rendering, which only the pod templates give.
 // Replicas, suspension, group, labels and the proxy's Service are not in it:
 // changing them restarts nothing.
-func For(server *v1alpha1.MCPServer) runconfig.RunConfig {
+func For(server *v1alpha1.MCPServer, url string, login *v1alpha1.MCPOIDCConfig) runconfig.RunConfig {
+	proxy := Proxy(server)
+	proxy.Authentication = authentication(server, proxy, url, login)
 	return runconfig.RunConfig{
 		Version:     runconfig.Version,
 		Server:      Server(server),
 		Backend:     backend(server.Spec.DeepCopy()),
-		Proxy:       Proxy(server),
+		Proxy:       proxy,
 		NotEnforced: notEnforced(server.Spec),
 	}
 }
@@ -67,7 +71,7 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 	return b
 }
 
-// Proxy is how the runner serves.
+// Proxy is how the runner serves, but for whose tokens it accepts.
 func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 	spec := &server.Spec
 	p := runconfig.Proxy{Port: ProxyPort(spec.Proxy), Path: Path(spec.Path), Authorization: authorization(spec.AuthzConfig)}
@@ -97,7 +101,6 @@ func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	for field, asked := range map[string]bool{
 		"spec.authzConfigRef":        spec.AuthzConfigRef != nil,
 		"spec.externalAuthConfigRef": spec.ExternalAuthConfigRef != nil,
-		"spec.oidcConfigRef":         spec.OIDCConfigRef != nil,
 		"spec.toolConfigRef":         spec.ToolConfigRef != nil,
 		"spec.transport":             transport(spec) != v1alpha1.TransportStreamableHTTP,
 	} {

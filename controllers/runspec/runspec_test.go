@@ -24,7 +24,7 @@ func TestForFillsInTheDefaultsOfTheSchema(t *testing.T) {
 		Backend: runconfig.Backend{Image: "i", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
 		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
 	}
-	if diff := cmp.Diff(want, For(server)); diff != "" {
+	if diff := cmp.Diff(want, For(server, "", nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -81,7 +81,7 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 		},
 		NotEnforced: []string{"spec.transport"},
 	}
-	if diff := cmp.Diff(want, For(server)); diff != "" {
+	if diff := cmp.Diff(want, For(server, "", nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -99,16 +99,16 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, []string{"spec.transport"}},
 		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, nil},
 		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, []string{"spec.authzConfigRef"}},
-		"issuer":        {v1alpha1.MCPServerSpec{OIDCConfigRef: reference}, []string{"spec.oidcConfigRef"}},
+		"login":         {v1alpha1.MCPServerSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}, nil},
 		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},
 		"exchange":      {v1alpha1.MCPServerSpec{ExternalAuthConfigRef: reference}, []string{"spec.externalAuthConfigRef"}},
 		"several": {
-			v1alpha1.MCPServerSpec{ToolConfigRef: reference, OIDCConfigRef: reference, Transport: v1alpha1.TransportSSE},
-			[]string{"spec.oidcConfigRef", "spec.toolConfigRef", "spec.transport"},
+			v1alpha1.MCPServerSpec{ToolConfigRef: reference, ExternalAuthConfigRef: reference, Transport: v1alpha1.TransportSSE},
+			[]string{"spec.externalAuthConfigRef", "spec.toolConfigRef", "spec.transport"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := For(&v1alpha1.MCPServer{Spec: tc.spec}).NotEnforced
+			got := For(&v1alpha1.MCPServer{Spec: tc.spec}, "", nil).NotEnforced
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -122,7 +122,7 @@ func TestForSharesNothingWithTheServer(t *testing.T) {
 		Args:  []string{"a"},
 		Proxy: &v1alpha1.ProxySpec{AllowedOrigins: []string{"a"}},
 	}}
-	run := For(server)
+	run := For(server, "", nil)
 	run.Backend.Args[0], run.Proxy.AllowedOrigins[0] = "x", "x"
 	if server.Spec.Args[0] != "a" || server.Spec.Proxy.AllowedOrigins[0] != "a" {
 		t.Errorf("the server changed: %v", server.Spec)

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -36,10 +37,17 @@ type Rendered struct {
 	replicas int32
 }
 
+// FieldLogin is the field of a reference to an MCPOIDCConfig.
+const FieldLogin = "spec.oidcConfigRef"
+
 // Render cannot fail: what is wrong is a problem.
 func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
-	run := runspec.For(server)
+	run := runspec.For(server, URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path), opts.Login)
 	problems := podtemplate.Check("spec", &server.Spec)
+	if ref := server.Spec.OIDCConfigRef; ref != nil && opts.Login == nil {
+		problems = append(problems, podtemplate.Problem{Field: FieldLogin, Message: fmt.Sprintf(
+			"MCPOIDCConfig %q does not exist in this namespace: create it, or remove the reference", ref.Name)})
+	}
 	backend, wrong := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
 	problems = append(problems, wrong...)
 	var err error

@@ -76,6 +76,10 @@ var changes = map[string]struct {
 	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Path = "/other" }},
 	"spec.transport":     {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
 	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
+	"MCPOIDCConfig.spec": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+		o.Login = login.DeepCopy()
+		o.Login.Spec.OIDC.UsernameClaim = "email"
+	}},
 	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	}},

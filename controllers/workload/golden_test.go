@@ -40,7 +40,10 @@ func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
 	return server
 }
 
-var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent"}
+var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent", Login: login}
+
+// login is what the full server refers to.
+var login = &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}}}
 
 // objects are all intents of a server, by the name of their golden.
 func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {

@@ -86,6 +86,7 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	ready(s, "echo")
 },
 	Entry("a policy by name", `authzConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.authzConfigRef"),
+	Entry("a login that does not exist", `oidcConfigRef: {name: a}`, v1alpha1.ReasonOIDCConfigNotFound, `MCPOIDCConfig "a" does not exist in this namespace`),
 	Entry("a transport", "transport: stdio\ncommand: [/server]", v1alpha1.ReasonTransportNotServed, "stdio"),
 )
 

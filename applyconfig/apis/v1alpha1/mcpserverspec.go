@@ -83,10 +83,10 @@ type MCPServerSpecApplyConfiguration struct {
 	// groupRef names the MCPGroup to which this server belongs. This version
 	// ignores it.
 	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
-	// oidcConfigRef names the MCPOIDCConfig that says who may call. This version
-	// does not enforce it: while it is set, the proxy refuses every call, and the
-	// server is not ready, with reason NotEnforced.
-	OIDCConfigRef *LocalReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
+	// oidcConfigRef names the MCPOIDCConfig that says who may call. The proxy refuses
+	// calls without a token that it accepts, and tells clients where to log in.
+	// Where unset the proxy asks for no token.
+	OIDCConfigRef *OIDCConfigReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
 	// toolConfigRef names the MCPToolConfig that says which tools callers see.
 	// This version does not enforce it: while it is set, the proxy refuses every
 	// call, and the server is not ready, with reason NotEnforced.
@@ -299,7 +299,7 @@ func (b *MCPServerSpecApplyConfiguration) WithGroupRef(value *LocalReferenceAppl
 // WithOIDCConfigRef sets the OIDCConfigRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the OIDCConfigRef field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithOIDCConfigRef(value *LocalReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
+func (b *MCPServerSpecApplyConfiguration) WithOIDCConfigRef(value *OIDCConfigReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.OIDCConfigRef = value
 	return b
 }

@@ -7,6 +7,6 @@
 // way to the backend; stream.go ends event streams in a defined way; drain.go
 // ends the whole; errors.go is what callers read when something is wrong.
 //
-// What is not here yet: nobody is authenticated and no call is authorized. A
-// server whose spec asks for either is not served at all (Config.Refusal).
+// Who may call, and what, is decided in front of it (Config.Guard). A server whose
+// spec asks for what nothing enforces is not served at all (Config.Refusal).
 package proxy

@@ -13,6 +13,9 @@ import (
 // -32099; the ones that older drafts and SDKs use (-32000 to -32005) are left
 // out, so that a client never takes our answer for the backend's.
 const (
+	// CodeNotLoggedIn: the request has no token that is accepted. HTTP 401 or 403, or
+	// 503 while the issuer's keys cannot be fetched.
+	CodeNotLoggedIn = -32009
 	// CodeNotEnforced: the spec asks for something that this version does not
 	// enforce, so nothing is served. HTTP 503.
 	CodeNotEnforced = -32010

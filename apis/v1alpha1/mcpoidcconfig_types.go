@@ -1,0 +1,153 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MCPOIDCConfigSpec says whose tokens are accepted. What a token must be for, and
+// which scopes it needs, each server says in spec.oidcConfigRef.
+// +kubebuilder:validation:XValidation:rule="has(self.oidc) != has(self.kubernetes)",message="exactly one of oidc and kubernetes must be set: write oidc for the tokens of a provider, kubernetes for those of the cluster's service accounts"
+type MCPOIDCConfigSpec struct {
+	// oidc accepts the tokens of an OpenID Connect provider.
+	// +optional
+	OIDC *OIDCIssuer `json:"oidc,omitempty"`
+
+	// kubernetes accepts the tokens of service accounts of this cluster.
+	// +optional
+	Kubernetes *KubernetesIssuer `json:"kubernetes,omitempty"`
+
+	// clockSkewSeconds is how far the issuer's clock may be from that of a proxy,
+	// in seconds.
+	// +optional
+	// +default=10
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=300
+	ClockSkewSeconds *int32 `json:"clockSkewSeconds,omitempty"`
+}
+
+// OIDCIssuer is an OpenID Connect provider.
+// +kubebuilder:validation:XValidation:rule="(has(self.allowInsecureIssuer) && self.allowInsecureIssuer) || (self.issuer.startsWith('https://') && (!has(self.jwksURL) || self.jwksURL.startsWith('https://')))",message="issuer and jwksURL must be https: write https://, or set allowInsecureIssuer to true for a test"
+type OIDCIssuer struct {
+	// issuer is the URL of the provider, byte for byte what its tokens have in the
+	// claim iss. Without jwksURL its discovery document is read below
+	// /.well-known/openid-configuration.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && !self.contains('?') && !self.contains('#')",message="issuer must be an absolute URL without query and fragment: write for example https://login.example.com/realms/team"
+	Issuer string `json:"issuer"`
+
+	// jwksURL is where the provider's keys are, for a provider without discovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="jwksURL must be an absolute URL: write for example https://login.example.com/keys"
+	JWKSURL string `json:"jwksURL,omitempty"`
+
+	// algorithms that may sign a token; all of them are asymmetric.
+	// +optional
+	// +listType=set
+	// +default=["RS256","ES256"]
+	// +kubebuilder:default={"RS256","ES256"}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Enum=RS256;RS384;RS512;ES256;ES384;ES512;PS256;PS384;PS512;EdDSA
+	Algorithms []string `json:"algorithms,omitempty"`
+
+	// usernameClaim is the claim under whose value policies know a caller.
+	// +optional
+	// +default="sub"
+	// +kubebuilder:default="sub"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	UsernameClaim string `json:"usernameClaim,omitempty"`
+
+	// allowInsecureIssuer lets issuer and jwksURL be http. Whoever is between proxy
+	// and issuer can then make tokens: set it for a test only.
+	// +optional
+	AllowInsecureIssuer bool `json:"allowInsecureIssuer,omitempty"`
+}
+
+// KubernetesIssuer is the cluster's own issuer of service account tokens.
+type KubernetesIssuer struct {
+	// serviceAccounts whose tokens are accepted. Policies know one as
+	// system:serviceaccount:NAMESPACE:NAME.
+	// +required
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	ServiceAccounts []ServiceAccountReference `json:"serviceAccounts"`
+}
+
+// ServiceAccountReference names a service account of any namespace.
+type ServiceAccountReference struct {
+	// namespace of the service account.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace: write for example team-a"
+	Namespace string `json:"namespace"`
+
+	// name of the service account.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be the name of a ServiceAccount, of lower-case letters, digits, - and .: write for example agent"
+	Name string `json:"name"`
+}
+
+// OIDCConfigReference names the MCPOIDCConfig that says whose tokens a server
+// accepts, and what a token must be for.
+// +structType=atomic
+type OIDCConfigReference struct {
+	LocalReference `json:",inline"`
+
+	// audiences are the values of the claim aud of which a token must have one.
+	// Where unset it is the URL of the server as clients know it: spec.proxy.publicURL
+	// and spec.path, or without publicURL that of status.url.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	Audiences []string `json:"audiences,omitempty"`
+
+	// scopes that a token must have, all of them. Clients are told them before they
+	// log in.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.all(s, s.matches('^[!#-[\\\\]-~]+$'))",message="a scope holds no spaces, quotes or backslashes: write each as an item of its own, for example tools:call"
+	Scopes []string `json:"scopes,omitempty"`
+}
+
+// MCPOIDCConfig says who may call the servers that refer to it, by the tokens that
+// their proxies accept.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=mcpoidcconfigs,singular=mcpoidcconfig,shortName=mcpoidc,categories=freehold,scope=Namespaced
+// +kubebuilder:printcolumn:name="Issuer",type=string,JSONPath=`.spec.oidc.issuer`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type MCPOIDCConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of an object.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is whose tokens are accepted.
+	// +required
+	Spec MCPOIDCConfigSpec `json:"spec"`
+}
+
+// MCPOIDCConfigList is a list of MCPOIDCConfigs.
+// +kubebuilder:object:root=true
+type MCPOIDCConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items of the list.
+	Items []MCPOIDCConfig `json:"items"`
+}

@@ -1,0 +1,182 @@
+// Package oidc lets in who presents a valid bearer token, and tells everybody
+// else where to get one, as MCP's authorization asks of a protected resource
+// (MCP specification 2025-11-25, basic/authorization; RFC 6750, RFC 9728).
+//
+// oidc.go lets callers in, tokens.go is what makes a token valid, keys.go where
+// the issuer's keys come from, metadata.go what clients read before they log in,
+// and package oidctest an issuer for tests.
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/controllers/authz"
+)
+
+// maxToken is the longest token in bytes; the proxy's limit of headers is above.
+const maxToken = 16 << 10
+
+// Config says whose tokens are valid.
+type Config struct {
+	// Issuer is what tokens and the discovery document must name, compared byte
+	// for byte. Empty takes the name from the discovery document, which is right
+	// only where that is known to be the cluster's own.
+	Issuer string
+	// Discovery is the URL of the issuer's discovery document; not needed with
+	// KeysURL and Issuer.
+	Discovery string
+	// KeysURL is where the issuer's keys are (RFC 7517); the one of the discovery
+	// document if empty.
+	KeysURL string
+	// Client fetches the discovery document and keys.
+	Client *http.Client
+	// Algorithms that may sign a token, asymmetric ones.
+	Algorithms []string
+	// Audiences are the values of aud of which a token has one.
+	Audiences []string
+	// Scopes that a token must have, all of them.
+	Scopes []string
+	// Skew is how far the issuer's clock may be from ours.
+	Skew time.Duration
+	// UsernameClaim names the caller; sub if empty.
+	UsernameClaim string
+	// Usernames that are let in; everybody with a valid token if empty.
+	Usernames []string
+	// Resource is the URL of this server, as clients know it (RFC 8707).
+	Resource *url.URL
+	// LoginServers are what the metadata names to clients; Issuer as it stands
+	// there if nil, none if empty.
+	LoginServers []string
+	// Pass is a token of this process's own, by which it asks its backend on a
+	// client's way; empty for none. Who sends it is authz.Anonymous.
+	Pass string
+	// Refuse answers a request that is not let in. The header WWW-Authenticate is
+	// set before.
+	Refuse func(w http.ResponseWriter, status int, message string)
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+}
+
+// Login judges tokens. Make it with New.
+type Login struct {
+	config Config
+	tokens *tokens
+}
+
+// New asks the issuer for nothing before the first token comes.
+func New(config Config) *Login {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.UsernameClaim == "" {
+		config.UsernameClaim = "sub"
+	}
+	return &Login{config: config, tokens: newTokens(config)}
+}
+
+// Guard lets requests with a valid token through to the next handler, without the
+// token.
+func (l *Login) Guard(next http.Handler) http.Handler { return &guard{Login: l, next: next} }
+
+type guard struct {
+	*Login
+	next http.Handler
+}
+
+type callerKey struct{}
+
+// CallerOf is who sent a request that a Guard let through.
+func CallerOf(r *http.Request) authz.Caller {
+	caller, _ := r.Context().Value(callerKey{}).(authz.Caller)
+	return caller
+}
+
+// ServeHTTP implements http.Handler.
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if preflight(r) {
+		g.next.ServeHTTP(w, r) // a browser sends no token before it is told that it may
+		return
+	}
+	token, err := bearer(r)
+	if err != nil {
+		g.challenge(w, http.StatusUnauthorized, err.code, err.message)
+		return
+	}
+	if g.own(token) {
+		g.pass(w, r, authz.Caller{Subject: authz.Anonymous})
+		return
+	}
+	id, failure := g.tokens.verify(r.Context(), token)
+	switch {
+	case errors.Is(failure, errUnavailable):
+		w.Header().Set("Retry-After", "10")
+		g.config.Refuse(w, http.StatusServiceUnavailable, "the issuer's keys cannot be fetched, so no token can be verified")
+		return
+	case failure != nil:
+		g.challenge(w, http.StatusUnauthorized, "invalid_token", failure.Error())
+		return
+	case !scoped(id.scopes, g.config.Scopes):
+		g.challenge(w, http.StatusForbidden, "insufficient_scope", "the token lacks a scope: it needs "+strings.Join(g.config.Scopes, " "))
+		return
+	case len(g.config.Usernames) > 0 && !slices.Contains(g.config.Usernames, id.caller.Subject):
+		g.config.Refuse(w, http.StatusForbidden, id.caller.Subject+" is not among those who may call")
+		return
+	}
+	g.pass(w, r, id.caller)
+}
+
+// own reports whether a token is the process's own.
+func (g *guard) own(token string) bool {
+	return g.config.Pass != "" && subtle.ConstantTimeCompare([]byte(token), []byte(g.config.Pass)) == 1
+}
+
+func (g *guard) pass(w http.ResponseWriter, r *http.Request, caller authz.Caller) {
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+	r.Header = r.Header.Clone()
+	r.Header.Del("Authorization")
+	g.next.ServeHTTP(w, r)
+}
+
+// preflight reports whether a browser asks what it may send
+// (https://fetch.spec.whatwg.org/#cors-preflight-fetch). It carries no call.
+func preflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" && r.ContentLength == 0
+}
+
+// malformed is what is wrong with the way in which a token was sent. No code is
+// the answer to a request that sent none (RFC 6750, section 3.1).
+type malformed struct{ code, message string }
+
+// bearer is the token of the Authorization header, the only way that MCP knows.
+func bearer(r *http.Request) (string, *malformed) {
+	if strings.Contains(r.URL.RawQuery, "access_token") && r.URL.Query().Has("access_token") {
+		return "", &malformed{"invalid_request", "a token in the query is not taken, since URLs are logged: send it in the header Authorization"}
+	}
+	values := r.Header["Authorization"]
+	if len(values) == 0 {
+		return "", &malformed{"", "no token: send one in the header Authorization"}
+	}
+	if len(values) > 1 {
+		return "", &malformed{"invalid_request", "the header Authorization occurs more than once"}
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimSpace(token)
+	switch {
+	case !strings.EqualFold(scheme, "Bearer") || token == "":
+		return "", &malformed{"invalid_request", "the header Authorization is not of the form Bearer TOKEN"}
+	case len(token) > maxToken:
+		return "", &malformed{"invalid_token", "the token is too long"}
+	}
+	return token, nil
+}
+
+func scoped(has, needs []string) bool {
+	return !slices.ContainsFunc(needs, func(scope string) bool { return !slices.Contains(has, scope) })
+}

@@ -1,0 +1,221 @@
+package oidc
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+)
+
+const resource = "https://mcp.example.com/echo/mcp"
+
+var clock = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+
+// front is the middleware before a handler that says who called.
+func front(p *oidctest.Issuer, now func() time.Time, edit func(*Config)) http.Handler {
+	u, err := url.Parse(resource)
+	if err != nil {
+		panic(err)
+	}
+	config := Config{
+		Issuer: p.URL, Discovery: p.URL + "/.well-known/openid-configuration", Client: p.Client(),
+		Algorithms: []string{"RS256", "ES256"}, Audiences: []string{resource}, Skew: 10 * time.Second, Resource: u, Now: now,
+		Refuse: func(w http.ResponseWriter, status int, message string) { http.Error(w, message, status) },
+	}
+	if edit != nil {
+		edit(&config)
+	}
+	login := New(config)
+	return login.Describe(login.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s with %q", CallerOf(r).Subject, r.Header.Get("Authorization"))
+	})))
+}
+
+func send(h http.Handler, method, target string, header http.Header) *httptest.ResponseRecorder {
+	r, w := httptest.NewRequest(method, target, http.NoBody), httptest.NewRecorder()
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func withToken(tokens ...string) http.Header {
+	h := http.Header{}
+	for _, token := range tokens {
+		h.Add("Authorization", "Bearer "+token)
+	}
+	return h
+}
+
+func at0() time.Time { return clock }
+
+func TestTokens(t *testing.T) {
+	p := oidctest.New(t)
+	rs, es := oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"alg": "ES256", "kid": "ec"}
+	claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "email": "ann@example.com", "scope": "tools:call tools:list"}
+	forged := func() string {
+		head, _, _ := strings.Cut(p.Token(t, rs, claims), ".")
+		return head + "." + oidctest.Encoded(claims.With(oidctest.Object{"sub": "root"})) + "." + strings.Split(p.Token(t, rs, claims), ".")[2]
+	}
+	for name, tc := range map[string]struct {
+		header http.Header
+		edit   func(*Config)
+		status int
+		want   string
+	}{
+		"RS256":                 {withToken(p.Token(t, rs, claims)), nil, 200, `ann with ""`},
+		"ES256":                 {withToken(p.Token(t, es, claims)), nil, 200, "ann"},
+		"audience in a list":    {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": []string{"x", resource}}))), nil, 200, "ann"},
+		"expired within skew":   {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": clock.Unix() - 9}))), nil, 200, "ann"},
+		"early within skew":     {withToken(p.Token(t, rs, claims.With(oidctest.Object{"nbf": clock.Unix() + 9}))), nil, 200, "ann"},
+		"another name":          {withToken(p.Token(t, rs, claims)), func(c *Config) { c.UsernameClaim = "email" }, 200, "ann@example.com"},
+		"among those let in":    {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Usernames = []string{"ann"} }, 200, "ann"},
+		"scopes":                {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Scopes = []string{"tools:call"} }, 200, "ann"},
+		"scopes as scp":         {withToken(p.Token(t, rs, claims.With(oidctest.Object{"scope": nil, "scp": []string{"a"}}))), func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann"},
+		"none":                  {nil, nil, 401, "no token"},
+		"expired":               {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": clock.Unix() - 10}))), nil, 401, "expired"},
+		"without expiry":        {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": nil}))), nil, 401, "no claim exp"},
+		"early":                 {withToken(p.Token(t, rs, claims.With(oidctest.Object{"nbf": clock.Unix() + 11}))), nil, 401, "not valid yet"},
+		"forged":                {withToken(forged()), nil, 401, "not a JWT"},
+		"wrong audience":        {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": "https://other"}))), nil, 401, "audience"},
+		"no audience":           {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": nil}))), nil, 401, "audience"},
+		"wrong issuer":          {withToken(p.Token(t, rs, claims.With(oidctest.Object{"iss": "https://other"}))), nil, 401, "another issuer"},
+		"alg none":              {withToken(p.Token(t, oidctest.Object{"alg": "none"}, claims)), nil, 401, "not a JWT"},
+		"HS256 with public key": {withToken(p.Token(t, oidctest.Object{"alg": "HS256", "kid": "one"}, claims)), nil, 401, "not a JWT"},
+		"an algorithm not let in": {
+			withToken(p.Token(t, es, claims)), func(c *Config) { c.Algorithms = []string{"RS256"} }, 401, "not a JWT",
+		},
+		"kid of another key": {withToken(p.Token(t, oidctest.Object{"alg": "RS256", "kid": "ec"}, claims)), nil, 401, "not a JWT"},
+		"no subject":         {withToken(p.Token(t, rs, claims.With(oidctest.Object{"sub": nil}))), nil, 401, "no claim sub"},
+		"a subject that is a list": {
+			withToken(p.Token(t, rs, claims.With(oidctest.Object{"sub": nil, "who": []string{"ann"}}))), func(c *Config) { c.UsernameClaim = "who" }, 401, "no claim who",
+		},
+		"oversized":      {withToken(strings.Repeat("a", maxToken+1)), nil, 401, "too long"},
+		"twice":          {withToken(p.Token(t, rs, claims), p.Token(t, es, claims)), nil, 401, "more than once"},
+		"another scheme": {http.Header{"Authorization": {"Basic YTpi"}}, nil, 401, "not of the form"},
+		"not let in":     {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Usernames = []string{"bob"} }, 403, "not among those"},
+		"our own pass":   {withToken("pass"), func(c *Config) { c.Pass = "pass" }, 200, `anonymous with ""`},
+		"lacks a scope":  {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := send(front(p, at0, tc.edit), http.MethodPost, "/mcp", tc.header)
+			if got.Code != tc.status || !strings.Contains(got.Body.String(), tc.want) {
+				t.Errorf("got %d %s, want %d with %q", got.Code, got.Body, tc.status, tc.want)
+			}
+			challenge := got.Header().Get("WWW-Authenticate")
+			if where := `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp"`; tc.status == 401 && !strings.Contains(challenge, where) {
+				t.Errorf("the challenge is %q", challenge)
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidOfATokenThatIsNotTaken(t *testing.T) {
+	p := oidctest.New(t)
+	rs := oidctest.Object{"alg": "RS256", "kid": "one"}
+	claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "scope": "tools:call"}
+	lacking := send(front(p, at0, func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }), http.MethodPost, "/mcp", withToken(p.Token(t, rs, claims)))
+	if challenge := lacking.Header().Get("WWW-Authenticate"); !strings.Contains(challenge, `error="insufficient_scope"`) || !strings.Contains(challenge, `scope="tools:call admin"`) {
+		t.Errorf("a token without a scope is challenged with %q", challenge)
+	}
+	if got := send(front(p, at0, nil), http.MethodPost, "/mcp?access_token="+p.Token(t, rs, claims), nil); got.Code != 401 || !strings.Contains(got.Body.String(), "query") {
+		t.Errorf("a token in the query: %d %s", got.Code, got.Body)
+	}
+}
+
+func TestMetadataTellsWhereToLogIn(t *testing.T) {
+	p := oidctest.New(t)
+	h := front(p, at0, func(c *Config) { c.Scopes = []string{"a", "b"} })
+	want := fmt.Sprintf(`{"resource":%q,"authorization_servers":[%q],"scopes_supported":["a","b"],"bearer_methods_supported":["header"]}`, resource, p.URL)
+	for _, path := range []string{wellKnown, wellKnown + "/mcp", wellKnown + "/echo/mcp"} {
+		if got := send(h, http.MethodGet, path, nil); got.Code != 200 || got.Body.String() != want {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+	}
+	if got := send(h, http.MethodPost, wellKnown, nil); got.Code != 405 {
+		t.Errorf("POST: %d", got.Code)
+	}
+	preflight := http.Header{"Access-Control-Request-Method": {"POST"}, "Origin": {"https://a"}}
+	if got := send(h, http.MethodOptions, "/mcp", preflight); got.Code != 200 {
+		t.Errorf("a preflight: %d", got.Code)
+	}
+	if got := send(h, http.MethodOptions, "/mcp", nil); got.Code != 401 {
+		t.Errorf("OPTIONS that is no preflight: %d", got.Code)
+	}
+}
+
+func TestKeysRotateAndOutliveTheirProvider(t *testing.T) {
+	p, now := oidctest.New(t), clock
+	h := front(p, func() time.Time { return now }, nil)
+	call := func(kid string) int {
+		claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": now.Unix() + 60, "jti": rand.Text()}
+		return send(h, http.MethodPost, "/mcp", withToken(p.Token(t, oidctest.Object{"alg": "RS256", "kid": kid}, claims))).Code
+	}
+	expect := func(what string, got, want int) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	p.Down.Store(true)
+	expect("down from the start", call("one"), 503)
+	p.Down.Store(false)
+	expect("up", call("one"), 200)
+	p.Kid.Store("two")
+	expect("a new key is fetched", call("two"), 200)
+	expect("a withdrawn key", call("one"), 401)
+	fetched := p.Fetches.Load()
+	for range 50 {
+		call("unknown")
+	}
+	if more := p.Fetches.Load() - fetched; more > 5 {
+		t.Errorf("50 tokens with unknown keys made %d fetches", more)
+	}
+	p.Down.Store(true)
+	now = now.Add(keyAge)
+	expect("down, known keys", call("two"), 200)
+	now = now.Add(keyPatience)
+	expect("down for too long", call("two"), 503)
+}
+
+func TestAVerifiedTokenIsNotVerifiedAgain(t *testing.T) {
+	p, now := oidctest.New(t), clock
+	h := front(p, func() time.Time { return now }, nil)
+	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
+	expect := func(want int) {
+		t.Helper()
+		if got := send(h, http.MethodPost, "/mcp", withToken(token)).Code; got != want {
+			t.Errorf("%d, want %d", got, want)
+		}
+	}
+	expect(200)
+	p.Down.Store(true)
+	now = now.Add(59 * time.Second)
+	expect(200)
+	now = now.Add(11 * time.Second)
+	expect(401)
+}
+
+// FuzzToken holds any header to: no panic, and nobody is let in without a
+// signature.
+func FuzzToken(f *testing.F) {
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) }))
+	f.Cleanup(issuer.Close)
+	p := &oidctest.Issuer{Server: issuer}
+	h := front(p, at0, func(c *Config) { c.KeysURL = issuer.URL })
+	for _, seed := range []string{"Bearer a.b.c", "bearer", "Bearer eyJhbGciOiJub25lIn0.e30.", probe, "Bearer " + probe} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if got := send(h, http.MethodPost, "/mcp", http.Header{"Authorization": {value}}); got.Code == 200 {
+			t.Errorf("%q is let in", value)
+		}
+	})
+}

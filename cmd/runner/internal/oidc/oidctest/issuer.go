@@ -1,0 +1,118 @@
+// Package oidctest is an issuer of tokens for tests.
+package oidctest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+)
+
+// Issuer signs tokens with real keys, and can go away.
+type Issuer struct {
+	*httptest.Server
+	rsa *rsa.PrivateKey
+	ec  *ecdsa.PrivateKey
+	// Kid is the id of the RSA key; that of the other is "ec".
+	Kid atomic.Value
+	// Fetches counts how often the keys were asked for.
+	Fetches atomic.Int32
+	// Down makes it answer nothing.
+	Down atomic.Bool
+}
+
+// New starts an issuer on loopback, with TLS.
+func New(t *testing.T) *Issuer {
+	t.Helper()
+	p := &Issuer{}
+	var err error
+	if p.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+		t.Fatal(err)
+	}
+	if p.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	p.Kid.Store("one")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, p.URL, p.URL+"/keys")
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		p.Fetches.Add(1)
+		x, y := p.ec.X.FillBytes(make([]byte, 32)), p.ec.Y.FillBytes(make([]byte, 32))
+		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","kid":%q,"n":%q,"e":%q},{"kty":"EC","crv":"P-256","kid":"ec","x":%q,"y":%q}]}`,
+			p.Kid.Load(), text(p.rsa.N.Bytes()), text(big.NewInt(int64(p.rsa.E)).Bytes()), text(x), text(y))
+	})
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.Down.Load() {
+			http.Error(w, "down", http.StatusBadGateway)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func text(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// Object is a JSON object.
+type Object map[string]any
+
+// With is o with the other's members; nil removes one.
+func (o Object) With(other Object) Object {
+	all := maps.Clone(o)
+	for name, v := range other {
+		if all[name] = v; v == nil {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// Encoded is v as a part of a token.
+func Encoded(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text(data)
+}
+
+// Token signs claims as header's alg says.
+func (p *Issuer) Token(t *testing.T, header, claims Object) string {
+	t.Helper()
+	head := Encoded(header) + "." + Encoded(claims)
+	sum := sha256.Sum256([]byte(head))
+	switch header["alg"] {
+	case "RS256":
+		signature, err := rsa.SignPKCS1v15(rand.Reader, p.rsa, crypto.SHA256, sum[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return head + "." + text(signature)
+	case "ES256":
+		r, s, err := ecdsa.Sign(rand.Reader, p.ec, sum[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return head + "." + text(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
+	case "HS256":
+		mac := hmac.New(sha256.New, p.rsa.N.Bytes())
+		mac.Write([]byte(head))
+		return head + "." + text(mac.Sum(nil))
+	}
+	return head + "."
+}

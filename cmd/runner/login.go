@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+)
+
+const discovery = "/.well-known/openid-configuration"
+
+// login is whose tokens are accepted, nil if none is asked for.
+func login(a *runconfig.Authentication, pass string) (*oidc.Login, error) {
+	if a == nil {
+		return nil, nil //nolint:nilnil // nothing is what is configured
+	}
+	resource, err := url.Parse(a.Resource)
+	if err != nil {
+		return nil, fmt.Errorf("reading proxy.authentication.resource: %w", err)
+	}
+	config := oidc.Config{
+		Issuer: a.Issuer, Discovery: strings.TrimSuffix(a.Issuer, "/") + discovery, KeysURL: a.KeysURL, Client: &http.Client{},
+		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes, Skew: time.Duration(a.ClockSkewSeconds) * time.Second,
+		UsernameClaim: a.UsernameClaim, Usernames: a.Usernames, Resource: resource, Pass: pass, Refuse: notLoggedIn,
+	}
+	if a.Issuer == "" {
+		if err := clusterIssuer(&config); err != nil {
+			return nil, err
+		}
+	}
+	// No issuer has a reason to send us elsewhere, least of all with our own token.
+	config.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return oidc.New(config), nil
+}
+
+// clusterIssuer takes issuer and keys from the API server, which serves both to
+// every service account
+// (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
+// The address of the keys in its discovery document need not be one that pods reach.
+func clusterIssuer(config *oidc.Config) error {
+	api, err := ctrlconfig.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the API server, whose tokens are accepted: %w", err)
+	}
+	api.UserAgent = "freehold-runner/" + version
+	if config.Client, err = rest.HTTPClientFor(api); err != nil {
+		return fmt.Errorf("building a client for the API server: %w", err)
+	}
+	host := strings.TrimSuffix(api.Host, "/")
+	config.Discovery, config.KeysURL = host+discovery, host+"/openid/v1/jwks"
+	return nil
+}
+
+// notLoggedIn answers a request without a token that is accepted.
+func notLoggedIn(w http.ResponseWriter, status int, message string) {
+	proxy.Answer(w, status, proxy.CodeNotLoggedIn, "NotLoggedIn: "+message, nil)
+}

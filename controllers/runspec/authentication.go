@@ -1,0 +1,68 @@
+package runspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// The defaults of the schema of MCPOIDCConfig, for one that did not pass through it.
+const (
+	defaultSkew     = 10
+	defaultUsername = "sub"
+)
+
+// clusterAlgorithms are those that an API server signs with.
+var clusterAlgorithms = []string{"ES256", "ES384", "ES512", "RS256"}
+
+// authentication is whose tokens the proxy accepts. For a login that does not exist
+// it accepts none: that content is never run, and says that a proxy without a login
+// may not go on.
+func authentication(server *v1alpha1.MCPServer, proxy runconfig.Proxy, url string, login *v1alpha1.MCPOIDCConfig) *runconfig.Authentication {
+	ref := server.Spec.OIDCConfigRef
+	switch {
+	case ref == nil:
+		return nil
+	case login == nil:
+		return &runconfig.Authentication{}
+	}
+	a := &runconfig.Authentication{
+		ClockSkewSeconds: defaultSkew,
+		UsernameClaim:    defaultUsername,
+		Algorithms:       clusterAlgorithms,
+		Resource:         url,
+		Scopes:           set(ref.Scopes),
+	}
+	if proxy.PublicURL != "" {
+		a.Resource = strings.TrimSuffix(proxy.PublicURL, "/") + proxy.Path
+	}
+	if a.Audiences = set(ref.Audiences); len(a.Audiences) == 0 {
+		a.Audiences = []string{a.Resource}
+	}
+	if skew := login.Spec.ClockSkewSeconds; skew != nil {
+		a.ClockSkewSeconds = *skew
+	}
+	if own := login.Spec.Kubernetes; own != nil {
+		for _, account := range own.ServiceAccounts {
+			a.Usernames = append(a.Usernames, "system:serviceaccount:"+account.Namespace+":"+account.Name)
+		}
+		slices.Sort(a.Usernames)
+		return a
+	}
+	provider := login.Spec.OIDC
+	a.Issuer, a.KeysURL = provider.Issuer, provider.JWKSURL
+	if a.Algorithms = set(provider.Algorithms); len(a.Algorithms) == 0 {
+		a.Algorithms = []string{"ES256", "RS256"}
+	}
+	if provider.UsernameClaim != "" {
+		a.UsernameClaim = provider.UsernameClaim
+	}
+	return a
+}
+
+// set is sorted: another order says nothing new, and must restart nothing.
+func set(items []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(items)))
+}

@@ -1,0 +1,84 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+func login(more string) string {
+	return "apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: company" + more + "}\nspec: {oidc: {issuer: 'https://login.example.com'}, clockSkewSeconds: %d}\n"
+}
+
+// asks is what the run config of a generation says of the login.
+func asks(s *kit.Env, generation int64) *runconfig.Authentication {
+	GinkgoHelper()
+	live := rolledOut(s, "echo", generation)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: workload.RunConfigName("echo", revision.Revision{Generation: generation, Hash: live.Status.Workload.Hash})}}
+	s.Read(config)
+	run := runconfig.RunConfig{}
+	Expect(json.Unmarshal([]byte(config.Data[runconfig.FileName]), &run)).To(Succeed())
+	return run.Proxy.Authentication
+}
+
+// An older proxy never serves without the login that the spec asks for, and one
+// that has it outlives the configuration.
+var _ = It("A login is shared, followed, and missed", func() {
+	s := newEnv()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", ""))
+	ready(s, "echo")
+	Expect(asks(s, 1)).To(BeNil())
+
+	s.Apply(git, server("echo", "oidcConfigRef: {name: company, scopes: [tools]}"))
+	live := notReady(s, "echo", v1alpha1.ReasonOIDCConfigNotFound)
+	stalled(live, v1alpha1.ReasonOIDCConfigNotFound)
+	proxy := proxyOf(s, "echo")
+	s.Await(proxy, "the proxy without a login is stopped", func() error {
+		if *proxy.Spec.Replicas != 0 {
+			return fmt.Errorf("it has %d replicas", *proxy.Spec.Replicas)
+		}
+		return nil
+	})
+
+	s.Apply(git, fmt.Sprintf(login(""), 10))
+	ready(s, "echo")
+	a := asks(s, 2)
+	Expect(a).NotTo(BeNil())
+	Expect(a.Issuer).To(Equal("https://login.example.com"))
+	Expect(a.Scopes).To(Equal([]string{"tools"}))
+	Expect(a.Audiences).To(Equal([]string{"http://echo-proxy." + s.Namespace + ".svc:8000/mcp"}))
+
+	s.Apply(git, fmt.Sprintf(login(", labels: {a: b}"), 10))
+	s.Apply(git, fmt.Sprintf(login(", labels: {a: b}"), 60))
+	ready(s, "echo")
+	Expect(asks(s, 3).ClockSkewSeconds).To(BeEquivalentTo(60))
+
+	s.Delete(&v1alpha1.MCPOIDCConfig{ObjectMeta: metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}})
+	notReady(s, "echo", v1alpha1.ReasonOIDCConfigNotFound)
+	s.Read(proxy)
+	Expect(*proxy.Spec.Replicas).To(BeEquivalentTo(1))
+	Expect(podtemplate.Guarded(proxy.Spec.Template.Annotations, runconfig.Proxy{Authentication: &runconfig.Authentication{}})).To(BeTrue())
+
+	s.Apply(git, fmt.Sprintf(login(""), 60))
+	ready(s, "echo")
+	Expect(serverOfLive(s).Status.Workload.Generation).To(BeEquivalentTo(3))
+})
+
+func serverOfLive(s *kit.Env) *v1alpha1.MCPServer {
+	live := serverOf(s, "echo")
+	s.Read(live)
+	return live
+}
