@@ -91,7 +91,8 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}: {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
+			&corev1.Event{}:           {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
+			&v1alpha1.MCPOIDCConfig{}: {Transform: slim},
 		},
 	}
 	for _, kind := range mcpserver.Watched() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -33,6 +34,10 @@ func slim(obj any) (any, error) {
 		return slimPod(o), nil
 	case *corev1.Event:
 		return slimEvent(o), nil
+	case *v1alpha1.MCPOIDCConfig:
+		o.ObjectMeta = metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
+		}
 	case client.Object:
 		if backend, ok := o.(*appsv1.StatefulSet); ok {
 			forgetTexts(&backend.Spec.Template.Spec)

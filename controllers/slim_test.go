@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 )
 
@@ -55,7 +56,7 @@ func sizeOf(t *testing.T, obj any) int {
 // Whoever may create objects in a namespace decides about their labels and their
 // size, and must not decide about the operator's memory with it.
 func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
-	for _, kind := range append(mcpserver.Watched(), &corev1.Event{}) {
+	for _, kind := range append(mcpserver.Watched(), &corev1.Event{}, &v1alpha1.MCPOIDCConfig{}) {
 		names := []string{"anything", "echo", "other-proxy", "echo-runner", "echo-proxy", "echo-run-7-abc", "echo-backend"}
 		for _, name := range names {
 			obj := large(kind)
