@@ -170,6 +170,9 @@ func kindOf(group, resource string) schema.GroupVersionKind {
 			return g.Object.GroupVersionKind
 		}
 	}
+	if group == contract.MCPOIDCConfig.Group {
+		return contract.MCPOIDCConfig.GroupVersionKind // nothing writes one
+	}
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: map[string]string{"pods": "Pod", "events": "Event", "leases": "Lease"}[resource]}
 }
 
