@@ -285,7 +285,7 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		operate(s)
 		s.RunProxies()
 		live := notReady(s, "echo", v1alpha1.ReasonNameTaken)
-		Expect(readyMessage(live)).To(ContainSubstring(`hand the object over with the annotation freehold.dev/adopt: "true"`))
+		Expect(readyMessage(live)).To(ContainSubstring(`annotate the object with freehold.dev/adopt=true to hand it over`))
 		Expect(s.Unstructured(service).GetResourceVersion()).To(Equal(service.GetResourceVersion()))
 
 		s.Patch(service, "kubectl-annotate", `{"metadata":{"annotations":{"freehold.dev/adopt":"true"}}}`)
