@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,7 +19,7 @@ import (
 const discovery = "/.well-known/openid-configuration"
 
 // login is whose tokens are accepted, nil if none is asked for.
-func login(a *runconfig.Authentication, pass string) (*oidc.Login, error) {
+func login(a *runconfig.Authentication, pass string, logger *slog.Logger) (*oidc.Login, error) {
 	if a == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
@@ -29,7 +30,7 @@ func login(a *runconfig.Authentication, pass string) (*oidc.Login, error) {
 	config := oidc.Config{
 		Issuer: a.Issuer, Discovery: strings.TrimSuffix(a.Issuer, "/") + discovery, KeysURL: a.KeysURL, Client: &http.Client{},
 		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes, Skew: time.Duration(a.ClockSkewSeconds) * time.Second,
-		UsernameClaim: a.UsernameClaim, Usernames: a.Usernames, Resource: resource, Pass: pass, Refuse: notLoggedIn,
+		UsernameClaim: a.UsernameClaim, Usernames: a.Usernames, Resource: resource, Pass: pass, Refuse: notLoggedIn, Log: logger,
 	}
 	if a.Issuer == "" {
 		if err := clusterIssuer(&config); err != nil {

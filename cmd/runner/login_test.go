@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -134,7 +135,7 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 	who, err := login(&runconfig.Authentication{
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
-	}, "")
+	}, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

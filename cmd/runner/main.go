@@ -79,7 +79,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if s.run.Proxy.Authentication != nil {
 		s.pass = rand.Text()
 	}
-	who, err := login(s.run.Proxy.Authentication, s.pass)
+	who, err := login(s.run.Proxy.Authentication, s.pass, logger)
 	if err != nil {
 		return err
 	}

@@ -44,9 +44,13 @@ const FieldLogin = "spec.oidcConfigRef"
 func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	run := runspec.For(server, URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path), opts.Login)
 	problems := podtemplate.Check("spec", &server.Spec)
-	if ref := server.Spec.OIDCConfigRef; ref != nil && opts.Login == nil {
+	switch ref := server.Spec.OIDCConfigRef; {
+	case ref == nil:
+	case opts.Login == nil:
 		problems = append(problems, podtemplate.Problem{Field: FieldLogin, Message: fmt.Sprintf(
 			"MCPOIDCConfig %q does not exist in this namespace: create it, or remove the reference", ref.Name)})
+	case opts.Login.Spec.Kubernetes != nil && len(ref.Scopes) > 0:
+		problems = append(problems, podtemplate.Problem{Field: FieldLogin + ".scopes", Message: "tokens of service accounts have no scopes, so that no call would pass: remove scopes"})
 	}
 	backend, wrong := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
 	problems = append(problems, wrong...)

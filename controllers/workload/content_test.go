@@ -253,3 +253,21 @@ func TestBuildersDoNotChangeTheServer(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }
+
+// No token of a service account has a scope: with scopes nobody could call.
+func TestServiceAccountsHaveNoScopes(t *testing.T) {
+	accounts := &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{Kubernetes: &v1alpha1.KubernetesIssuer{
+		ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "a", Name: "b"}},
+	}}}
+	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}, Spec: v1alpha1.MCPServerSpec{
+		Image: "i", OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}},
+	}}
+	opts := podtemplate.Options{RunnerImage: "r", Login: accounts}
+	if problems := Render(server, opts).Problems; len(problems) > 0 {
+		t.Errorf("without scopes: %v", problems)
+	}
+	server.Spec.OIDCConfigRef.Scopes = []string{"tools"}
+	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != FieldLogin+".scopes" {
+		t.Errorf("with scopes: %v", problems)
+	}
+}

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 )
 
@@ -20,108 +22,192 @@ const (
 	keyAge = time.Hour
 	// keyPatience is how old they may be while the issuer cannot be reached.
 	keyPatience = 24 * time.Hour
-	// keyRetry is how long old keys are used without another try.
-	keyRetry = time.Minute
-	// fetchTime is how long a document may take, and maxDocument how long it may
-	// be, in bytes.
-	fetchTime   = 10 * time.Second
+	// keyRetry is how long old keys are used without another try, and firstRetry how
+	// long calls are refused without one where there are none.
+	keyRetry, firstRetry = time.Minute, 5 * time.Second
+	// fetchTime is how long a fetch may take, and staleWait how long a call waits
+	// for it where old keys can serve.
+	fetchTime, staleWait = 10 * time.Second, 2 * time.Second
+	// maxDocument is how long a document may be, in bytes.
 	maxDocument = 1 << 20
 )
 
-// errUnavailable is the error of a token that cannot be judged now.
-var errUnavailable = errors.New("the issuer's keys cannot be fetched")
+var (
+	// errUnavailable is the error of a token that cannot be verified now.
+	errUnavailable = errors.New("the issuer's keys cannot be fetched")
+	// errSignature is the error of a token that no key of the issuer has signed.
+	errSignature = errors.New("no key of the issuer has signed the token")
+)
+
+// keys are what one fetch found.
+type keys struct {
+	issuer string
+	set    []jose.JSONWebKey
+}
+
+// of are the keys that may have signed a token which names kid.
+func (k *keys) of(kid string) []jose.JSONWebKey {
+	if kid == "" {
+		return k.set
+	}
+	return (&jose.JSONWebKeySet{Keys: k.set}).Key(kid)
+}
+
+func (k *keys) verify(token *jose.JSONWebSignature) ([]byte, error) {
+	for _, key := range k.of(token.Signatures[0].Header.KeyID) {
+		if payload, err := token.Verify(key.Key); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, errSignature
+}
 
 // issuer is what is known of who signs.
 type issuer struct {
 	config Config
 	client *http.Client
+	// unknown bounds the fetches for keys that nobody knows: tokens cost their
+	// senders nothing, fetches cost the issuer.
+	unknown *rate.Limiter
+	fetches singleflight.Group
 
 	mu sync.Mutex
-	// name and set are those of the last success at fetched, and used without
-	// another try until next.
-	name          string
-	set           oidc.KeySet
+	// last is of the last success, at fetched. Nothing is fetched until next.
+	last          *keys
 	fetched, next time.Time
 }
 
 func newIssuer(config Config) *issuer {
-	client := &http.Client{Timeout: fetchTime, CheckRedirect: config.Client.CheckRedirect}
-	// A token with a key that nobody knows makes the keys be fetched. Tokens cost
-	// their senders nothing, fetches cost the issuer.
-	client.Transport = &limited{next: config.Client.Transport, limiter: rate.NewLimiter(rate.Every(5*time.Second), 5)}
-	return &issuer{config: config, client: client}
+	client := *config.Client
+	client.Timeout = fetchTime
+	return &issuer{config: config, client: &client, unknown: rate.NewLimiter(rate.Every(5*time.Second), 2)}
 }
 
-// verify returns the payload of a token that the issuer has signed. Its error is
-// errUnavailable if that cannot be told.
-func (i *issuer) verify(ctx context.Context, token string) (payload []byte, name string, err error) {
-	set, name, err := i.current(ctx)
+// verify returns the payload of a token that the issuer has signed, and the
+// issuer's name. Its error is errUnavailable or errSignature.
+func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature) (payload []byte, name string, err error) {
+	known, err := i.current(ctx)
 	if err != nil {
-		return nil, "", errUnavailable
+		return nil, "", err
 	}
-	payload, err = set.VerifySignature(ctx, token)
-	if isFetch(err) {
-		return nil, "", errUnavailable
+	if len(known.of(token.Signatures[0].Header.KeyID)) == 0 && i.unknown.Allow() {
+		// The key may be newer than those that are known.
+		if newer, err := i.fetch(ctx); err == nil {
+			known = newer
+		}
 	}
-	return payload, name, err
+	payload, err = known.verify(token)
+	return payload, known.issuer, err
 }
 
-// current is the issuer's name and keys, fetched again when they are old.
-func (i *issuer) current(ctx context.Context) (oidc.KeySet, string, error) {
+// current is what is known of the issuer, fetched again when it is old.
+func (i *issuer) current(ctx context.Context) (*keys, error) {
+	i.mu.Lock()
+	last, fetched, next := i.last, i.fetched, i.next
+	i.mu.Unlock()
+	now := i.config.Now()
+	usable := last != nil && now.Before(fetched.Add(keyPatience))
+	switch {
+	case usable && now.Before(next):
+		return last, nil
+	case usable:
+		waiting, cancel := context.WithTimeout(ctx, staleWait)
+		defer cancel()
+		if newer, err := i.fetch(waiting); err == nil {
+			return newer, nil
+		}
+		return last, nil
+	case now.Before(next):
+		return nil, errUnavailable
+	}
+	return i.fetch(ctx)
+}
+
+// fetch asks the issuer, once for all who wait. The fetch goes on when ctx ends.
+func (i *issuer) fetch(ctx context.Context) (*keys, error) {
+	done := i.fetches.DoChan("", func() (any, error) {
+		asking, cancel := context.WithTimeout(context.Background(), fetchTime)
+		defer cancel()
+		found, err := i.read(asking)
+		i.note(found, err)
+		return found, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, errUnavailable
+	case result := <-done:
+		found, ok := result.Val.(*keys)
+		if result.Err != nil || !ok {
+			return nil, errUnavailable
+		}
+		return found, nil
+	}
+}
+
+// note keeps what a fetch found, and says why one failed.
+func (i *issuer) note(found *keys, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.config.Now()
-	if i.set != nil && now.Before(i.next) {
-		return i.set, i.name, nil
-	}
-	// The fetch is for everybody who waits, not for the one who began it.
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
-	name, set, err := i.fetch(ctx)
 	switch {
 	case err == nil:
-		i.name, i.set, i.fetched, i.next = name, set, now, now.Add(keyAge)
-	case i.set != nil && now.Before(i.fetched.Add(keyPatience)):
+		i.last, i.fetched, i.next = found, now, now.Add(keyAge)
+		return
+	case i.last != nil:
 		i.next = now.Add(keyRetry)
 	default:
-		i.set = nil
-		return nil, "", err
+		i.next = now.Add(firstRetry)
 	}
-	return i.set, i.name, nil
+	if i.config.Log != nil {
+		i.config.Log.Warn("fetching the issuer's keys", "error", err.Error(), "again", i.next.Sub(now).String())
+	}
 }
 
-// fetch reads the discovery document, where it is needed, and the keys.
-func (i *issuer) fetch(ctx context.Context) (string, oidc.KeySet, error) {
-	name, keys := i.config.Issuer, i.config.KeysURL
-	if name == "" || keys == "" {
+// read reads the discovery document, where it is needed, and the keys.
+func (i *issuer) read(ctx context.Context) (*keys, error) {
+	name, location := i.config.Issuer, i.config.KeysURL
+	if name == "" || location == "" {
 		var found struct {
 			Issuer string `json:"issuer"`
 			Keys   string `json:"jwks_uri"`
 		}
 		if err := i.document(ctx, i.config.Discovery, &found); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		if name != "" && found.Issuer != name {
-			return "", nil, fmt.Errorf("%s names the issuer %q, not %q", i.config.Discovery, found.Issuer, name)
+			return nil, fmt.Errorf("%s names the issuer %q, not %q", i.config.Discovery, found.Issuer, name)
 		}
 		name = found.Issuer
-		if keys == "" {
-			keys = found.Keys
+		if location == "" {
+			location = found.Keys
 		}
 	}
-	if name == "" || keys == "" {
-		return "", nil, fmt.Errorf("%s names no issuer or no keys", i.config.Discovery)
+	if name == "" || location == "" {
+		return nil, fmt.Errorf("%s names no issuer or no keys", i.config.Discovery)
 	}
-	set := oidc.NewRemoteKeySet(ctx, keys)
-	// A token that nobody has signed makes the set fetch its keys.
-	if _, err := set.VerifySignature(ctx, probe); isFetch(err) {
-		return "", nil, err
+	// Whoever can change what is read over http makes keys, and with them tokens.
+	if strings.HasPrefix(i.config.Discovery, "https:") && !strings.HasPrefix(location, "https:") {
+		return nil, fmt.Errorf("%s names keys at %s, which is not https", i.config.Discovery, location)
 	}
-	return name, set, nil
+	var document struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := i.document(ctx, location, &document); err != nil {
+		return nil, err
+	}
+	found := &keys{issuer: name}
+	for _, raw := range document.Keys {
+		var key jose.JSONWebKey
+		// A key of a kind that is not known here may stand beside those that are.
+		if json.Unmarshal(raw, &key) == nil && key.Valid() && key.IsPublic() && key.Use != "enc" {
+			found.set = append(found.set, key)
+		}
+	}
+	if len(found.set) == 0 {
+		return nil, fmt.Errorf("%s holds no public key that can be used", location)
+	}
+	return found, nil
 }
-
-// probe is a well-formed token without a valid signature: {"alg":"RS256"}, {},
-// and one byte.
-const probe = "eyJhbGciOiJSUzI1NiJ9.e30.AA"
 
 func (i *issuer) document(ctx context.Context, url string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -136,46 +222,8 @@ func (i *issuer) document(ctx context.Context, url string, into any) error {
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", url, response.Status)
 	}
-	return json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(into)
-}
-
-// fetchError is an error of a fetch, whatever the libraries between say.
-type fetchError struct{ error }
-
-func (e fetchError) Unwrap() error { return e.error }
-
-func isFetch(err error) bool {
-	var fetch fetchError
-	return errors.As(err, &fetch)
-}
-
-// limited bounds how often an issuer is asked, how long its answers are, and
-// makes every failure a fetchError.
-type limited struct {
-	next    http.RoundTripper
-	limiter *rate.Limiter
-}
-
-// RoundTrip implements http.RoundTripper.
-func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !l.limiter.Allow() {
-		return nil, fetchError{errors.New("the issuer was asked too often")}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(into); err != nil {
+		return fmt.Errorf("reading %s: %w", url, err)
 	}
-	next := l.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	response, err := next.RoundTrip(r)
-	if err != nil {
-		return nil, fetchError{err}
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close() //nolint:errcheck // nothing of it is used
-		return nil, fetchError{fmt.Errorf("%s answers %s", r.URL.Redacted(), response.Status)}
-	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(response.Body, maxDocument), response.Body}
-	return response, nil
+	return nil
 }

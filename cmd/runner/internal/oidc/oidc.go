@@ -11,6 +11,8 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,6 +62,8 @@ type Config struct {
 	// Refuse answers a request that is not let in. The header WWW-Authenticate is
 	// set before.
 	Refuse func(w http.ResponseWriter, status int, message string)
+	// Log is told why the issuer's keys cannot be fetched; nothing if nil.
+	Log *slog.Logger
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -101,12 +105,12 @@ func CallerOf(r *http.Request) authz.Caller {
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if preflight(r) {
-		g.next.ServeHTTP(w, r) // a browser sends no token before it is told that it may
+		g.next.ServeHTTP(w, bare(r)) // a browser sends no token before it is told that it may
 		return
 	}
 	token, err := bearer(r)
 	if err != nil {
-		g.challenge(w, http.StatusUnauthorized, err.code, err.message)
+		g.challenge(w, err.status, err.code, err.message)
 		return
 	}
 	if g.own(token) {
@@ -122,7 +126,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case failure != nil:
 		g.challenge(w, http.StatusUnauthorized, "invalid_token", failure.Error())
 		return
-	case !scoped(id.scopes, g.config.Scopes):
+	case !id.scoped:
 		g.challenge(w, http.StatusForbidden, "insufficient_scope", "the token lacks a scope: it needs "+strings.Join(g.config.Scopes, " "))
 		return
 	case len(g.config.Usernames) > 0 && !slices.Contains(g.config.Usernames, id.caller.Subject):
@@ -150,29 +154,44 @@ func preflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" && r.ContentLength == 0
 }
 
-// malformed is what is wrong with the way in which a token was sent. No code is
-// the answer to a request that sent none (RFC 6750, section 3.1).
-type malformed struct{ code, message string }
+// bare is a preflight with nothing in it but what a browser puts there.
+func bare(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	maps.DeleteFunc(r.Header, func(name string, _ []string) bool {
+		return name != "Origin" && !strings.HasPrefix(name, "Access-Control-Request-")
+	})
+	r.URL.RawQuery = ""
+	return r
+}
+
+// malformed is what is wrong with the way in which a token was sent: 400 with a
+// code, or 401 without one for a request that sent none (RFC 6750, section 3.1).
+type malformed struct {
+	status        int
+	code, message string
+}
 
 // bearer is the token of the Authorization header, the only way that MCP knows.
 func bearer(r *http.Request) (string, *malformed) {
+	invalid := func(message string) (string, *malformed) {
+		return "", &malformed{http.StatusBadRequest, "invalid_request", message}
+	}
 	if strings.Contains(r.URL.RawQuery, "access_token") && r.URL.Query().Has("access_token") {
-		return "", &malformed{"invalid_request", "a token in the query is not taken, since URLs are logged: send it in the header Authorization"}
+		return invalid("a token in the query is not taken, since URLs are logged: send it in the header Authorization")
 	}
 	values := r.Header["Authorization"]
-	if len(values) == 0 {
-		return "", &malformed{"", "no token: send one in the header Authorization"}
-	}
 	if len(values) > 1 {
-		return "", &malformed{"invalid_request", "the header Authorization occurs more than once"}
+		return invalid("the header Authorization occurs more than once")
 	}
-	scheme, token, _ := strings.Cut(values[0], " ")
+	scheme, token, _ := strings.Cut(strings.Join(values, ""), " ")
 	token = strings.TrimSpace(token)
 	switch {
-	case !strings.EqualFold(scheme, "Bearer") || token == "":
-		return "", &malformed{"invalid_request", "the header Authorization is not of the form Bearer TOKEN"}
+	case !strings.EqualFold(scheme, "Bearer"):
+		return "", &malformed{http.StatusUnauthorized, "", "no token: send one in the header Authorization, as Bearer TOKEN"}
+	case token == "":
+		return invalid("the header Authorization is not of the form Bearer TOKEN")
 	case len(token) > maxToken:
-		return "", &malformed{"invalid_token", "the token is too long"}
+		return "", &malformed{http.StatusUnauthorized, "invalid_token", "the token is too long"}
 	}
 	return token, nil
 }

@@ -1,12 +1,14 @@
 package oidc
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,25 +72,29 @@ func TestTokens(t *testing.T) {
 		status int
 		want   string
 	}{
-		"RS256":                 {withToken(p.Token(t, rs, claims)), nil, 200, `ann with ""`},
-		"ES256":                 {withToken(p.Token(t, es, claims)), nil, 200, "ann"},
-		"audience in a list":    {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": []string{"x", resource}}))), nil, 200, "ann"},
-		"expired within skew":   {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": clock.Unix() - 9}))), nil, 200, "ann"},
-		"early within skew":     {withToken(p.Token(t, rs, claims.With(oidctest.Object{"nbf": clock.Unix() + 9}))), nil, 200, "ann"},
-		"another name":          {withToken(p.Token(t, rs, claims)), func(c *Config) { c.UsernameClaim = "email" }, 200, "ann@example.com"},
-		"among those let in":    {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Usernames = []string{"ann"} }, 200, "ann"},
-		"scopes":                {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Scopes = []string{"tools:call"} }, 200, "ann"},
-		"scopes as scp":         {withToken(p.Token(t, rs, claims.With(oidctest.Object{"scope": nil, "scp": []string{"a"}}))), func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann"},
-		"none":                  {nil, nil, 401, "no token"},
-		"expired":               {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": clock.Unix() - 10}))), nil, 401, "expired"},
-		"without expiry":        {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": nil}))), nil, 401, "no claim exp"},
-		"early":                 {withToken(p.Token(t, rs, claims.With(oidctest.Object{"nbf": clock.Unix() + 11}))), nil, 401, "not valid yet"},
-		"forged":                {withToken(forged()), nil, 401, "not a JWT"},
-		"wrong audience":        {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": "https://other"}))), nil, 401, "audience"},
-		"no audience":           {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": nil}))), nil, 401, "audience"},
-		"wrong issuer":          {withToken(p.Token(t, rs, claims.With(oidctest.Object{"iss": "https://other"}))), nil, 401, "another issuer"},
-		"alg none":              {withToken(p.Token(t, oidctest.Object{"alg": "none"}, claims)), nil, 401, "not a JWT"},
-		"HS256 with public key": {withToken(p.Token(t, oidctest.Object{"alg": "HS256", "kid": "one"}, claims)), nil, 401, "not a JWT"},
+		"RS256":                   {withToken(p.Token(t, rs, claims)), nil, 200, `ann with ""`},
+		"ES256":                   {withToken(p.Token(t, es, claims)), nil, 200, "ann"},
+		"audience in a list":      {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": []string{"x", resource}}))), nil, 200, "ann"},
+		"expired within skew":     {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": clock.Unix() - 9}))), nil, 200, "ann"},
+		"early within skew":       {withToken(p.Token(t, rs, claims.With(oidctest.Object{"nbf": clock.Unix() + 9}))), nil, 200, "ann"},
+		"another name":            {withToken(p.Token(t, rs, claims)), func(c *Config) { c.UsernameClaim = "email" }, 200, "ann@example.com"},
+		"a verified e-mail":       {withToken(p.Token(t, rs, claims.With(oidctest.Object{"email_verified": true}))), func(c *Config) { c.UsernameClaim = "email" }, 200, "ann@example.com"},
+		"an unverified e-mail":    {withToken(p.Token(t, rs, claims.With(oidctest.Object{"email_verified": false}))), func(c *Config) { c.UsernameClaim = "email" }, 401, "not verified"},
+		"an audience in capitals": {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": "https://other", "AUD": resource}))), nil, 401, "audience"},
+		"as JSON":                 {withToken(asJSON(p.Token(t, rs, claims))), nil, 401, "not a JWT"},
+		"among those let in":      {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Usernames = []string{"ann"} }, 200, "ann"},
+		"scopes":                  {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Scopes = []string{"tools:call"} }, 200, "ann"},
+		"scopes as scp":           {withToken(p.Token(t, rs, claims.With(oidctest.Object{"scope": nil, "scp": []string{"a"}}))), func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann"},
+		"none":                    {nil, nil, 401, "no token"},
+		"expired":                 {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": clock.Unix() - 10}))), nil, 401, "expired"},
+		"without expiry":          {withToken(p.Token(t, rs, claims.With(oidctest.Object{"exp": nil}))), nil, 401, "no claim exp"},
+		"early":                   {withToken(p.Token(t, rs, claims.With(oidctest.Object{"nbf": clock.Unix() + 11}))), nil, 401, "not valid yet"},
+		"forged":                  {withToken(forged()), nil, 401, "not a JWT"},
+		"wrong audience":          {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": "https://other"}))), nil, 401, "audience"},
+		"no audience":             {withToken(p.Token(t, rs, claims.With(oidctest.Object{"aud": nil}))), nil, 401, "audience"},
+		"wrong issuer":            {withToken(p.Token(t, rs, claims.With(oidctest.Object{"iss": "https://other"}))), nil, 401, "another issuer"},
+		"alg none":                {withToken(p.Token(t, oidctest.Object{"alg": "none"}, claims)), nil, 401, "not a JWT"},
+		"HS256 with public key":   {withToken(p.Token(t, oidctest.Object{"alg": "HS256", "kid": "one"}, claims)), nil, 401, "not a JWT"},
 		"an algorithm not let in": {
 			withToken(p.Token(t, es, claims)), func(c *Config) { c.Algorithms = []string{"RS256"} }, 401, "not a JWT",
 		},
@@ -98,8 +104,9 @@ func TestTokens(t *testing.T) {
 			withToken(p.Token(t, rs, claims.With(oidctest.Object{"sub": nil, "who": []string{"ann"}}))), func(c *Config) { c.UsernameClaim = "who" }, 401, "no claim who",
 		},
 		"oversized":      {withToken(strings.Repeat("a", maxToken+1)), nil, 401, "too long"},
-		"twice":          {withToken(p.Token(t, rs, claims), p.Token(t, es, claims)), nil, 401, "more than once"},
-		"another scheme": {http.Header{"Authorization": {"Basic YTpi"}}, nil, 401, "not of the form"},
+		"twice":          {withToken(p.Token(t, rs, claims), p.Token(t, es, claims)), nil, 400, "more than once"},
+		"empty":          {http.Header{"Authorization": {"Bearer "}}, nil, 400, "not of the form"},
+		"another scheme": {http.Header{"Authorization": {"Basic YTpi"}}, nil, 401, "no token"},
 		"not let in":     {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Usernames = []string{"bob"} }, 403, "not among those"},
 		"our own pass":   {withToken("pass"), func(c *Config) { c.Pass = "pass" }, 200, `anonymous with ""`},
 		"lacks a scope":  {withToken(p.Token(t, rs, claims)), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
@@ -125,7 +132,7 @@ func TestWhatIsSaidOfATokenThatIsNotTaken(t *testing.T) {
 	if challenge := lacking.Header().Get("WWW-Authenticate"); !strings.Contains(challenge, `error="insufficient_scope"`) || !strings.Contains(challenge, `scope="tools:call admin"`) {
 		t.Errorf("a token without a scope is challenged with %q", challenge)
 	}
-	if got := send(front(p, at0, nil), http.MethodPost, "/mcp?access_token="+p.Token(t, rs, claims), nil); got.Code != 401 || !strings.Contains(got.Body.String(), "query") {
+	if got := send(front(p, at0, nil), http.MethodPost, "/mcp?access_token="+p.Token(t, rs, claims), nil); got.Code != 400 || !strings.Contains(got.Body.String(), "query") {
 		t.Errorf("a token in the query: %d %s", got.Code, got.Body)
 	}
 }
@@ -142,9 +149,14 @@ func TestMetadataTellsWhereToLogIn(t *testing.T) {
 	if got := send(h, http.MethodPost, wellKnown, nil); got.Code != 405 {
 		t.Errorf("POST: %d", got.Code)
 	}
-	preflight := http.Header{"Access-Control-Request-Method": {"POST"}, "Origin": {"https://a"}}
-	if got := send(h, http.MethodOptions, "/mcp", preflight); got.Code != 200 {
-		t.Errorf("a preflight: %d", got.Code)
+	if got := send(h, http.MethodOptions, wellKnown, nil); got.Code != 204 || got.Header().Get("Access-Control-Allow-Headers") != "MCP-Protocol-Version" {
+		t.Errorf("a preflight for the metadata: %d %v", got.Code, got.Header())
+	}
+	preflight := http.Header{"Access-Control-Request-Method": {"POST"}, "Origin": {"https://a"}, "Mcp-Session-Id": {"x"}}
+	bared := ""
+	guarded := New(Config{Now: at0, Client: p.Client()}).Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { bared = fmt.Sprint(len(r.Header), r.URL) }))
+	if got := send(guarded, http.MethodOptions, "/mcp?q=1", preflight); got.Code != 200 || bared != "2 /mcp" {
+		t.Errorf("of a preflight the backend sees %q (%d)", bared, got.Code)
 	}
 	if got := send(h, http.MethodOptions, "/mcp", nil); got.Code != 401 {
 		t.Errorf("OPTIONS that is no preflight: %d", got.Code)
@@ -167,6 +179,8 @@ func TestKeysRotateAndOutliveTheirProvider(t *testing.T) {
 	p.Down.Store(true)
 	expect("down from the start", call("one"), 503)
 	p.Down.Store(false)
+	expect("not asked again at once", call("one"), 503)
+	now = now.Add(firstRetry)
 	expect("up", call("one"), 200)
 	p.Kid.Store("two")
 	expect("a new key is fetched", call("two"), 200)
@@ -178,8 +192,12 @@ func TestKeysRotateAndOutliveTheirProvider(t *testing.T) {
 	if more := p.Fetches.Load() - fetched; more > 5 {
 		t.Errorf("50 tokens with unknown keys made %d fetches", more)
 	}
-	p.Down.Store(true)
+	// A page that says "back soon" with 200 is not taken for keys.
+	p.Empty.Store(true)
 	now = now.Add(keyAge)
+	expect("an empty set, known keys", call("two"), 200)
+	p.Down.Store(true)
+	now = now.Add(keyRetry)
 	expect("down, known keys", call("two"), 200)
 	now = now.Add(keyPatience)
 	expect("down for too long", call("two"), 503)
@@ -203,6 +221,51 @@ func TestAVerifiedTokenIsNotVerifiedAgain(t *testing.T) {
 	expect(401)
 }
 
+// Keys that are read over http make tokens of whoever can change them on the way.
+func TestNobodyIsSentFromHTTPSToHTTP(t *testing.T) {
+	p := oidctest.New(t)
+	plain := httptest.NewServer(p.Config.Handler)
+	t.Cleanup(plain.Close)
+	p.Keys.Store(plain.URL + "/keys")
+	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
+	if got := send(front(p, at0, nil), http.MethodPost, "/mcp", withToken(token)); got.Code != 503 || p.Fetches.Load() > 0 {
+		t.Errorf("%d %s after %d fetches", got.Code, got.Body, p.Fetches.Load())
+	}
+}
+
+// A call does not wait for an issuer that does not answer, once there are keys, and
+// ends when its client leaves, where there are none.
+func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
+	p, now := oidctest.New(t), clock
+	h := front(p, func() time.Time { return now }, nil)
+	release := make(chan struct{})
+	p.Hang.Store(&release)
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	token := p.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60})
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			r, w := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", http.NoBody), httptest.NewRecorder()
+			r.Header = withToken(token)
+			if h.ServeHTTP(w, r); w.Code != 503 {
+				t.Errorf("%d", w.Code)
+			}
+		})
+	}
+	began := time.Now()
+	if calls.Wait(); time.Since(began) > fetchTime/2 {
+		t.Errorf("50 calls waited %s", time.Since(began))
+	}
+}
+
+// asJSON is the other form of a token (RFC 7515, section 7.2).
+func asJSON(token string) string {
+	parts := strings.Split(token, ".")
+	return fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, parts[0], parts[1], parts[2])
+}
+
 // FuzzToken holds any header to: no panic, and nobody is let in without a
 // signature.
 func FuzzToken(f *testing.F) {
@@ -210,7 +273,7 @@ func FuzzToken(f *testing.F) {
 	f.Cleanup(issuer.Close)
 	p := &oidctest.Issuer{Server: issuer}
 	h := front(p, at0, func(c *Config) { c.KeysURL = issuer.URL })
-	for _, seed := range []string{"Bearer a.b.c", "bearer", "Bearer eyJhbGciOiJub25lIn0.e30.", probe, "Bearer " + probe} {
+	for _, seed := range []string{"Bearer a.b.c", "bearer", "Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer eyJhbGciOiJSUzI1NiJ9.e30.AA"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

@@ -29,8 +29,12 @@ type Issuer struct {
 	Kid atomic.Value
 	// Fetches counts how often the keys were asked for.
 	Fetches atomic.Int32
-	// Down makes it answer nothing.
-	Down atomic.Bool
+	// Down makes it answer nothing, Empty makes it have no keys, and Hang makes it
+	// wait until the channel is closed.
+	Down, Empty atomic.Bool
+	Hang        atomic.Pointer[chan struct{}]
+	// Keys is where the discovery document says that the keys are, if not here.
+	Keys atomic.Value
 }
 
 // New starts an issuer on loopback, with TLS.
@@ -47,15 +51,26 @@ func New(t *testing.T) *Issuer {
 	p.Kid.Store("one")
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, p.URL, p.URL+"/keys")
+		where, ok := p.Keys.Load().(string)
+		if !ok {
+			where = p.URL + "/keys"
+		}
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, p.URL, where)
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		p.Fetches.Add(1)
+		if p.Empty.Load() {
+			fmt.Fprint(w, `{"keys":[]}`)
+			return
+		}
 		x, y := p.ec.X.FillBytes(make([]byte, 32)), p.ec.Y.FillBytes(make([]byte, 32))
 		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","kid":%q,"n":%q,"e":%q},{"kty":"EC","crv":"P-256","kid":"ec","x":%q,"y":%q}]}`,
 			p.Kid.Load(), text(p.rsa.N.Bytes()), text(big.NewInt(int64(p.rsa.E)).Bytes()), text(x), text(y))
 	})
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hang := p.Hang.Load(); hang != nil {
+			<-*hang
+		}
 		if p.Down.Load() {
 			http.Error(w, "down", http.StatusBadGateway)
 			return
