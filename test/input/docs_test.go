@@ -26,6 +26,7 @@ var advice = []struct{ words, instead string }{
 	{`unknown field "spec\.(containers|nodeSelector)"`, `write it into spec.podTemplate.spec, whose fields kubectl explain pod.spec names`},
 	{`unknown field "spec\.proxy\.service\.port"`, `write spec.proxy.port, which is the Service's port, too`},
 	{`unknown field "spec\.\w+Ref\.namespace"`, `remove it: the object has to be in the server's namespace`},
+	{`unknown field "spec\.(oidc|kubernetes)\.`, `correct the name: kubectl explain mcpoidcconfig.spec --recursive shows where each field belongs`},
 	{`unknown field|not declared in schema`, `correct the name: kubectl explain mcpserver.spec --recursive shows where each field belongs`},
 	{`Required value|omits all key fields`, `write the field`},
 	{`Duplicate value|duplicate entries|already set in map|unmarshal errors`, `keep one of them`},

@@ -20,7 +20,7 @@ import (
 // refused are all rows that the API server refuses.
 func refused() []subject {
 	var all []subject
-	for _, rows := range [][]subject{objectRows, runRows, serveRows} {
+	for _, rows := range [][]subject{objectRows, runRows, serveRows, loginRows} {
 		all = append(all, rows...)
 	}
 	return all
@@ -32,7 +32,7 @@ type kubectl struct {
 	http *rest.RESTClient
 }
 
-const collection = "/apis/freehold.dev/v1alpha1/namespaces/NAMESPACE/mcpservers"
+const collection = "/apis/freehold.dev/v1alpha1/namespaces/NAMESPACE/"
 
 func newKubectl(s *kit.Env) kubectl {
 	s.Helper()
@@ -42,7 +42,10 @@ func newKubectl(s *kit.Env) kubectl {
 }
 
 func (k kubectl) send(verb string, contentType, name, text string) error {
-	path := strings.Replace(collection, "NAMESPACE", k.Namespace, 1)
+	path := strings.Replace(collection, "NAMESPACE", k.Namespace, 1) + "mcpservers"
+	if strings.Contains(text, "kind: MCPOIDCConfig\n") {
+		path = strings.Replace(path, "mcpservers", "mcpoidcconfigs", 1)
+	}
 	if name != "" {
 		path += "/" + name
 	}
@@ -175,7 +178,7 @@ func valueless(message string) string { return shown.ReplaceAllString(message, "
 type cause struct{ field, message string }
 
 // preamble names the object, which differs, before what is wrong with it.
-var preamble = regexp.MustCompile(`^(failed to create typed patch object \([^)]*\): |.*strict decoding error: |.*cannot be handled as a MCPServer: )`)
+var preamble = regexp.MustCompile(`^(failed to create typed patch object \([^)]*\): |.*strict decoding error: |.*cannot be handled as a MCP[A-Za-z]+: )`)
 
 func causesOf(err error) []cause {
 	var status apierrors.APIStatus

@@ -1,0 +1,23 @@
+package input
+
+// loginConfig is an MCPOIDCConfig.
+func loginConfig(spec string) string {
+	return whole(version, "MCPOIDCConfig", "{name: login}", "spec: "+spec)
+}
+
+var loginRows = []subject{
+	{"MCPOIDCConfig", []row{
+		{mistake: "neither a provider nor the cluster", whole: loginConfig("{}"), field: "spec", says: "Invalid value: exactly one of oidc and kubernetes must be set: write oidc for the tokens of a provider, kubernetes for those of the cluster's service accounts"},
+		{mistake: "both", whole: loginConfig("{oidc: {issuer: https://a.example}, kubernetes: {serviceAccounts: [{namespace: a, name: b}]}}"), field: "spec", says: "Invalid value: exactly one of oidc and kubernetes must be set: write oidc for the tokens of a provider, kubernetes for those of the cluster's service accounts"},
+		{mistake: "an issuer over http", whole: loginConfig("{oidc: {issuer: http://a.example}}"), field: "spec.oidc", says: "Invalid value: issuer and jwksURL must be https: write https://, or set allowInsecureIssuer to true for a test"},
+		{mistake: "keys over http", whole: loginConfig("{oidc: {issuer: https://a.example, jwksURL: http://a.example/keys}}"), field: "spec.oidc", says: "Invalid value: issuer and jwksURL must be https: write https://, or set allowInsecureIssuer to true for a test"},
+		{mistake: "an issuer that is no URL", whole: loginConfig("{oidc: {issuer: login.example.com}}"), field: "spec.oidc.issuer", says: "Invalid value: \"login.example.com\": issuer must be an absolute URL without query and fragment: write for example https://login.example.com/realms/team"},
+		{mistake: "an issuer with a query", whole: loginConfig("{oidc: {issuer: 'https://a.example/?tenant=b'}}"), field: "spec.oidc.issuer", says: "Invalid value: \"https://a.example/?tenant=b\": issuer must be an absolute URL without query and fragment: write for example https://login.example.com/realms/team"},
+		{mistake: "keys that are nowhere", whole: loginConfig("{oidc: {issuer: https://a.example, jwksURL: /keys}}"), field: "spec.oidc.jwksURL", says: "Invalid value: \"/keys\": jwksURL must be an absolute URL: write for example https://login.example.com/keys"},
+		{mistake: "a symmetric algorithm", whole: loginConfig("{oidc: {issuer: https://a.example, algorithms: [HS256]}}"), field: "spec.oidc.algorithms[0]", says: "Unsupported value: \"HS256\": supported values: \"RS256\", \"RS384\", \"RS512\", \"ES256\", \"ES384\", \"ES512\", \"PS256\", \"PS384\", \"PS512\", \"EdDSA\""},
+		{mistake: "a clock that is an hour off", whole: loginConfig("{oidc: {issuer: https://a.example}, clockSkewSeconds: 3600}"), field: "spec.clockSkewSeconds", says: "Invalid value: 3600: spec.clockSkewSeconds in body should be less than or equal to 300"},
+		{mistake: "no service account", whole: loginConfig("{kubernetes: {serviceAccounts: []}}"), field: "spec.kubernetes.serviceAccounts", says: "Invalid value: 0: spec.kubernetes.serviceAccounts in body should have at least 1 items"},
+		{mistake: "every service account of a namespace", whole: loginConfig("{kubernetes: {serviceAccounts: [{namespace: a, name: '*'}]}}"), field: "spec.kubernetes.serviceAccounts[0].name", says: "Invalid value: \"*\": name must be the name of a ServiceAccount, of lower-case letters, digits, - and .: write for example agent"},
+		{mistake: "a typo", whole: loginConfig("{oidc: {issuer: https://a.example, audience: b}}"), says: "unknown field \"spec.oidc.audience\"", applied: ".spec.oidc.audience: field not declared in schema"},
+	}},
+}
