@@ -50,13 +50,15 @@ func slim(obj any) (any, error) {
 }
 
 // tooLarge reports whether obj is larger than what Freehold makes. What a user
-// writes in a server counts only where that server controls the object: others
-// cannot be had without a server, since the garbage collector deletes them.
+// writes in a server makes some kinds larger: those stay whole that an MCPServer
+// of the label's name controls. The garbage collector deletes the object if there
+// is no such server.
 func tooLarge(obj client.Object) bool {
 	switch obj.(type) {
 	case *appsv1.Deployment, *appsv1.StatefulSet, *corev1.Service:
 		owner := metav1.GetControllerOfNoCopy(obj)
-		if owner != nil && owner.Kind == "MCPServer" && owner.Name == obj.GetLabels()[workload.LabelServer] {
+		if owner != nil && owner.APIVersion == v1alpha1.SchemeGroupVersion.String() && owner.Kind == "MCPServer" &&
+			owner.Name == obj.GetLabels()[workload.LabelServer] {
 			return false
 		}
 	}

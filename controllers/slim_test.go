@@ -90,7 +90,7 @@ func TestOurChildrenAreKept(t *testing.T) {
 		kind.SetName(name)
 		kind.SetLabels(map[string]string{"freehold.dev/server": "echo", "theirs": "1"})
 		kind.SetAnnotations(map[string]string{"freehold.dev/workload-generation": "7", "theirs": strings.Repeat("x", 8<<10)})
-		kind.SetOwnerReferences([]metav1.OwnerReference{{Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+		kind.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "mcpserver.freehold.dev/children"}})
 		want := kind.DeepCopyObject()
 		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
