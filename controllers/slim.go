@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -42,8 +42,13 @@ func slim(obj any) (any, error) {
 		if backend, ok := o.(*appsv1.StatefulSet); ok {
 			forgetTexts(&backend.Spec.Template.Spec)
 		}
-		if !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()) || tooLarge(o) {
+		switch {
+		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
 			return stub(o), nil
+		case tooLarge(o):
+			small := stub(o)
+			small.SetAnnotations(map[string]string{workload.AnnotationCut: "true"})
+			return small, nil
 		}
 	}
 	return obj, nil
@@ -66,8 +71,8 @@ func tooLarge(obj client.Object) bool {
 	return ok && sized.Size() > childLimit
 }
 
-// stub is an object of which no more is known than that it is there: a pass
-// takes it for one with another owner.
+// stub is an object of which no more is known than that it is there. A pass reads
+// it live if it has a child's name.
 func stub(obj client.Object) client.Object {
 	small, ok := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	if !ok {

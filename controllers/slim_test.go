@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // megabyte is a text as long as an object may be.
@@ -95,6 +96,39 @@ func TestOurChildrenAreKept(t *testing.T) {
 		want := kind.DeepCopyObject()
 		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("%s: it keeps %+v (%v)", name, kept, err)
+		}
+	}
+}
+
+// A large child is kept whole only where a server of ours controls it. What is kept
+// of another one says that there is more.
+func TestALargeChildIsKeptOnlyWhereAServerControlsIt(t *testing.T) {
+	controlled := func(apiVersion, kind string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "echo", Controller: new(true)}}
+	}
+	for name, tc := range map[string]struct {
+		object  string
+		owners  []metav1.OwnerReference
+		cut     bool
+		reduced bool
+	}{
+		"ours":                 {"echo-proxy", controlled("freehold.dev/v1alpha1", "MCPServer"), false, false},
+		"of another group":     {"echo-proxy", controlled("example.com/v1", "MCPServer"), true, true},
+		"of another kind":      {"echo-proxy", controlled("freehold.dev/v1alpha1", "MCPOIDCConfig"), true, true},
+		"without a controller": {"echo-proxy", nil, true, true},
+		"with no child's name": {"anything", nil, false, true},
+	} {
+		obj := large(&appsv1.Deployment{})
+		obj.SetName(tc.object)
+		obj.SetOwnerReferences(tc.owners)
+		kept, err := slim(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deployment := kept.(*appsv1.Deployment)
+		_, cut := deployment.Annotations[workload.AnnotationCut]
+		if reduced := deployment.Spec.Template.Annotations == nil; cut != tc.cut || reduced != tc.reduced {
+			t.Errorf("%s: reduced %t, marked %t", name, reduced, cut)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if frame == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	w, err := observe(ctx, r.reader, server)
+	w, err := observe(ctx, r.reader, r.live, server)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

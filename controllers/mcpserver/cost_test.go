@@ -144,7 +144,7 @@ func BenchmarkObserve(b *testing.B) {
 	server := read(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := observe(b.Context(), s, server); err != nil {
+		if _, err := observe(b.Context(), s, s, server); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func BenchmarkObserve(b *testing.B) {
 func BenchmarkDesired(b *testing.B) {
 	_, s := settled(b)
 	server := read(s)
-	w, err := observe(b.Context(), s, server)
+	w, err := observe(b.Context(), s, s, server)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -50,8 +51,8 @@ type world struct {
 	conflicts []*apply.Conflict
 }
 
-// observe reads the world, once.
-func observe(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServer) (world, error) {
+// observe reads the world, once: from a cache, and what that cuts live.
+func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.MCPServer) (world, error) {
 	w := world{}
 	name := server.Name
 	var err error
@@ -59,7 +60,7 @@ func observe(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServ
 		if err != nil {
 			return false
 		}
-		e := reader.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, obj)
+		e := getWhole(ctx, reader, live, client.ObjectKey{Namespace: server.Namespace, Name: name}, obj)
 		if e != nil && !apierrors.IsNotFound(e) {
 			err = fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, e)
 		}
@@ -81,6 +82,16 @@ func observe(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServ
 	}
 	w.ownBackend = w.backend != nil && metav1.IsControlledBy(w.backend, server)
 	return w, w.list(ctx, reader, server)
+}
+
+// getWhole reads an object from a cache, or live if the cache does not hold all of it.
+func getWhole(ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object) error {
+	err := reader.Get(ctx, key, obj)
+	if _, cut := obj.GetAnnotations()[workload.AnnotationCut]; err != nil || !cut {
+		return err
+	}
+	reflect.ValueOf(obj).Elem().SetZero() // a client decodes into what is there
+	return live.Get(ctx, key, obj)
 }
 
 func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {

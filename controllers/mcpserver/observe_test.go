@@ -77,12 +77,12 @@ func TestTheSameWorldIsSeenInTheSameOrder(t *testing.T) {
 	for i := range reader.events["c"] {
 		reader.events["c"][i].Name = string(rune('p' + i))
 	}
-	first, err := observe(t.Context(), reader, echo())
+	first, err := observe(t.Context(), reader, reader, echo())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		again, err := observe(t.Context(), reader, echo())
+		again, err := observe(t.Context(), reader, reader, echo())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestABackendIsOursByItsController(t *testing.T) {
 		"this server's":       {controlled(backendOf(current), server), true},
 		"an earlier server's": {controlled(backendOf(current), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", UID: "earlier"}}), false},
 	} {
-		w, err := observe(t.Context(), cached{backend: tc.backend}, server)
+		w, err := observe(t.Context(), cached{backend: tc.backend}, nil, server)
 		if err != nil || w.ownBackend != tc.want || (w.backend != nil) != (tc.backend != nil) {
 			t.Errorf("%s: ours is %t, %v", name, w.ownBackend, err)
 		}
@@ -124,7 +124,7 @@ func controlled(s *appsv1.StatefulSet, by *v1alpha1.MCPServer) *appsv1.StatefulS
 // A world that could be read in part only is none.
 func TestAReadThatFailsEndsThePass(t *testing.T) {
 	for failing, says := range map[string]string{"echo-proxy": "reading *v1.Service ns/echo-proxy: no answer", "pods": "listing pods: no answer"} {
-		if _, err := observe(t.Context(), cached{failing: failing}, echo()); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := observe(t.Context(), cached{failing: failing}, nil, echo()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", failing, err, says)
 		}
 	}
