@@ -151,7 +151,8 @@ func (want *wanted) stopFirst(w world) {
 	open := want.unguarded(w)
 	for i := range w.pods {
 		p := &w.pods[i]
-		open = open || p.Labels[workload.LabelComponent] == workload.ComponentProxy && p.DeletionTimestamp == nil && !podtemplate.Guarded(p.Annotations, want.content.Proxy)
+		serves := p.Labels[workload.LabelComponent] == workload.ComponentProxy && p.DeletionTimestamp == nil && !hasEnded(p)
+		open = open || serves && !podtemplate.Guarded(p.Annotations, want.content.Proxy)
 	}
 	if open {
 		want.proxy.Spec.Strategy.RollingUpdate.WithMaxUnavailable(intstr.FromString("100%"))

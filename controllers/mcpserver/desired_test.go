@@ -305,6 +305,8 @@ func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {
 	open, openPod := proxyOf(older), pod("old", workload.ComponentProxy, older)
 	ending := pod("old", workload.ComponentProxy, older)
 	ending.DeletionTimestamp = new(metav1.NewTime(noon))
+	evicted, done := openPod, openPod
+	evicted.Status.Phase, done.Status.Phase = corev1.PodFailed, corev1.PodSucceeded
 	for name, tc := range map[string]struct {
 		world world
 		want  string
@@ -314,6 +316,7 @@ func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {
 		"a proxy with it":                 {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod}}, "0"},
 		"a pod of before":                 {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod, openPod}}, "100%"},
 		"which ends":                      {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod, ending}}, "0"},
+		"which has ended":                 {world{proxy: guardedProxy, pods: []corev1.Pod{guardedPod, evicted, done}}, "0"},
 		"a pod of the backend has no say": {world{proxy: guardedProxy, pods: []corev1.Pod{pod("b", workload.ComponentBackend, older)}}, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -200,8 +200,7 @@ func (w *world) complete() bool {
 	}
 	for i := range w.pods {
 		p := &w.pods[i]
-		ended := p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		if p.Labels[workload.LabelComponent] == workload.ComponentProxy && !ended {
+		if p.Labels[workload.LabelComponent] == workload.ComponentProxy && p.DeletionTimestamp == nil && !hasEnded(p) {
 			pods++
 		}
 	}

@@ -130,14 +130,18 @@ func (w *world) stopped(server *v1alpha1.MCPServer) bool {
 }
 
 // running counts the pods of a component, also those that are ending: they still
-// hold calls. One that has failed, as an evicted one has, stays for long and
-// holds none.
+// hold calls. One that has ended holds none.
 func (w *world) running(component string) (n int) {
 	for i := range w.pods {
-		ended := w.pods[i].Status.Phase == corev1.PodFailed || w.pods[i].Status.Phase == corev1.PodSucceeded
-		if w.pods[i].Labels[workload.LabelComponent] == component && !ended {
+		if w.pods[i].Labels[workload.LabelComponent] == component && !hasEnded(&w.pods[i]) {
 			n++
 		}
 	}
 	return n
+}
+
+// hasEnded reports whether a pod will run nothing more. An evicted one stays for
+// long.
+func hasEnded(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 }
