@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,12 +168,21 @@ func (r *Runner) finding(server *v1alpha1.MCPServer, err error) (conditions.Find
 	return conditions.Finding{}, err
 }
 
-// steady keeps the words of a refusal that stand, where only numbers in them are
-// others: each change is a write, which wakes the pass that is refused again.
+// reworded is how often the words of a refusal may change.
+const reworded = time.Minute
+
+// steady keeps the words of a refusal that stand, of the same reason and workload
+// generation. They are the API server's, or a webhook's, and may be others each
+// time: each change is a write, which wakes the pass that is refused again.
 func (r *Runner) steady(server *v1alpha1.MCPServer, f conditions.Finding) conditions.Finding {
-	last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
-	if last != nil && last.Reason == f.Reason && conditions.SameWords(last.Message, f.Message) {
-		f.Message = last.Message
+	stands := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	if stands == nil || stands.Reason != f.Reason || stands.Message == f.Message || !reported(server, r) {
+		return f
 	}
+	if now := r.now(); r.reworded.IsZero() || now.Sub(r.reworded) >= reworded {
+		r.reworded = now
+		return f
+	}
+	f.Message = stands.Message
 	return f
 }

@@ -53,6 +53,8 @@ type Runner struct {
 	// known is what was learned last; fresh says that it waits to be reported.
 	known Facts
 	fresh bool
+	// reworded is when the words of a refusal that stands last changed.
+	reworded time.Time
 	// written are the writes of this pass that are worth telling, and again is when
 	// another pass is due though nothing happens, 0 if none is.
 	written []apply.Outcome

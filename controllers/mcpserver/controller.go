@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +77,7 @@ type Reconciler struct {
 // New returns a Reconciler. reader may be a cache, live may not.
 func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options podtemplate.Options) *Reconciler {
 	return &Reconciler{
-		Core:   reconcile.Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind},
+		Core:   reconcile.NewCore(applier, recorder, kind),
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered),

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -51,6 +52,17 @@ type Core struct {
 	// Now is the clock. It need not agree with anybody else's.
 	Now  func() time.Time
 	Kind Kind
+	// reworded is when the words of a refusal last changed, by what they are of.
+	reworded *lru.Cache
+}
+
+// remembered is how many words a process remembers the time of. Forgetting one
+// costs a write.
+const remembered = 1 << 14
+
+// NewCore returns what the passes over objects of a kind share.
+func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
+	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered)}
 }
 
 // Pass is one reconcile of one object.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -70,17 +72,33 @@ func (p *Pass) Anew(conditionType string) {
 	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions), func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
-// steady keeps the words of a refusal that stand. They are the API server's, or
-// a webhook's, and may say the same with other numbers each time, as the port of
-// a broken connection: each change is a write, which wakes the next pass, which
-// is refused again.
+// reworded is how often the words of a refusal may change.
+const reworded = time.Minute
+
+// words are those of one condition of one object.
+type words struct {
+	object    types.UID
+	condition string
+}
+
+// steady keeps the words of a refusal that stand, of the same reason and
+// generation. They are the API server's, or a webhook's, and may be others each
+// time, as with the port of a broken connection or of two webhooks in turns: each
+// change is a write, which wakes the next pass, which is refused again.
 func (p *Pass) steady(conditionType string, now conditions.Finding) conditions.Finding {
 	refused := now.Reason == v1alpha1.ReasonApplyFailed || now.Reason == v1alpha1.ReasonNotAdoptable
 	stands := meta.FindStatusCondition(p.conditions, conditionType)
-	if refused && stands != nil && stands.Reason == now.Reason && stands.ObservedGeneration == p.object.GetGeneration() &&
-		conditions.SameWords(stands.Message, now.Message) {
-		now.Message = stands.Message
+	if !refused || stands == nil || stands.Reason != now.Reason || stands.ObservedGeneration != p.object.GetGeneration() ||
+		stands.Message == now.Message {
+		return now
 	}
+	key := words{p.object.GetUID(), conditionType}
+	remembered, _ := p.core.reworded.Get(key)
+	if last, ok := remembered.(time.Time); !ok || p.core.Now().Sub(last) >= reworded {
+		p.core.reworded.Add(key, p.core.Now())
+		return now
+	}
+	now.Message = stands.Message
 	return now
 }
 
