@@ -17,28 +17,27 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// report says what is so: conditions with the generation they speak of in one
-// apply, because readers of kstatus believe an old Ready under a new
-// generation; then address and scale.
+// report says what is so: address and scale, then the conditions with the
+// generation they speak of in one apply, because readers of kstatus believe an
+// old Ready under a new generation. Conditions come last, to tell also who
+// overwrites address and scale.
 func (r *Reconciler) report(ctx context.Context, p *pass, w world, want wanted, applied error) error {
 	if apply.Only(applied, apply.WithWatch) != nil {
 		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
 	}
 	server := p.server
-	w.conflicts = p.Conflicts
 	answer := ready(server, w, want, applied)
+	var scaled error
+	if scalars := scalarStatus(server, w, want, answer); scalars != nil {
+		_, scaled = p.Put(ctx, contract.MCPServerStatus, server, scalars)
+	}
+	w.conflicts = p.Conflicts
 	found := findings(server, w, want, answer, r.Now())
 	// Reconciling begins anew with each wait.
 	if f, moving := found[v1alpha1.ConditionReconciling]; moving && standing(server, v1alpha1.ConditionReconciling, patience(server, f.Reason)) == nil {
 		p.Anew(v1alpha1.ConditionReconciling)
 	}
-	err := p.Report(ctx, found)
-	scalars := scalarStatus(server, w, want, answer)
-	if scalars == nil {
-		return err
-	}
-	_, scaled := p.Put(ctx, contract.MCPServerStatus, server, scalars)
-	return errors.Join(err, scaled)
+	return errors.Join(scaled, p.Report(ctx, found))
 }
 
 // findings are the answers to all questions, by condition type. answer is that

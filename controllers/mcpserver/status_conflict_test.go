@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -71,6 +72,26 @@ func TestAConflictIsToldWhileItGoesOn(t *testing.T) {
 		t.Error("the field was not repaired")
 	}
 	rest(t, r, s)
+}
+
+// Also the fields of the status are ours.
+func TestAConflictOverTheStatusIsTold(t *testing.T) {
+	r, s := settled(t)
+	r.Now = func() time.Time { return noon }
+	r.Applier.Now = r.Now
+	theirs := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().WithURL("http://elsewhere"))
+	for range 4 {
+		if err := s.apply(theirs, "intruder", "status"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Reconcile(t.Context(), theServer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := meta.FindStatusCondition(read(s).Status.Conditions, v1alpha1.ConditionFieldConflict)
+	if told == nil || !strings.Contains(told.Message, "status.url") {
+		t.Errorf("it says %+v", told)
+	}
 }
 
 // What admission changes of what we apply is told once, and is no fight: it costs no
