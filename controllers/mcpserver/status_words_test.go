@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -67,5 +68,42 @@ func TestARefusalInOtherWordsIsSaidOnceAMinute(t *testing.T) {
 				t.Errorf("with other numbers it still says %q", last)
 			}
 		})
+	}
+}
+
+// Nor is an Event recorded of words that the condition does not take, where another
+// condition is news.
+func TestAnEventSaysWhatTheConditionSays(t *testing.T) {
+	r, s := settled(t)
+	recorder, tries := events.NewFakeRecorder(100), 0
+	r.Events, r.Now = recorder, func() time.Time { return noon }
+	server := read(s)
+	server.Spec.Image, server.Generation = "registry.example.com/echo:2", server.Generation+1
+	s.put(server)
+	s.refuse = func(kind string) error {
+		if kind != "Deployment" {
+			return nil
+		}
+		tries++
+		return fmt.Errorf("denied: request %d", tries)
+	}
+	for i := range 8 {
+		server := read(s)
+		applied := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+		applied.Reason, applied.Message = v1alpha1.ReasonFieldConflict, fmt.Sprintf("another manager took field %d", i)
+		s.put(server)
+		if _, err := r.Reconcile(t.Context(), theServer); err != nil && !strings.Contains(err.Error(), "denied") {
+			t.Fatal(err)
+		}
+	}
+	close(recorder.Events)
+	told := 0
+	for e := range recorder.Events {
+		if strings.Contains(e, "denied") {
+			told++
+		}
+	}
+	if tries < 6 || told > 2 {
+		t.Errorf("of %d refusals %d Events tell", tries, told)
 	}
 }

@@ -45,16 +45,21 @@ func (p *Pass) intent() *intent {
 // not found goes. What is news is also told as an Event.
 func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) error {
 	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration())}
+	told := map[string]conditions.Finding{} // what was found, in the words that are stated
 	for _, t := range p.core.Kind.Conditions {
 		f, ok := found[t]
+		if ok {
+			f = p.steady(t, f)
+			told[t] = f
+		}
 		if !ok && t == v1alpha1.ConditionFinalizerMissing {
 			f, ok = p.unprotected()
+			f = p.steady(t, f)
 		}
 		if !ok {
 			f, ok = p.heldByOthers(t)
 		}
 		if ok {
-			f = p.steady(t, f)
 			status.Conditions = append(status.Conditions, conditions.Stamp(p.conditions, t, f, p.object.GetGeneration(), p.core.Now()))
 		}
 	}
@@ -62,7 +67,7 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 	intent.Status = status
 	said, err := p.Put(ctx, p.core.Kind.ConditionsManager, p.object, intent)
 	if err == nil && said.Result == apply.Written {
-		p.announce(found)
+		p.announce(told)
 	}
 	return err
 }
