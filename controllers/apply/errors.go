@@ -52,9 +52,9 @@ func (e *NotGranted) Error() string {
 	return fmt.Sprintf("manager %s may not write %s of %s", e.Manager, strings.Join(e.Fields, ", "), e.Object)
 }
 
-// BadIntent says that the intent itself is wrong: it cannot be frozen, or the
-// server refuses it by schema, validation or admission. Sending it again
-// cannot help.
+// BadIntent says that the intent itself is refused: it cannot be frozen, or the
+// server refuses it by schema, validation or admission. The same intent is taken
+// only after another party has changed that, such as a policy.
 type BadIntent struct{ Err error }
 
 func (e *BadIntent) Error() string { return e.Err.Error() }

@@ -112,9 +112,9 @@ func (r *Runner) Learn(facts Facts) { r.known, r.fresh = facts, true }
 // Pass looks once at everything and brings the backend closer to the run
 // config. ctx must end when SIGTERM comes: nothing is written after that.
 //
-// The error is one that another pass may not meet: the caller retries it, more
-// and more slowly. What a retry cannot cure is in the report, and the event of
-// whatever cures it wakes the next pass.
+// The error is one that another pass may not meet: the caller tries again when
+// apply.When says, after a refusal each minute. What a retry cannot cure is in the
+// report, and the event of whatever cures it wakes the next pass.
 func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	if err := r.Disagreement(); err != nil {
 		return Report{Waiting: err.Error()}, nil //nolint:nilerr // it is what the report says; another pass would say the same

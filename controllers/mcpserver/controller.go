@@ -7,7 +7,7 @@
 // observe_refusal.go why pods are refused, desired.go what is wanted, status.go
 // what is reported, status_ready.go whether calls are served, status_spec.go what
 // is wrong with a spec, status_pods.go what is wrong with pods, status_progress.go
-// when a server is stalled,  who overwrites its fields,
+// when a server is stalled, status_conflict.go who overwrites its fields,
 // deletion.go the pass of a server that goes, watches.go what wakes it. What a
 // pass shares with those of other kinds is in controllers/reconcile.
 package mcpserver
