@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -278,10 +279,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		Expect(restarts(s)).To(Equal(after))
 	})
 
-	It("is left alone until it is handed over", func() {
+	DescribeTable("is left alone until it is handed over:", func(metadata string) {
 		s := newEnv()
 		s.Apply(git, server("echo", ""))
-		service := s.Apply("somebody", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy","labels":{"team":"red"}},"spec":{"ports":[{"name":"old","port":80}]}}`)
+		service := s.Apply("somebody", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"echo-proxy",`+metadata+`},"spec":{"ports":[{"name":"old","port":80}]}}`)
 		operate(s)
 		s.RunProxies()
 		live := notReady(s, "echo", v1alpha1.ReasonNameTaken)
@@ -295,7 +296,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		s.Owns(service, "somebody", "metadata.labels.team")
 		// Its own port stays beside ours: an item of a list is whose it is.
 		s.Owns(service, "somebody", "spec.ports[port=80,protocol=TCP]")
-	})
+	},
+		Entry("a Service", `"labels":{"team":"red"}`),
+		Entry("one of which the cache keeps little", `"labels":{"team":"red","freehold.dev/server":"echo"},"annotations":{"note":"`+strings.Repeat("x", 40<<10)+`"}`),
+	)
 
 	DescribeTable("says what cannot be taken over, and leaves it whole:", func(i int, says string, edit func(*kit.Env, *unstructured.Unstructured)) {
 		s := newEnv()
