@@ -176,13 +176,13 @@ const reworded = time.Minute
 // time: each change is a write, which wakes the pass that is refused again.
 func (r *Runner) steady(server *v1alpha1.MCPServer, f conditions.Finding) conditions.Finding {
 	stands := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
-	if stands == nil || stands.Reason != f.Reason || stands.Message == f.Message || !reported(server, r) {
-		return f
-	}
-	if now := r.now(); r.reworded.IsZero() || now.Sub(r.reworded) >= reworded {
+	now := r.now()
+	news := stands == nil || stands.Reason != f.Reason || !reported(server, r)
+	switch {
+	case news || r.reworded.IsZero() || now.Sub(r.reworded) >= reworded:
 		r.reworded = now
-		return f
+	default:
+		f.Message = stands.Message
 	}
-	f.Message = stands.Message
 	return f
 }

@@ -218,37 +218,43 @@ func TestWhatWasHandedOverIsTold(t *testing.T) {
 	}
 }
 
-// Words that differ in their numbers alone are no news: each change of the report
-// would wake the pass that is refused again.
-func TestARefusalIsToldOnce(t *testing.T) {
+// Each change of the report would wake the pass that is refused again.
+func TestARefusalInOtherWordsEachTimeIsWrittenNowAndThen(t *testing.T) {
 	s := newServer(t)
 	p := s.steps(s.claim(1, "echo:1"))
-	tries, why := 0, "is refused"
+	tries := 0
 	p.refuse = func(r *http.Request) string {
 		if !strings.Contains(r.URL.Path, "/statefulsets/") {
 			return ""
 		}
 		tries++
-		return fmt.Sprintf("request %d %s", tries, why)
+		return fmt.Sprintf("request %d is refused", tries)
 	}
-	for _, step := range []struct {
-		why     string
-		reports int
-	}{{"is refused", 2}, {"is refused", 0}, {"has no owner", 1}} { // at first it announces itself, too
-		why = step.why
+	says := func(number int) {
+		t.Helper()
+		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed || !strings.HasSuffix(c.Message, fmt.Sprintf("request %d is refused", number)) {
+			t.Errorf("it says %v", c)
+		}
+	}
+	refused := func(times int) (writes int) {
+		t.Helper()
 		mark := p.sent.Mark()
-		for range 5 {
+		for range times {
 			if _, err := p.runner.Pass(p.Ctx); err == nil {
 				t.Error("nothing is tried again")
 			}
 		}
-		if n := len(p.sent.Since(mark).Writes().Of("mcpservers/status")); n != step.reports {
-			t.Errorf("%d reports that it %s", n, why)
-		}
-		if c := s.applied(); c.Reason != v1alpha1.ReasonApplyFailed || !strings.HasSuffix(c.Message, why) {
-			t.Errorf("it says %v", c)
-		}
+		return len(p.sent.Since(mark).Writes().Of("mcpservers/status"))
 	}
+	if n := refused(10); n != 2 { // it announces itself, and says why
+		t.Errorf("%d reports", n)
+	}
+	says(1)
+	p.clock = p.clock.Add(time.Minute)
+	if n := refused(10); n != 1 {
+		t.Errorf("%d reports a minute later", n)
+	}
+	says(11)
 	p.refuse = nil
 	p.pass()
 	if c := s.applied(); c.Reason != v1alpha1.ReasonApplied {
