@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +70,7 @@ type Reconciler struct {
 	// were found to carry them, by their own.
 	specs, objects *lru.Cache
 	// large is held by who renders a large spec.
-	large sync.Mutex
+	large turn
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
@@ -192,7 +191,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	}
 	refused := errors.Join(errs...)
 	// A proxy of the wanted content has all that its pods need, and can still be
-	// repaired; if its pods are somebody else's by account, only stopped. Content
+	// repaired; if the account of its pods is not the server's, only stopped. Content
 	// that does not run yet must not start without it. What is in conflict is there.
 	stands := revisionOf(w.proxy) == want.revision && (ours || server.Spec.Suspend)
 	if apply.WithoutConflicts(refused) == nil || stands {

@@ -49,7 +49,9 @@ func TestALargeSpecIsRenderedOnce(t *testing.T) {
 		t.Errorf("it wrote %d times", s.applies-before)
 	}
 	// While another large one is rendered, it needs no turn.
-	r.large.Lock()
+	if !r.large.take("elsewhere", r.Now()) {
+		t.Fatal("the turn is taken")
+	}
 	pass()
 	// What changed in it, or in what carries it, does.
 	stored := s.objects[storedKey{"MCPServer", "echo"}].(*v1alpha1.MCPServer)
@@ -65,6 +67,32 @@ func TestALargeSpecIsRenderedOnce(t *testing.T) {
 		change(-1)
 		pass()
 	}
+}
+
+// A namespace of many large specs does not keep another one from its turn, nor does
+// one that has left the line.
+func TestNamespacesTakeTurnsAtLargeSpecs(t *testing.T) {
+	var large turn
+	now := noon
+	take := func(namespace string, want bool) {
+		t.Helper()
+		if got := large.take(namespace, now); got != want {
+			t.Errorf("%s takes its turn: %t, want %t", namespace, got, want)
+		}
+	}
+	take("many", true)
+	take("many", false)
+	take("one", false)
+	large.leave()
+	take("many", false)
+	take("one", true)
+	take("one", false)
+	large.leave()
+	take("many", true)
+	large.leave()
+	take("many", false)
+	now = now.Add(largeGone + time.Millisecond)
+	take("many", true)
 }
 
 // What is known of a spec is not what another would come to.
