@@ -2,8 +2,8 @@ package v1alpha1
 
 // Condition types. Ready, Reconciling and Stalled follow kstatus
 // (https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md):
-// Reconciling and Stalled are present only while true, or while somebody else
-// states them too.
+// Reconciling and Stalled are present only while true, or while another
+// manager states them too.
 const (
 	// ConditionReady is True once the content of the spec, and nothing older,
 	// is what calls reach. It is absent while ConditionSuspended is True: kstatus
@@ -21,8 +21,8 @@ const (
 	// ConditionAccepted says whether the spec can be rendered. While it is
 	// False the last good content keeps running.
 	ConditionAccepted = "Accepted"
-	// ConditionForeignPodContent is present, and True, while somebody else's
-	// container or volume stands in one of our pod templates.
+	// ConditionForeignPodContent is present, and True, while a
+	// container or volume of another manager is in one of our pod templates.
 	ConditionForeignPodContent = "ForeignPodContent"
 	// ConditionFieldConflict is present, and True, while another field manager
 	// repeatedly overwrites fields that Freehold owns.
@@ -109,7 +109,7 @@ const (
 	// repaired at once.
 	ReasonFieldConflict = "FieldConflict"
 	// ReasonHeldByOthers says that a condition which is present only while True
-	// stays, False, because somebody else states it too.
+	// stays, False, because another manager states it too.
 	ReasonHeldByOthers = "HeldByOthers"
 	// ReasonApplied, ReasonStandingBack and ReasonBackendBlocked are the
 	// runner's: the backend carries its content; newer content stands; an

@@ -100,7 +100,7 @@ func contentOf(ac runtime.ApplyConfiguration) (map[string]any, error) {
 }
 
 // hash names the content. It is asked for only where something was written. When
-// a condition changed is not of it: what is said again after somebody changed it
+// a condition changed is not of it: what is stated again after another writer changed it
 // would be another content each second.
 func (in intent) hash() ([sha256.Size]byte, error) {
 	// encoding/json sorts the keys of maps: same content, same bytes.

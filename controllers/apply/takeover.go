@@ -34,8 +34,8 @@ func (t Takeover) String() string {
 	return fmt.Sprintf("%s %s from %s", t.Object, t.Key.Name, from)
 }
 
-// Unadoptable says why an object of another hand that was handed over was left
-// as it is. It is ErrForeign, too.
+// Unadoptable says why a foreign object that was handed over was left as it is.
+// It is ErrForeign, too.
 type Unadoptable struct{ Err error }
 
 func (e *Unadoptable) Error() string {
@@ -51,15 +51,15 @@ func (e *Unadoptable) Unwrap() error { return e.Err }
 // transfer is what has to happen before an intent can be applied, so that what
 // it does not state any more will go.
 type transfer struct {
-	// foreign says that the object is in another hand, handed that it was handed
-	// over.
+	// foreign says that the object has another owner or none, handed that it was
+	// handed over.
 	foreign, handed bool
 	// entries are the managedFields to come, nil if they are right.
 	entries []metav1.ManagedFieldsEntry
 	from    []string
 }
 
-// handedOver reports whether somebody handed live over.
+// handedOver reports whether the annotation on live hands it over.
 func (w *Writer) handedOver(live client.Object) bool {
 	t := w.applier.contract.Takeover
 	return t != nil && live.GetAnnotations()[t.Annotation] == "true"
@@ -68,7 +68,7 @@ func (w *Writer) handedOver(live client.Object) bool {
 // transfer finds what is to be taken over before the intent is applied, nil if
 // nothing is: of an object that was handed over until the manager has an entry of
 // its own there, and what the API server attributes to nobody after a reset, each
-// time. It returns ErrForeign for an object of another hand that was not handed over.
+// time. It returns ErrForeign for a foreign object that was not handed over.
 func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
 	foreign := grant.Create && !w.ours(live, in)
 	if foreign && !w.handedOver(live) {
@@ -117,7 +117,7 @@ func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, gr
 	return outcome, err
 }
 
-// moveAndSend moves managedFields, and applies. An object of another hand is first
+// moveAndSend moves managedFields, and applies. A foreign object is first
 // asked, by an apply that is not kept, whether it can become ours: one that cannot
 // stays whole.
 func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {

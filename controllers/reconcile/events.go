@@ -25,9 +25,8 @@ func (p *Pass) Event(kind, reason, action, note string) {
 	p.core.Events.Eventf(p.object, nil, kind, reason, action, "%s", note)
 }
 
-// announce tells who watches events what Ready has become, or that the object has
-// stopped, as a warning if somebody has to act; and that a field conflict
-// goes on. found has the words that the conditions were given.
+// announce records as an Event what Ready has become, or that the object has
+// stopped, as a warning if a person has to act; and that a field conflict goes on. found has the words that the conditions were given.
 func (p *Pass) announce(found map[string]conditions.Finding) {
 	conditionType := v1alpha1.ConditionReady
 	if _, runs := found[conditionType]; !runs {

@@ -20,7 +20,7 @@ func (k compiler) ownNames() string {
 	)
 }
 
-// ourNames answers somebody else who writes under a name of ours.
+// ourNames answers another identity that writes under a name of ours.
 func (k compiler) ourNames() string {
 	return join(
 		text("field manager "), "variables.manager", text(fmt.Sprintf(" is %s's, for its ServiceAccount ", k.Product)),
