@@ -20,10 +20,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.AuthzConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AuthzPolicy"):
 		return &apisv1alpha1.AuthzPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CABundleReference"):
+		return &apisv1alpha1.CABundleReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ConfigStatus"):
+		return &apisv1alpha1.ConfigStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Introspection"):
+		return &apisv1alpha1.IntrospectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KubernetesIssuer"):
 		return &apisv1alpha1.KubernetesIssuerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalReference"):
 		return &apisv1alpha1.LocalReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPAuthzConfig"):
+		return &apisv1alpha1.MCPAuthzConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfig"):
 		return &apisv1alpha1.MCPOIDCConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfigSpec"):
@@ -34,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.MCPServerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerStatus"):
 		return &apisv1alpha1.MCPServerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NetworkSpec"):
+		return &apisv1alpha1.NetworkSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OIDCConfigReference"):
 		return &apisv1alpha1.OIDCConfigReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OIDCIssuer"):
@@ -46,10 +56,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ResourcesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeStatus"):
 		return &apisv1alpha1.RuntimeStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
+		return &apisv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServerInfo"):
 		return &apisv1alpha1.ServerInfoApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceAccountReference"):
 		return &apisv1alpha1.ServiceAccountReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadConfig"):
+		return &apisv1alpha1.WorkloadConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadReference"):
+		return &apisv1alpha1.WorkloadReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadStatus"):
 		return &apisv1alpha1.WorkloadStatusApplyConfiguration{}
 

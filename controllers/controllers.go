@@ -15,7 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/config"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/references"
 )
 
 // Register adds every reconciler to a manager that was made with the cache of
@@ -27,12 +29,34 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 			return err
 		}
 	}
-	servers := mcpserver.New(mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder("freehold-mcpserver"), options.Workload)
+	if err := references.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	cache, err := index(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	servers := mcpserver.New(cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder("freehold-mcpserver"), options.Workload)
 	if options.Now != nil {
 		servers.Now = options.Now
 	}
+	if options.ConfigRolloutShare != 0 {
+		servers.Percent = options.ConfigRolloutShare
+	}
 	if err := servers.Register(ctx, mgr, options.controller()); err != nil {
 		return fmt.Errorf("registering the MCPServer controller: %w", err)
+	}
+	for _, kind := range config.Kinds() {
+		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
+		if options.Now != nil {
+			configs.Now = options.Now
+		}
+		if options.ConfigRolloutShare != 0 {
+			configs.Percent = options.ConfigRolloutShare
+		}
+		if err := configs.Register(mgr, options.controller()); err != nil {
+			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
+		}
 	}
 	return nil
 }

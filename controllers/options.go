@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -31,6 +32,9 @@ type Options struct {
 	// Concurrency is how many servers are reconciled at once; DefaultConcurrency
 	// if zero.
 	Concurrency int
+	// ConfigRolloutShare is how many of a hundred servers that refer to a changed
+	// configuration take it at a time; rollout.DefaultPercent if zero.
+	ConfigRolloutShare int
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// SkipNameValidation lets a process run the controllers twice, as tests do.
@@ -45,6 +49,8 @@ const (
 	DefaultConcurrency = 8
 	DefaultQPS         = 1000
 	DefaultBurst       = 1000
+	// DefaultConfigRolloutShare is in percent.
+	DefaultConfigRolloutShare = rollout.DefaultPercent
 )
 
 func (o Options) controller() controller.Options {
@@ -91,8 +97,9 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}:           {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
-			&v1alpha1.MCPOIDCConfig{}: {Transform: slim},
+			&corev1.Event{}:            {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
+			&v1alpha1.MCPOIDCConfig{}:  {Transform: slim},
+			&v1alpha1.MCPAuthzConfig{}: {Transform: slim},
 		},
 	}
 	for _, kind := range mcpserver.Watched() {

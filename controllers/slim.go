@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -35,9 +36,9 @@ func slim(obj any) (any, error) {
 	case *corev1.Event:
 		return slimEvent(o), nil
 	case *v1alpha1.MCPOIDCConfig:
-		o.ObjectMeta = metav1.ObjectMeta{
-			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
-		}
+		return slimConfig(o), nil
+	case *v1alpha1.MCPAuthzConfig:
+		return slimConfig(o), nil
 	case client.Object:
 		if backend, ok := o.(*appsv1.StatefulSet); ok {
 			forgetTexts(&backend.Spec.Template.Spec)
@@ -85,6 +86,14 @@ func stub(obj client.Object) client.Object {
 	small.SetResourceVersion(obj.GetResourceVersion())
 	small.SetLabels(picked(obj.GetLabels(), workload.LabelServer))
 	return small
+}
+
+// slimConfig keeps what a pass over a configuration reads: not the copy of it that
+// kubectl apply keeps.
+func slimConfig(config client.Object) client.Object {
+	config.SetLabels(nil)
+	config.SetAnnotations(picked(config.GetAnnotations(), contract.AdoptAnnotation))
+	return config
 }
 
 // forgetTexts drops what the user's containers are started with, which can be a

@@ -57,7 +57,7 @@ func sizeOf(t *testing.T, obj any) int {
 // Whoever may create objects in a namespace decides about their labels and their
 // size, and must not decide about the operator's memory with it.
 func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
-	for _, kind := range append(mcpserver.Watched(), &corev1.Event{}, &v1alpha1.MCPOIDCConfig{}) {
+	for _, kind := range append(mcpserver.Watched(), &corev1.Event{}) {
 		names := []string{"anything", "echo", "other-proxy", "echo-runner", "echo-proxy", "echo-run-7-abc", "echo-backend"}
 		for _, name := range names {
 			obj := large(kind)
@@ -75,6 +75,22 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 			if again, err := slim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
 				t.Errorf("of a %T called %s less is kept the second time: %v", kind, name, err)
 			}
+		}
+	}
+}
+
+// Of a configuration everything is read but what kubectl apply keeps beside it, which
+// is as large as its policies.
+func TestAConfigurationIsKeptOnce(t *testing.T) {
+	for _, kind := range []client.Object{&v1alpha1.MCPOIDCConfig{}, &v1alpha1.MCPAuthzConfig{}} {
+		kind.SetFinalizers([]string{"freehold.dev/x"})
+		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+		want := kind.DeepCopyObject()
+		want.(client.Object).SetAnnotations(map[string]string{"freehold.dev/adopt": "true"})
+		kind.SetAnnotations(map[string]string{"freehold.dev/adopt": "true", "kubectl.kubernetes.io/last-applied-configuration": megabyte})
+		kind.SetLabels(map[string]string{"theirs": "1"})
+		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+			t.Errorf("a %T keeps %+v (%v)", kind, kept, err)
 		}
 	}
 }

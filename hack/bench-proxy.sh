@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
 # Measures what the proxy costs; arguments are the program's flags, -h tells them.
-#
-#   bench-proxy.sh -json FILE    writes the result there as JSON as well
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -51,11 +51,14 @@ call_tool() {
 			END {if (bad || !good) {printf "%s", said; exit 1} print good}'
 }
 
-# post_call URL TOOL calls a tool by plain HTTP and shows what was answered.
+# post_call URL TOOL [ACCOUNT] calls a tool by plain HTTP, with a token of a service account, and shows what was answered.
 post_call() {
-	in_cluster curl --silent --show-error --max-time 20 --write-out '\n(HTTP %{http_code})\n' \
-		--header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' \
-		--data '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"'"$2"'","arguments":{}}}' "$1"
+	local token=()
+	[ -z "${3:-}" ] || token=(--header "Authorization: Bearer $(mcp create token "$3" --audience="$1")")
+	in_cluster curl --silent --show-error --max-time 20 --include \
+		--header 'Content-Type: application/json' --header 'Accept: application/json, text/event-stream' "${token[@]}" \
+		--data '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"'"$2"'","arguments":{}}}' "$1" |
+		tr -d '\r' | grep -iE '^(HTTP/|www-authenticate:|data:|\{)'
 }
 
 # freehold COMMAND... asks the plugin of kubectl.

@@ -85,11 +85,18 @@ mcp get mcp everything -o json --show-managed-fields | bin/tools/picture survive
 [ "$(mcp get mcp everything -o jsonpath='{.spec.replicas}')" = 2 ] || { echo "LOST  spec.replicas" >&2; exit 1; }
 echo "kept  spec.replicas: 2"
 
-title "An authorization controller owns spec.authzConfig of a second server"
+title "A second server lets in service accounts of the cluster; an authorization controller owns what they may call"
 mcp delete mcp guarded --ignore-not-found
-sample | sed 's/name: everything/name: guarded/' |
+k -n demo create serviceaccount planner --dry-run=client -o yaml | mcp apply --server-side -f - >/dev/null
+k -n demo create serviceaccount guest --dry-run=client -o yaml | mcp apply --server-side -f - >/dev/null
+mcp apply --server-side --field-manager=platform -f - <<'YAML'
+apiVersion: freehold.dev/v1alpha1
+kind: MCPOIDCConfig
+metadata: {name: cluster}
+spec: {kubernetes: {serviceAccounts: [{namespace: demo, name: planner}, {namespace: demo, name: guest}]}}
+YAML
+{ sample | sed 's/name: everything/name: guarded/'; echo '  oidcConfigRef: {name: cluster}'; } |
 	mcp apply --server-side --field-manager=git -f -
-await_ready guarded
 mcp apply --server-side --field-manager=authz-controller -f - <<'YAML'
 apiVersion: freehold.dev/v1alpha1
 kind: MCPServer
@@ -97,14 +104,22 @@ metadata: {name: guarded}
 spec:
   authzConfig:
     policies:
-    - {name: simple, policy: 'permit(principal, action == Action::"call_tool", resource == Tool::"test_simple_text");'}
+    - name: planner
+      policy: permit(principal == Client::"system:serviceaccount:demo:planner", action == Action::"call_tool", resource == Tool::"test_simple_text");
 YAML
 await_ready guarded
 guarded=$(mcp get mcp guarded -o jsonpath='{.status.url}')
-echo "The tool that the policy permits is called, another one is refused by name:"
-post_call "$guarded" test_simple_text
-post_call "$guarded" test_image_content
-mcp get mcp guarded -o json --show-managed-fields | bin/tools/picture survived 'spec.authzConfig=authz-controller'
+echo "The planner is let in:"
+post_call "$guarded" test_simple_text planner | tee bin/demo.out
+grep -q '^HTTP/1.1 200' bin/demo.out
+echo "A guest is refused by name:"
+post_call "$guarded" test_simple_text guest | tee bin/demo.out
+grep -q '^HTTP/1.1 403' bin/demo.out
+echo "A caller without a token is told where to log in:"
+post_call "$guarded" test_simple_text | tee bin/demo.out
+grep -q '^HTTP/1.1 401' bin/demo.out
+mcp get mcpoidc cluster
+mcp get mcp guarded -o json --show-managed-fields | bin/tools/picture survived 'spec.authzConfig=authz-controller' 'spec.oidcConfigRef=git'
 
 title "No field of Freehold's is held by anybody else"
 freehold audit

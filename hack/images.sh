@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds operator and runner for Linux and packs them as images, without a container engine. Each image carries the licences
-# of what it is made of, and has a bill of materials beside it.
+# of what it is made of, the runner's also the root certificates of the public web, and has a bill of materials beside it.
 #
 #   images.sh        archives for this machine's platform, bin/images/NAME.tar, which `docker load`, `kind load image-archive`
 #                    and `hack/cluster.sh load` take alike; also of the demo's server
@@ -18,6 +18,8 @@ names=(operator runner)
 pack() {
 	local name=$1
 	shift
+	# Proxies ask providers of logins on the public web for their keys.
+	[ "$name" != runner ] || set -- -file /etc/ssl/certs/ca-certificates.crt=bin/roots.pem "$@"
 	go -C hack/images run . -name "freehold.dev/$name:$version" -licenses docs/licenses.md \
 		-file /licenses/LICENSE=LICENSE -file /licenses/THIRD_PARTY=bin/licenses/THIRD_PARTY "$@"
 }
@@ -46,6 +48,7 @@ layouts() {
 }
 
 go -C hack/images run ./licenses -texts bin/licenses/THIRD_PARTY
+go -C hack/images run ./roots >bin/roots.pem
 case ${1:-} in
 '') archives ;;
 all) layouts ;;

@@ -11,7 +11,7 @@ import (
 // Freehold is the contract of this operator.
 func Freehold() ownership.Contract {
 	return ownership.Contract{
-		Grants:   slices.Concat(mcpServer(), children(), rbacGrants(), runner()),
+		Grants:   slices.Concat(mcpServer(), children(), rbacGrants(), runner(), configGrants()),
 		Removals: slices.Concat(mcpServerRemovals(), rbacRemovals()),
 		Rights:   slices.Concat(processRights(), runnerRights()),
 		Takeover: &ownership.Takeover{Annotation: AdoptAnnotation},
@@ -34,11 +34,13 @@ var (
 	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
 	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
 	MCPOIDCConfig  = object("freehold.dev", "v1alpha1", "MCPOIDCConfig", "")
+	MCPAuthzConfig = object("freehold.dev", "v1alpha1", "MCPAuthzConfig", "")
 	Deployment     = object("apps", "v1", "Deployment", "")
 	StatefulSet    = object("apps", "v1", "StatefulSet", "")
 	Service        = object("", "v1", "Service", "")
 	ConfigMap      = object("", "v1", "ConfigMap", "")
 	ServiceAccount = object("", "v1", "ServiceAccount", "")
+	NetworkPolicy  = object("networking.k8s.io", "v1", "NetworkPolicy", "")
 	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
 	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")
 )

@@ -15,8 +15,8 @@ const (
 	MCPServerWorkload ownership.Manager = "mcpserver.freehold.dev/workload"
 	// MCPServerConditions states conditions and the generation they speak of.
 	MCPServerConditions ownership.Manager = "mcpserver.freehold.dev/conditions"
-	// MCPServerStatus states what else was observed.
-	MCPServerStatus ownership.Manager = "mcpserver.freehold.dev/status"
+	// MCPServerAddress states what else was observed.
+	MCPServerAddress ownership.Manager = "mcpserver.freehold.dev/status"
 	// MCPServerChildren builds the objects around the proxy, but for the runner's
 	// rights.
 	MCPServerChildren ownership.Manager = "mcpserver.freehold.dev/children"
@@ -54,8 +54,10 @@ func mcpServer() []ownership.Grant {
 			"status.conditions[type=Accepted]",
 			"status.conditions[type=ForeignPodContent]",
 			"status.conditions[type=FieldConflict]",
-			"status.conditions[type=FinalizerMissing]"),
-		own(MCPServerStatus, MCPServerSub, "reports address and scale",
+			"status.conditions[type=FinalizerMissing]",
+			"status.conditions[type=BackendExposed]",
+			"status.conditions[type=PolicyUnmatched]"),
+		own(MCPServerAddress, MCPServerSub, "reports address and scale",
 			"status.url", "status.replicas", "status.readyReplicas", "status.selector"),
 	}
 }
@@ -72,6 +74,8 @@ func children() []ownership.Grant {
 	return []ownership.Grant{
 		build(ServiceAccount, "SERVER-runner", "is the runner's identity", "automountServiceAccountToken"),
 		build(ConfigMap, "SERVER-run-*-*", "tells the runner what to run", "data", "immutable", revision[0], revision[1]),
+		build(NetworkPolicy, "SERVER-backend", "lets only the proxy connect to the backend",
+			"spec.podSelector", "spec.policyTypes", "spec.ingress"),
 		proxy,
 		build(Service, "SERVER-proxy", "is where clients call",
 			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
@@ -86,6 +90,7 @@ func children() []ownership.Grant {
 func mcpServerRemovals() []ownership.Removal {
 	return []ownership.Removal{
 		{Identity: IdentityMCPServer, Object: ConfigMap, Why: "a run config that no pod can mount any more"},
+		{Identity: IdentityMCPServer, Object: NetworkPolicy, Why: "that of a server whose backend others may reach again"},
 		{Identity: IdentityMCPServer, Object: StatefulSet, Why: "the backend of a server that is being deleted"},
 	}
 }

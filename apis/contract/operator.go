@@ -11,7 +11,9 @@ const IdentityOperator = "freehold-operator"
 const LeaseName = "freehold-operator"
 
 // Controllers are the identities that the operator's process writes as.
-func Controllers() []string { return []string{IdentityMCPServer, IdentityRBAC} }
+func Controllers() []string {
+	return []string{IdentityMCPServer, IdentityRBAC, IdentityOIDCConfig, IdentityAuthzConfig}
+}
 
 // processRights are those of the operator's process, which reads for all its
 // controllers.
@@ -20,7 +22,7 @@ func processRights() []ownership.Right {
 		return ownership.Right{Identity: IdentityOperator, Group: object.Group, Resource: object.Resource(), Verbs: verbs, Why: why}
 	}
 	var all []ownership.Right
-	for _, object := range []ownership.Object{MCPServer, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding} {
+	for _, object := range []ownership.Object{MCPServer, MCPOIDCConfig, MCPAuthzConfig, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy} {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
 	lease := object("coordination.k8s.io", "v1", "Lease", "")
@@ -29,7 +31,6 @@ func processRights() []ownership.Right {
 	acts := right(ServiceAccount, "writes as its controllers", "impersonate")
 	acts.Names = Controllers()
 	return append(all,
-		right(MCPOIDCConfig, "tells proxies whose tokens to accept", "list", "watch"),
 		right(object("", "v1", "Pod", ""), "tells why a server is not ready", "list", "watch"),
 		right(object("", "v1", "Event", ""), "tells why a server is not ready", "list", "watch"),
 		right(object("events.k8s.io", "v1", "Event", ""), "reports what happened to a server", "create", "patch"),

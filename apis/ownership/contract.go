@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,9 +47,14 @@ func (o Object) String() string {
 // Resource is the plural of the kind, which the API serves it under, without
 // the subresource.
 func (o Object) Resource() string {
+	if kind := strings.ToLower(o.Kind); vowelY.MatchString(kind) {
+		return kind + "s" // the guess is gatewaies
+	}
 	plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind)
 	return plural.Resource
 }
+
+var vowelY = regexp.MustCompile("[aeiou]y$")
 
 // Grant is one manager's right to a set of fields of one kind of object.
 type Grant struct {
@@ -57,9 +63,9 @@ type Grant struct {
 	Object   Object
 	// Names are the names that the object may have. A word in capital letters,
 	// which no object's name has, says whose name stands there, as SERVER in
-	// SERVER-proxy; it fits any text. A * fits text without a dash, so that
-	// SERVER-run-* of one server is never that of another, whose name goes on with
-	// -run. Empty means any name.
+	// SERVER-proxy; it fits text without a dot, so that GATEWAY.gw-runner is not
+	// SERVER-runner. A * fits text without a dash, so that SERVER-run-* of one server
+	// is never that of another, whose name goes on with -run. Empty means any name.
 	Names  []string
 	Fields []Path
 	Mode   Mode
@@ -109,7 +115,7 @@ var (
 // NameExpression is a name of a Grant as a regular expression of RE2, for all
 // of a name.
 func NameExpression(pattern string) string {
-	return "^" + capitals.ReplaceAllString(stars.ReplaceAllString(regexp.QuoteMeta(pattern), "[^-]*"), ".+") + "$"
+	return "^" + capitals.ReplaceAllString(stars.ReplaceAllString(regexp.QuoteMeta(pattern), "[^-]*"), "[^.]+") + "$"
 }
 
 // Outside returns the leaves of fields that are outside the grant, in the

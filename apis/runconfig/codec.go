@@ -110,14 +110,8 @@ func (c RunConfig) check() error {
 	}
 	port("proxy.port", c.Proxy.Port)
 	text("proxy.path", c.Proxy.Path)
-	if a := c.Proxy.Authentication; a != nil {
-		text("proxy.authentication.usernameClaim", a.UsernameClaim)
-		text("proxy.authentication.resource", a.Resource)
-		text("proxy.authentication.algorithms", strings.Join(a.Algorithms, ""))
-		text("proxy.authentication.audiences", strings.Join(a.Audiences, ""))
-		if a.Issuer == "" && len(a.Usernames) == 0 {
-			text("proxy.authentication.usernames", "")
-		}
+	if c.Proxy.Authentication != nil {
+		c.Proxy.Authentication.check(text)
 	}
 	text("rendering.proxy", c.Rendering.Proxy)
 	text("rendering.backend", c.Rendering.Backend)
@@ -125,6 +119,28 @@ func (c RunConfig) check() error {
 		return nil
 	}
 	return oneLine(wrong)
+}
+
+// check tells text which parts must not be empty.
+func (a Authentication) check(text func(field, value string)) {
+	const at = "proxy.authentication."
+	text(at+"usernameClaim", a.UsernameClaim)
+	text(at+"resource", a.Resource)
+	text(at+"algorithms", strings.Join(a.Algorithms, ""))
+	text(at+"audiences", strings.Join(a.Audiences, ""))
+	if a.CABundle != nil {
+		text(at+"caBundle.name", a.CABundle.Name)
+		text(at+"caBundle.key", a.CABundle.Key)
+	}
+	if i := a.Introspection; i != nil {
+		text(at+"introspection.url", i.URL)
+		text(at+"introspection.clientID", i.ClientID)
+		text(at+"introspection.clientSecret.name", i.ClientSecret.Name)
+		text(at+"introspection.clientSecret.key", i.ClientSecret.Key)
+	}
+	if a.Issuer == "" && len(a.Usernames) == 0 {
+		text(at+"usernames", "")
+	}
 }
 
 // canonical sorts the keys of raw JSON, keeps its numbers as they are written,

@@ -21,6 +21,14 @@ const (
 	FileName = "run.json"
 	// MountPath is the directory that holds FileName.
 	MountPath = "/etc/freehold"
+	// LoginVolume is the volume of the proxy's pod that holds the files of
+	// Authentication, LoginPath the directory where the proxy mounts it, and CAFile
+	// and ClientSecretFile are the files of CABundle and ClientSecret there.
+	LoginVolume = "login"
+	LoginPath   = "/etc/freehold-login"
+	CAFile      = "ca.crt"
+
+	ClientSecretFile = "client-secret"
 	// ProbePort is the TCP port on which the proxy answers probes.
 	ProbePort = 9440
 	// EnvGeneration is the environment variable with the workload generation
@@ -132,6 +140,8 @@ type Proxy struct {
 	Authentication *Authentication `json:"authentication,omitempty"`
 	// Authorization says which calls are allowed; nil allows all.
 	Authorization *Authorization `json:"authorization,omitempty"`
+	// NoAudit keeps the decisions of these two out of the log.
+	NoAudit bool `json:"noAudit,omitempty"`
 }
 
 // Authentication says which tokens let a caller in.
@@ -142,12 +152,19 @@ type Authentication struct {
 	// KeysURL is where the issuer's keys are; the discovery document tells it where
 	// empty.
 	KeysURL string `json:"keysURL,omitempty"`
+	// Introspection is where the issuer tells what a token is; nil where all are JWTs.
+	Introspection *Introspection `json:"introspection,omitempty"`
+	// CABundle names the key of a ConfigMap with the certificates of which one has
+	// issued that of the issuer, in CAFile; nil for those of the runner's image.
+	CABundle *Key `json:"caBundle,omitempty"`
 	// Algorithms that may sign a token, sorted.
 	Algorithms []string `json:"algorithms"`
 	// ClockSkewSeconds is how far the issuer's clock may be from the proxy's.
 	ClockSkewSeconds int32 `json:"clockSkewSeconds"`
 	// UsernameClaim names the caller.
 	UsernameClaim string `json:"usernameClaim"`
+	// GroupsClaim holds the caller's groups; none where empty.
+	GroupsClaim string `json:"groupsClaim,omitempty"`
 	// Usernames that are let in, sorted; all where empty.
 	Usernames []string `json:"usernames,omitempty"`
 	// Resource is the URL of the MCP endpoint as clients know it.
@@ -156,6 +173,21 @@ type Authentication struct {
 	Audiences []string `json:"audiences"`
 	// Scopes of which a token must have all, sorted.
 	Scopes []string `json:"scopes,omitempty"`
+}
+
+// Introspection is an endpoint of RFC 7662.
+type Introspection struct {
+	URL      string `json:"url"`
+	ClientID string `json:"clientID"`
+	// ClientSecret names the key of a Secret with the client's password, in
+	// ClientSecretFile.
+	ClientSecret Key `json:"clientSecret"`
+}
+
+// Key is a key of a ConfigMap or Secret of the server's namespace.
+type Key struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
 }
 
 // Authorization are the Cedar policies that every call is held against.

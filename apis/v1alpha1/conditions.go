@@ -30,6 +30,15 @@ const (
 	// ConditionFinalizerMissing is present, and True, while the server does not
 	// keep Freehold's finalizer.
 	ConditionFinalizerMissing = "FinalizerMissing"
+	// ConditionRolledOut is that of a configuration: whether every workload that
+	// refers to it has its present content.
+	ConditionRolledOut = "RolledOut"
+	// ConditionBackendExposed is present, and True, while the spec lets others than
+	// the proxy connect to the backend of a server with a login or policies.
+	ConditionBackendExposed = "BackendExposed"
+	// ConditionPolicyUnmatched is present, and True, while a policy of the spec can
+	// match no call.
+	ConditionPolicyUnmatched = "PolicyUnmatched"
 	// ConditionBackendApplied is the runner's: whether the backend's objects
 	// carry the runner's content.
 	ConditionBackendApplied = "BackendApplied"
@@ -48,6 +57,9 @@ const (
 	ReasonStarting = "Starting"
 	// ReasonUpdating says that new content replaces older content.
 	ReasonUpdating = "Updating"
+	// ReasonRolloutPending says that a shared configuration has changed, and that
+	// the server serves with its content before until it is its turn.
+	ReasonRolloutPending = "RolloutPending"
 	// ReasonUnavailable says that what has rolled out answers no calls now.
 	ReasonUnavailable = "Unavailable"
 	// ReasonSuspended says that spec.suspend stops proxy and backend.
@@ -92,6 +104,10 @@ const (
 	ReasonDeleting = "Deleting"
 )
 
+// ReasonValid says of ConditionReady of a configuration that workloads can run with
+// it.
+const ReasonValid = "Valid"
+
 // Reasons of the other conditions.
 const (
 	// ReasonAccepted says that every field of the spec could be rendered.
@@ -100,14 +116,27 @@ const (
 	// something that no pod or Service can have, or that is not the user's to
 	// state.
 	ReasonSpecInvalid = "SpecInvalid"
-	// ReasonOIDCConfigNotFound says that the MCPOIDCConfig that spec.oidcConfigRef
-	// names does not exist.
-	ReasonOIDCConfigNotFound = "OIDCConfigNotFound"
+	// ReasonOIDCConfigNotFound and ReasonAuthzConfigNotFound say that the
+	// configuration to which the spec refers does not exist.
+	ReasonOIDCConfigNotFound  = "OIDCConfigNotFound"
+	ReasonAuthzConfigNotFound = "AuthzConfigNotFound"
+	// ReasonOIDCConfigDeleting and ReasonAuthzConfigDeleting say that it is being
+	// deleted, and that the server does not run with it yet.
+	ReasonOIDCConfigDeleting  = "OIDCConfigDeleting"
+	ReasonAuthzConfigDeleting = "AuthzConfigDeleting"
+	// ReasonAuthzConfigInvalid says that the policies or entities of the
+	// MCPAuthzConfig cannot be read.
+	ReasonAuthzConfigInvalid = "AuthzConfigInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
 	// ReasonFieldConflict says that fields were overwritten more often than they are
 	// repaired at once.
 	ReasonFieldConflict = "FieldConflict"
+	// ReasonBackendIngressAny says that spec.network.backendIngress is Any.
+	ReasonBackendIngressAny = "BackendIngressAny"
+	// ReasonUnknownWords says that the scope of a policy names an action or a type
+	// that no call has.
+	ReasonUnknownWords = "UnknownWords"
 	// ReasonHeldByOthers says that a condition which is present only while True
 	// stays, False, because another manager states it too.
 	ReasonHeldByOthers = "HeldByOthers"
@@ -121,4 +150,10 @@ const (
 	// backend does not run this content yet, or was not asked.
 	ReasonAnswers  = "Answers"
 	ReasonNotAsked = "NotAsked"
+	// ReasonRolledOut, ReasonRollingOut and ReasonHeld are of ConditionRolledOut:
+	// every workload has the content; they take it a few at a time; one that took it
+	// has failed, and holds the others.
+	ReasonRolledOut  = "RolledOut"
+	ReasonRollingOut = "RollingOut"
+	ReasonHeld       = "Held"
 )

@@ -26,6 +26,7 @@ type MCPOIDCConfigSpec struct {
 
 // OIDCIssuer is an OpenID Connect provider.
 // +kubebuilder:validation:XValidation:rule="(has(self.allowInsecureIssuer) && self.allowInsecureIssuer) || (self.issuer.startsWith('https://') && (!has(self.jwksURL) || self.jwksURL.startsWith('https://')))",message="issuer and jwksURL must be https: write https://, or set allowInsecureIssuer to true for a test"
+// +kubebuilder:validation:XValidation:rule="!has(self.introspection) || self.introspection.url.startsWith('https://') || (has(self.allowInsecureIssuer) && self.allowInsecureIssuer)",message="introspection.url must be https: write https://, or set allowInsecureIssuer to true for a test"
 type OIDCIssuer struct {
 	// issuer is the URL of the provider, byte for byte what its tokens have in the
 	// claim iss. Without jwksURL its discovery document is read below
@@ -41,6 +42,12 @@ type OIDCIssuer struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="jwksURL must be an absolute URL: write for example https://login.example.com/keys"
 	JWKSURL string `json:"jwksURL,omitempty"`
+
+	// introspection asks the provider what a token is (RFC 7662). It is asked about
+	// tokens that are no JWT, and about all if neither jwksURL nor the discovery
+	// document names keys. Where unset every token must be a JWT.
+	// +optional
+	Introspection *Introspection `json:"introspection,omitempty"`
 
 	// algorithms that may sign a token; all of them are asymmetric.
 	// +optional
@@ -60,10 +67,44 @@ type OIDCIssuer struct {
 	// +kubebuilder:validation:MaxLength=253
 	UsernameClaim string `json:"usernameClaim,omitempty"`
 
-	// allowInsecureIssuer lets issuer and jwksURL be http. Whoever is between proxy
+	// groupsClaim is the claim with the groups of a caller, a list of texts or one
+	// text. Policies know a group as Group::"NAME". Where unset a caller has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	GroupsClaim string `json:"groupsClaim,omitempty"`
+
+	// caBundleRef names the certificates of which one must have issued that of the
+	// provider. Where unset they are the public ones in the runner's image. Proxies
+	// mount the ConfigMap and follow its changes without a restart; without it they
+	// do not start. The operator does not read it.
+	// +optional
+	CABundleRef *CABundleReference `json:"caBundleRef,omitempty"`
+
+	// allowInsecureIssuer lets issuer, jwksURL and introspection.url be http. Whoever is between proxy
 	// and issuer can then make tokens: set it for a test only.
 	// +optional
 	AllowInsecureIssuer bool `json:"allowInsecureIssuer,omitempty"`
+}
+
+// Introspection is where a provider tells what a token is, and as whom it is asked.
+type Introspection struct {
+	// url of the provider's introspection endpoint.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="url must be an absolute URL: write for example https://login.example.com/introspect"
+	URL string `json:"url"`
+
+	// clientID is the name under which the provider knows the proxy.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	ClientID string `json:"clientID"`
+
+	// clientSecretRef names the Secret with the password of that client. Proxies mount
+	// it and follow its changes without a restart; without it they do not start. The
+	// operator does not read it.
+	// +required
+	ClientSecretRef SecretKeyReference `json:"clientSecretRef"`
 }
 
 // KubernetesIssuer is the cluster's own issuer of service account tokens.
@@ -128,8 +169,12 @@ type OIDCConfigReference struct {
 //
 // +genclient
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=mcpoidcconfigs,singular=mcpoidcconfig,shortName=mcpoidc,categories=freehold,scope=Namespaced
 // +kubebuilder:printcolumn:name="Issuer",type=string,JSONPath=`.spec.oidc.issuer`
+// +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.workloads`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type MCPOIDCConfig struct {
 	metav1.TypeMeta `json:",inline"`
@@ -140,6 +185,11 @@ type MCPOIDCConfig struct {
 	// spec is whose tokens are accepted.
 	// +required
 	Spec MCPOIDCConfigSpec `json:"spec"`
+
+	// status is the observed state.
+	// +optional
+	// +kubebuilder:default={observedGeneration:-1}
+	Status ConfigStatus `json:"status,omitempty"`
 }
 
 // MCPOIDCConfigList is a list of MCPOIDCConfigs.

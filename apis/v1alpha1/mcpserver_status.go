@@ -62,6 +62,47 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash"`
+
+	// ownHash is the SHA-256 of the content without what shared configurations
+	// say, in lower-case hexadecimal digits.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	OwnHash string `json:"ownHash,omitempty"`
+
+	// configs are the shared configurations that the content was rendered from.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=8
+	Configs []WorkloadConfig `json:"configs,omitempty"`
+
+	// configRollout says that the server took this content when its turn to take a
+	// changed configuration came. Until it is ready it counts among those that are
+	// under way at a time, and holds back the others if it fails.
+	// +optional
+	ConfigRollout bool `json:"configRollout,omitempty"`
+}
+
+// WorkloadConfig is a shared configuration as a workload runs with it.
+type WorkloadConfig struct {
+	// kind of the configuration, for example MCPAuthzConfig.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name of the configuration.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
+	// digits. It is another one where its meaning is, and not for other spaces.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash"`
 }
 
 // RuntimeStatus is what the proxy's runner observed.

@@ -194,9 +194,8 @@ type MCPServerSpec struct {
 	// +optional
 	ExternalAuthConfigRef *LocalReference `json:"externalAuthConfigRef,omitempty"`
 
-	// authzConfigRef names the MCPAuthzConfig that says what callers may do. This
-	// version does not enforce it: while it is set, the proxy refuses every call,
-	// and the server is not ready, with reason NotEnforced. Use authzConfig.
+	// authzConfigRef names the MCPAuthzConfig that says what callers may do. The
+	// proxy enforces it.
 	// +optional
 	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
 
@@ -204,6 +203,10 @@ type MCPServerSpec struct {
 	// whoever reaches the proxy may do everything.
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
+
+	// network says who may connect to the backend pods past the proxy.
+	// +optional
+	Network *NetworkSpec `json:"network,omitempty"`
 
 	// suspend stops the proxy, and the backend once calls in flight have ended.
 	// The server's objects stay. The default is false.

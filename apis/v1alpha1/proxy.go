@@ -58,6 +58,14 @@ type ProxySpec struct {
 	// +optional
 	TrustForwardedHeaders bool `json:"trustForwardedHeaders,omitempty"`
 
+	// audit is whether the proxy logs a line for each decision of spec.authzConfig,
+	// and for each caller that spec.oidcConfigRef keeps out: Enabled or Disabled. The
+	// default is Enabled. A line has neither arguments nor tokens.
+	// +optional
+	// +default="Enabled"
+	// +kubebuilder:default="Enabled"
+	Audit Audit `json:"audit,omitempty"`
+
 	// service configures the Service NAME-proxy, which clients call.
 	// +optional
 	Service *ProxyService `json:"service,omitempty"`
@@ -76,6 +84,16 @@ type ProxySpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
+
+// Audit is whether decisions about callers are logged.
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type Audit string
+
+// The values of spec.proxy.audit.
+const (
+	AuditEnabled  Audit = "Enabled"
+	AuditDisabled Audit = "Disabled"
+)
 
 // ProxyService configures the Service in front of the proxy.
 type ProxyService struct {

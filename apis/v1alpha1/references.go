@@ -11,6 +11,33 @@ type LocalReference struct {
 	Name string `json:"name"`
 }
 
+// CABundleReference names the key of a ConfigMap in the same namespace that holds
+// certificates.
+// +structType=atomic
+type CABundleReference struct {
+	LocalReference `json:",inline"`
+
+	// key of the ConfigMap. Its value is one or more certificates in PEM.
+	// +optional
+	// +default="ca.crt"
+	// +kubebuilder:default="ca.crt"
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be a key of the ConfigMap, of letters, digits, -, _ and .: write for example ca.crt"
+	Key string `json:"key,omitempty"`
+}
+
+// SecretKeyReference names a key of a Secret in the same namespace.
+// +structType=atomic
+type SecretKeyReference struct {
+	LocalReference `json:",inline"`
+
+	// key of the Secret.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="key must be a key of the Secret, of letters, digits, -, _ and .: write for example client-secret"
+	Key string `json:"key"`
+}
+
 // AuthzConfig says which calls are allowed. An authorization controller may own
 // it by server-side apply under its own field manager; Freehold never writes it.
 type AuthzConfig struct {
@@ -43,8 +70,8 @@ type AuthzPolicy struct {
 	// policy is the text of one or more Cedar policies, for example
 	// permit(principal, action == Action::"call_tool", resource == Tool::"add");
 	//
-	// The principal is Client::"anonymous", because this version authenticates no
-	// caller. Actions are call_tool, get_prompt, read_resource, list_tools,
+	// The principal is Client::"NAME" in Group::"NAME", by the token that
+	// spec.oidcConfigRef asks for; without that it is Client::"anonymous". Actions are call_tool, get_prompt, read_resource, list_tools,
 	// list_prompts and list_resources. Resources are Tool::"NAME",
 	// Prompt::"NAME", Resource::"URI" and FeatureType::"tool". Arguments of the
 	// call are arg_NAME.

@@ -17,7 +17,8 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{}, &MCPOIDCConfig{}, &MCPOIDCConfigList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{},
+		&MCPOIDCConfig{}, &MCPOIDCConfigList{}, &MCPAuthzConfig{}, &MCPAuthzConfigList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -1319,6 +1319,62 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.CABundleReference
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ca.crt
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: Condition.v1.meta.apis.pkg.apimachinery.k8s.io
+          elementRelationship: associative
+          keys:
+          - type
+    - name: hash
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: referencingWorkloads
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadReference
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
+    - name: workloads
+      type:
+        scalar: numeric
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.Introspection
+  map:
+    fields:
+    - name: clientID
+      type:
+        scalar: string
+      default: ""
+    - name: clientSecretRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.SecretKeyReference
+      default: {}
+    - name: url
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.KubernetesIssuer
   map:
     fields:
@@ -1339,6 +1395,27 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPAuthzConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: ObjectMeta.v1.meta.apis.pkg.apimachinery.k8s.io
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.AuthzConfig
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigStatus
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfig
   map:
     fields:
@@ -1355,6 +1432,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: spec
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfigSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ConfigStatus
       default: {}
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPOIDCConfigSpec
   map:
@@ -1446,6 +1527,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: network
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.NetworkSpec
     - name: oidcConfigRef
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCConfigReference
@@ -1539,6 +1623,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: workload
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.NetworkSpec
+  map:
+    fields:
+    - name: backendIngress
+      type:
+        scalar: string
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCConfigReference
   map:
     fields:
@@ -1574,6 +1664,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: allowInsecureIssuer
       type:
         scalar: boolean
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.CABundleReference
+    - name: groupsClaim
+      type:
+        scalar: string
+    - name: introspection
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.Introspection
     - name: issuer
       type:
         scalar: string
@@ -1610,6 +1709,10 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: audit
+      type:
+        scalar: string
+      default: Enabled
     - name: podTemplate
       type:
         namedType: RawExtension.runtime.pkg.apimachinery.k8s.io
@@ -1675,6 +1778,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: tools
       type:
         scalar: numeric
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.SecretKeyReference
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.ServerInfo
   map:
     fields:
@@ -1696,9 +1811,46 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadConfig
+  map:
+    fields:
+    - name: hash
+      type:
+        scalar: string
+      default: ""
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadReference
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
   map:
     fields:
+    - name: configRollout
+      type:
+        scalar: boolean
+    - name: configs
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadConfig
+          elementRelationship: associative
+          keys:
+          - kind
     - name: generation
       type:
         scalar: numeric
@@ -1707,6 +1859,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: ownHash
+      type:
+        scalar: string
 - name: __untyped_atomic_
   scalar: untyped
   list:

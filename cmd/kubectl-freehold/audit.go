@@ -40,7 +40,7 @@ func (c *cli) audit() *cobra.Command {
 		Use:   "audit",
 		Short: "Show only what the contract forbids",
 		Long: `Check all MCPServers of a namespace, or of all namespaces, with all their
-objects, and show only what the ownership contract forbids: fields with the
+objects and all shared configurations, and show only what the ownership contract forbids: fields with the
 verdict taken or stray, which "kubectl freehold owners --help" explains.
 
 The exit code is 0 if nothing is wrong, 1 if something is, and 2 if something
@@ -147,8 +147,18 @@ func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unst
 	if err != nil {
 		return nil, nil, err
 	}
-	children, err = list(serverLabel, c.childKinds()...)
-	return servers, children, err
+	children, unread := list(serverLabel, c.childKinds()...)
+	configs, err := list("", configKinds()...)
+	return servers, append(children, configs...), errors.Join(unread, err)
+}
+
+// configKinds are those of shared configurations.
+func configKinds() []string {
+	var kinds []string
+	for _, config := range contract.Configs() {
+		kinds = append(kinds, argument(config.Object))
+	}
+	return kinds
 }
 
 // childKinds are the kinds of objects that the contract gives names for.

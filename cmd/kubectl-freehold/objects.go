@@ -75,16 +75,15 @@ func all(result *resource.Result) ([]*unstructured.Unstructured, error) {
 // title names an object: Kind/name.
 func title(u *unstructured.Unstructured) string { return u.GetKind() + "/" + u.GetName() }
 
-// governed reports whether the contract speaks of an object: it is an
-// MCPServer or belongs to one, or a manager of ours has written it. A name
+// governed reports whether the contract speaks of an object: its kind is one of
+// Freehold's or it belongs to one, or a manager of ours has written it. A name
 // alone says nothing, since anybody may call a Deployment x-proxy.
 func (c *cli) governed(u *unstructured.Unstructured) bool {
-	server := contract.MCPServer.GroupKind()
-	if u.GroupVersionKind().GroupKind() == server {
+	if u.GroupVersionKind().Group == contract.MCPServer.Group {
 		return true
 	}
 	for _, ref := range u.GetOwnerReferences() {
-		if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == server {
+		if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == contract.MCPServer.Group {
 			return true
 		}
 	}

@@ -43,6 +43,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "", "pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
 	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "", "names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many servers are reconciled at once")
+	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
+		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
@@ -82,6 +84,8 @@ func (s settings) check() error {
 	switch {
 	case s.controllers.Workload.RunnerImage == "":
 		return fmt.Errorf("--runner-image is missing: write the image of the runner, for example freehold.dev/runner:1.0.0")
+	case s.controllers.ConfigRolloutShare < 1 || s.controllers.ConfigRolloutShare > 100:
+		return fmt.Errorf("--config-rollout-share is %d: write how many percent of the servers take a changed configuration at a time, 1 to 100", s.controllers.ConfigRolloutShare)
 	case s.qps > 0 && s.burst < 1:
 		return fmt.Errorf("--burst is %d: write how many requests may be sent at once, at least 1", s.burst)
 	case s.leaderElect && s.leaseNamespace == "":

@@ -37,6 +37,8 @@ func TestEveryClientSharesOneBound(t *testing.T) {
 func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--runner-image is missing":      {},
+		"--config-rollout-share is 0":    {"--runner-image=r", "--config-rollout-share=0"},
+		"--config-rollout-share is 101":  {"--runner-image=r", "--config-rollout-share=101"},
 		"--burst is 0":                   {"--runner-image=r", "--burst=0"},
 		"--lease-namespace is missing":   {"--runner-image=r", "--leader-elect", "--lease-namespace="},
 		"--runner-image-pull-policy is ": {"--runner-image=r", "--runner-image-pull-policy=Sometimes"},

@@ -32,7 +32,7 @@ func guard(run runconfig.RunConfig, login *oidc.Login, logger *slog.Logger) (fun
 		judge := cedar.Config{
 			Policies: policies,
 			Caller:   func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
-			Refuse:   notPermitted, Failed: failed, Audit: logger,
+			Refuse:   notPermitted, Failed: failed, Audit: auditor(run, logger),
 		}
 		if login == nil {
 			return cedar.Middleware(judge)(next)
@@ -40,6 +40,14 @@ func guard(run runconfig.RunConfig, login *oidc.Login, logger *slog.Logger) (fun
 		judge.Caller = oidc.CallerOf
 		return login.Guard(cedar.Middleware(judge)(next))
 	}, nil
+}
+
+// auditor is told who was let in and who was not, nil for nobody.
+func auditor(run runconfig.RunConfig, logger *slog.Logger) *slog.Logger {
+	if run.Proxy.NoAudit {
+		return nil
+	}
+	return logger
 }
 
 // notPermitted answers a call that the policies stop.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 const discovery = "/.well-known/openid-configuration"
 
 // login is whose tokens are accepted, nil if none is asked for.
-func login(a *runconfig.Authentication, pass string, logger *slog.Logger) (*oidc.Login, error) {
+func login(s settings, logger *slog.Logger) (*oidc.Login, error) {
+	a := s.run.Proxy.Authentication
 	if a == nil {
 		return nil, nil //nolint:nilnil // nothing is what is configured
 	}
@@ -30,7 +32,14 @@ func login(a *runconfig.Authentication, pass string, logger *slog.Logger) (*oidc
 	config := oidc.Config{
 		Issuer: a.Issuer, Discovery: strings.TrimSuffix(a.Issuer, "/") + discovery, KeysURL: a.KeysURL, Client: &http.Client{},
 		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes, Skew: time.Duration(a.ClockSkewSeconds) * time.Second,
-		UsernameClaim: a.UsernameClaim, Usernames: a.Usernames, Resource: resource, Pass: pass, Refuse: notLoggedIn, Log: logger,
+		UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim, Usernames: a.Usernames, Resource: resource, Pass: s.pass, Refuse: notLoggedIn, Log: logger,
+		Audit: auditor(s.run, logger),
+	}
+	if a.CABundle != nil {
+		config.Client.Transport = oidc.Trusting(filepath.Join(s.files, runconfig.CAFile))
+	}
+	if i := a.Introspection; i != nil {
+		config.Introspection = &oidc.Introspection{URL: i.URL, ClientID: i.ClientID, SecretFile: filepath.Join(s.files, runconfig.ClientSecretFile)}
 	}
 	if a.Issuer == "" {
 		if err := clusterIssuer(&config); err != nil {

@@ -1,11 +1,13 @@
 package main
 
 import (
-	"encoding/pem"
+	"bytes"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +22,12 @@ const endpoint = "https://mcp.example.com/echo/mcp"
 func guardedBy(issuer string) func(*runconfig.RunConfig) {
 	return func(r *runconfig.RunConfig) {
 		r.Proxy.Authentication = &runconfig.Authentication{
-			Issuer: issuer, Algorithms: []string{"RS256"}, UsernameClaim: "sub",
-			Resource: endpoint, Audiences: []string{endpoint}, Scopes: []string{"tools"},
+			Issuer: issuer, Algorithms: []string{"RS256"}, UsernameClaim: "sub", CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
+			Introspection: &runconfig.Introspection{URL: issuer + "/introspect", ClientID: "mcp:proxy", ClientSecret: runconfig.Key{Name: "s", Key: "k"}},
+			GroupsClaim:   "team", Resource: endpoint, Audiences: []string{endpoint}, Scopes: []string{"tools"},
 		}
 		r.Proxy.Authorization = &runconfig.Authorization{Policies: []runconfig.Policy{{
-			Name: "team", Text: `permit(principal, action == Action::"call_tool", resource == Tool::"add") when { principal.claim_team == "blue" };`,
+			Name: "team", Text: `permit(principal in Group::"blue", action == Action::"call_tool", resource == Tool::"add") when { principal.claim_team == "blue" };`,
 		}}}
 	}
 }
@@ -44,8 +47,13 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	}))
 	t.Cleanup(backend.Close)
-	roots := text(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw})))
-	p := start(t, sample(t, guardedBy(issuer.URL)), backend.URL, "SSL_CERT_FILE="+roots)
+	files := t.TempDir()
+	for name, content := range map[string]string{runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret"} {
+		if err := os.WriteFile(filepath.Join(files, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, sample(t, guardedBy(issuer.URL)), backend.URL, "--login="+files)
 	p.await("it reaches the backend without a token", func() bool { return p.get("/readyz") == http.StatusOK })
 
 	now := time.Now()
@@ -53,6 +61,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 	token := func(change oidctest.Object) string {
 		return "Bearer " + issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, claims.With(change))
 	}
+	issuer.Tokens.Store("opaque", claims)
 	where := `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp", scope="tools"`
 	for name, tc := range map[string]struct {
 		authorization, tool string
@@ -64,6 +73,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		"without the scope":  {token(oidctest.Object{"scope": "other"}), "add", 403, "NotLoggedIn: the token lacks a scope", `error="insufficient_scope"`},
 		"of another team":    {token(oidctest.Object{"team": "red"}), "add", 403, `Client::\"ann\" may not call tool \"add\"`, ""},
 		"for another tool":   {token(nil), "drop", 403, `Client::\"ann\" may not call tool \"drop\"`, ""},
+		"opaque":             {"Bearer opaque", "add", 200, `"result"`, ""},
 		"permitted":          {token(nil), "add", 200, `"result"`, ""},
 	} {
 		got = nil
@@ -78,9 +88,51 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 			t.Errorf("%s: the backend got %v", name, got)
 		}
 	}
+	p.keepsOut()
 	p.describes(issuer.URL)
-	if said := p.said(); strings.Contains(said, "eyJ") {
-		t.Errorf("a token is in the log:\n%s", said)
+	p.audits(issuer.URL)
+}
+
+// audits demands that the log tells who was kept out and what was denied, and no
+// token.
+func (p *process) audits(issuer string) {
+	p.t.Helper()
+	said := p.said()
+	if strings.Contains(said, "eyJ") || strings.Contains(said, "opaque") {
+		p.t.Errorf("a token is in the log:\n%s", said)
+	}
+	for _, line := range []string{
+		`"msg":"authentication","client":"127.0.0.1:`,
+		`"subject":"ann","issuer":"` + issuer + `","method":"tools/call","name":"drop","decision":"deny"`,
+	} {
+		if !strings.Contains(said, line) {
+			p.t.Errorf("%s is not in the log:\n%s", line, said)
+		}
+	}
+}
+
+func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		run := sample(t, guardedBy("https://login.example.com"))
+		run.Proxy.NoAudit = off
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		who, err := login(settings{run: run}, logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who.Guard(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
+		run.Proxy.Authentication = nil
+		front, err := guard(run, nil, logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		front(nil, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader("{}")))
+		for _, kind := range []string{"msg=authentication", "msg=authorization"} {
+			if strings.Contains(log.String(), kind) == off {
+				t.Errorf("with noAudit %t the log is:\n%s", off, &log)
+			}
+		}
 	}
 }
 
@@ -92,6 +144,7 @@ func (p *process) callTool(authorization, tool string) (*http.Response, string) 
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	request.Header.Set("Content-Type", "application/json")
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
@@ -105,6 +158,25 @@ func (p *process) callTool(authorization, tool string) (*http.Response, string) 
 		p.t.Fatal(err)
 	}
 	return response, string(body)
+}
+
+// keepsOut demands that none of the other methods passes without a token.
+func (p *process) keepsOut() {
+	p.t.Helper()
+	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodOptions} {
+		request, err := http.NewRequestWithContext(p.t.Context(), method, "http://"+p.calls+"/mcp", http.NoBody)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/event-stream")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if response.Body.Close(); response.StatusCode != http.StatusUnauthorized {
+			p.t.Errorf("%s: %d", method, response.StatusCode)
+		}
+	}
 }
 
 // describes demands that the metadata names the issuer, to everybody.
@@ -132,10 +204,11 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 	t.Cleanup(api.Close)
 	t.Setenv("KUBECONFIG", text(t, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
 		`"clusters":[{"name":"x","cluster":{"server":"`+api.URL+`"}}]}`))
-	who, err := login(&runconfig.Authentication{
+	run := runconfig.RunConfig{Proxy: runconfig.Proxy{Authentication: &runconfig.Authentication{
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
-	}, "", slog.New(slog.DiscardHandler))
+	}}}
+	who, err := login(settings{run: run}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 // Command freehold-runner runs in the proxy pod of one server: it applies the
 // backend, and passes calls on to it.
 //
-// main.go is the life of the process, settings.go what it is told, serve.go
-// what the proxy serves, guard.go what stands in front of that, login.go whose
-// tokens are accepted, watch.go what it sees of the cluster, passes.go the
-// loop that applies and reports, learn.go what it asks the backend, asking.go how,
-// and answer.go what it makes of an answer.
+// main.go is the life of the process, memory.go what it takes of the machine,
+// settings.go what it is told, serve.go what the proxy serves, guard.go what stands
+// in front of that, login.go whose tokens are accepted, watch.go what it sees of the
+// cluster, passes.go the loop that applies and reports, learn.go what it asks the
+// backend, asking.go how, and answer.go what it makes of an answer.
 package main
 
 import (
@@ -20,7 +20,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -38,14 +37,8 @@ var version = "dev"
 // misconfigured is the exit code for what a restart cannot cure.
 const misconfigured = 2
 
-// ballast is heap that nothing is ever written to, so that it takes no memory
-// of the machine. The collector counts it: it runs when as much garbage has come
-// together, and not for every 4 MB, of which a busy proxy makes tens a second.
-// A higher GOGC would allow many times what open streams hold.
-var ballast = make([]byte, 16<<20)
-
 func main() {
-	defer runtime.KeepAlive(ballast)
+	go giveBack()
 	// The limit is the container's. A tenth of it is left for what is no heap.
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 10 * 9)
@@ -79,7 +72,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if s.run.Proxy.Authentication != nil {
 		s.pass = rand.Text()
 	}
-	who, err := login(s.run.Proxy.Authentication, s.pass, logger)
+	who, err := login(s, logger)
 	if err != nil {
 		return err
 	}

@@ -118,17 +118,19 @@ func address(t *testing.T) string {
 
 // start runs the binary in front of backend, with an API server that nobody
 // answers for.
-func start(t *testing.T, run runconfig.RunConfig, backend string, env ...string) *process {
+func start(t *testing.T, run runconfig.RunConfig, backend string, more ...string) *process {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{t: t, calls: address(t), probes: address(t)}
-	p.command = exec.Command(path, "--config", file(t, run), "--address", p.calls, "--probe-address", p.probes, "--backend", backend)
+	isFlag := func(s string) bool { return strings.HasPrefix(s, "--") }
+	flags := slices.DeleteFunc(slices.Clone(more), func(s string) bool { return !isFlag(s) })
+	p.command = exec.Command(path, append(flags, "--config", file(t, run), "--address", p.calls, "--probe-address", p.probes, "--backend", backend)...)
 	kubeconfig := text(t, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
 		`"clusters":[{"name":"x","cluster":{"server":"http://`+address(t)+`"}}]}`)
-	p.command.Env = append([]string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}, env...)
+	p.command.Env = append([]string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}, slices.DeleteFunc(more, isFlag)...)
 	p.command.Stderr = p
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)

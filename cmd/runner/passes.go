@@ -111,10 +111,10 @@ func (l *loop) run(ctx context.Context) {
 }
 
 // next is when another pass is due though nothing happens, 0 if none is. pause is
-// that before what failed is tried again at once.
+// that before what failed, or was refused, is tried again.
 func next(report backend.Report, err error, pause **wait.Backoff) time.Duration {
 	again := apply.Soonest(report.Again, apply.After(err))
-	if apply.When(err) != apply.Now {
+	if apply.When(err) != apply.Now && apply.Refused(apply.Only(err, apply.Later)) == nil {
 		*pause = retries()
 		return again
 	}

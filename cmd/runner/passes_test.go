@@ -59,7 +59,7 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 }
 
 // A pass is made again when the errors of the last say so: at once, and more and
-// more slowly, only for what may pass by itself.
+// more slowly, only for what may pass by itself or be taken soon.
 func TestWhenAPassIsMadeAgain(t *testing.T) {
 	const minute, first, most = time.Minute, 200 * time.Millisecond, 250 * time.Millisecond
 	refused := &apply.BadIntent{Err: errors.New("422")}
@@ -73,11 +73,11 @@ func TestWhenAPassIsMadeAgain(t *testing.T) {
 		{minute, nil, minute, minute},
 		{0, apply.ErrStale, 0, 0},
 		{0, &apply.NotGranted{}, 0, 0},
-		{0, refused, minute, minute},
-		{5 * time.Second, refused, 5 * time.Second, 5 * time.Second},
-		{0, errors.New("timeout"), first, most},
-		{0, errors.Join(refused, errors.New("timeout")), 2 * first, 2 * most},
-		{0, refused, minute, minute},
+		{0, refused, first, most},
+		{5 * time.Millisecond, refused, 5 * time.Millisecond, 5 * time.Millisecond},
+		{0, errors.New("timeout"), 4 * first, 4 * most},
+		{0, errors.Join(refused, errors.New("timeout")), 8 * first, 8 * most},
+		{0, nil, 0, 0},
 		{0, errors.New("timeout"), first, most},
 	} {
 		if got := next(backend.Report{Again: step.again}, step.err, &pause); got < step.from || got > step.to {

@@ -29,6 +29,8 @@ type settings struct {
 	backend *url.URL
 	// calls and probes are the addresses to listen on.
 	calls, probes string
+	// files is the directory of the files that the login needs.
+	files string
 	// resolv is the pod's resolv.conf, empty if it has none.
 	resolv string
 	// self is where the proxy itself listens: the runner asks the backend on a
@@ -51,6 +53,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
 	flags.StringVar(&path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
+	flags.StringVar(&s.files, "login", runconfig.LoginPath, "directory of the files that the login needs")
 	flags.StringVar(&address, "backend", "", "scheme and host of the backend; the backend's Service if empty")
 	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")

@@ -37,7 +37,7 @@ type Conflict struct {
 	Fields []string
 	// Others are the managers that hold them, sorted; none if they were removed.
 	Others []string
-	// Again is when the next Put repairs them, 0 where none will.
+	// Again is when the next Apply repairs them, 0 where none will.
 	Again time.Duration
 }
 
@@ -61,7 +61,7 @@ func (c *Conflict) Error() string {
 }
 
 // RetryAfter is when to try again.
-func (c *Conflict) RetryAfter() time.Duration { return Soonest(c.Again, laterAfter) }
+func (c *Conflict) RetryAfter() time.Duration { return Soonest(c.Again, LaterAfter) }
 
 func quoted(managers []string) string {
 	var texts []string

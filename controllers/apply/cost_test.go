@@ -174,12 +174,12 @@ func BenchmarkOutside(b *testing.B) {
 	}
 }
 
-// BenchmarkPut is all of it, by a process that knows nothing yet.
-func BenchmarkPut(b *testing.B) {
+// BenchmarkApply is all of it, by a process that knows nothing yet.
+func BenchmarkApply(b *testing.B) {
 	w, proxy, live := settledProxy(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if done, err := w.Put(b.Context(), live, proxy); err != nil || done.Result != Unchanged {
+		if done, err := w.Apply(b.Context(), live, proxy); err != nil || done.Result != Unchanged {
 			b.Fatal(done, err)
 		}
 	}

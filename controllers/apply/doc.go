@@ -9,7 +9,7 @@
 // An operator has one Applier, made by New from its manager's client, and asks
 // it As which manager to write. What it must know:
 //
-//   - Put is given the object as it was read, with its managedFields: a cache
+//   - Apply is given the object as it was read, with its managedFields: a cache
 //     must not strip them from what is written. The time at which it was read
 //     does not matter, and nothing waits for the cache.
 //   - An intent is complete. What the manager owned and the intent no longer
@@ -25,7 +25,7 @@
 //     neither an apply nor a deletion, and only within the contract.
 //   - What the API server answers is the state that is remembered. Where admission
 //     changes what an intent states, Outcome.Rewritten says so once, and
-//     Outcome.Again when a Put is due that finds out whether it still does.
+//     Outcome.Again when an Apply is due that finds out whether it still does.
 //   - Whether an apply is forced, and whether it may create, is said by the
 //     grant and not by the caller.
 //

@@ -51,7 +51,7 @@ func (t *Teams) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	intent := corev1ac.ConfigMap("about", namespace.Name).WithData(map[string]string{"team": namespace.Labels["team"]})
-	_, err = t.applier.As(About).Put(ctx, live, intent)
+	_, err = t.applier.As(About).Apply(ctx, live, intent)
 	if errors.Is(err, apply.ErrNamespaceTerminating) {
 		return ctrl.Result{}, nil
 	}
@@ -81,16 +81,16 @@ func Example() {
 
 // What is outside of the contract is refused before anything is sent, here
 // where there is nobody to send it to.
-func ExampleWriter_Put() {
+func ExampleWriter_Apply() {
 	applier := apply.New(nil, nil, apply.NewConverter(clientgoscheme.Scheme, nil), Contract())
-	_, err := applier.As(About).Put(context.Background(), nil,
+	_, err := applier.As(About).Apply(context.Background(), nil,
 		corev1ac.ConfigMap("about", "default").WithData(map[string]string{"team": "red", "phone": "555"}))
 	fmt.Println(err)
 
 	var refused *apply.NotGranted
 	fmt.Println(errors.As(err, &refused), refused.Fields)
 
-	_, err = applier.As(About).Put(context.Background(), nil,
+	_, err = applier.As(About).Apply(context.Background(), nil,
 		corev1ac.Secret("about", "default").WithStringData(map[string]string{"team": "red"}))
 	fmt.Println(err)
 	// Output:

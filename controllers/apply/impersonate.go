@@ -13,7 +13,7 @@ import (
 // impersonate them
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation).
 // The connections share config's transport, and its RateLimiter where it has
-// one. It is to be called before the first Put, and returns an error if config
+// one. It is to be called before the first Apply, and returns an error if config
 // cannot be used.
 func (a *Applier) Impersonate(config *rest.Config, namespace string, identities ...string) error {
 	for _, identity := range identities {

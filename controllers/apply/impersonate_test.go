@@ -52,7 +52,7 @@ func TestAWriterActsAsItsIdentity(t *testing.T) {
 	}
 	for _, identity := range []string{"one", "two", "process"} {
 		intent := corev1ac.ConfigMap("a", "n").WithData(map[string]string{identity: "a"})
-		if _, err := applier.As(ownership.Manager(identity+"/x")).Put(t.Context(), nil, intent); err != nil {
+		if _, err := applier.As(ownership.Manager(identity+"/x")).Apply(t.Context(), nil, intent); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,20 +7,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Result says what a Put did.
+// Result says what an Apply did.
 type Result int
 
-// The results of a Put that returned no error.
+// The results of an Apply that returned no error.
 const (
 	// Unchanged means that nothing was sent: the object is as the intent says.
 	Unchanged Result = iota
-	// Written means that the intent was applied to an object that existed.
-	Written
-	// Born means that the object was created.
-	Born
+	// Configured means that the intent was applied to an object that existed.
+	Configured
+	// Created means that the object was created.
+	Created
 )
 
-// Outcome is what is known of the object after a Put.
+// Outcome is what is known of the object after an Apply.
 type Outcome struct {
 	Result          Result
 	UID             types.UID
@@ -33,7 +33,7 @@ type Outcome struct {
 	// Rewritten is set if the API server stored other values than the write
 	// states, and that is news.
 	Rewritten *Rewrite
-	// Again is when another Put is due though nothing happens, 0 if none is.
+	// Again is when another Apply is due though nothing happens, 0 if none is.
 	Again time.Duration
 }
 

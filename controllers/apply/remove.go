@@ -21,7 +21,7 @@ func (w *Writer) Release(ctx context.Context, live client.Object) error {
 	}
 	empty := &nothing{metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: live.GetName(), Namespace: live.GetNamespace()}}}
 	empty.SetGroupVersionKind(gvk)
-	_, err = w.Put(ctx, live, empty)
+	_, err = w.Apply(ctx, live, empty)
 	if isGone(err) {
 		return nil
 	}

@@ -33,8 +33,8 @@ const (
 	Now
 )
 
-// laterAfter is the pause of Later, where the error has none of its own.
-const laterAfter = time.Minute
+// LaterAfter is the longest pause of Later, where the error has none of its own.
+const LaterAfter = time.Minute
 
 // timed is an error that has a pause of its own.
 type timed interface {
@@ -142,7 +142,7 @@ func WithoutConflicts(err error) error {
 func After(err error) time.Duration {
 	var after time.Duration
 	for _, part := range Parts(Only(err, Later)) {
-		pause := laterAfter
+		pause := LaterAfter
 		var own timed
 		if errors.As(part, &own) {
 			pause = own.RetryAfter()

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The table is the specification: every error of a Put, and every answer of the
+// The table is the specification: every error of an Apply, and every answer of the
 // API server, has one time at which it is tried again.
 func TestWhenSaysWhenAnErrorIsTriedAgain(t *testing.T) {
 	at := preconditions{uid: "u"}

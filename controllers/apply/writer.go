@@ -19,7 +19,7 @@ import (
 // contract and the memory of what was written.
 type Applier struct {
 	// Now is the clock by which conflicts are repaired and caches are waited for;
-	// time.Now unless it is set before the first Put.
+	// time.Now unless it is set before the first Apply.
 	Now func() time.Time
 
 	client    client.Client
@@ -51,7 +51,7 @@ type Writer struct {
 	manager ownership.Manager
 }
 
-// Option changes a Put.
+// Option changes an Apply.
 type Option int
 
 const (
@@ -64,7 +64,7 @@ const (
 	Restated
 )
 
-// Put makes the object be as ac says, in the fields of the writer's grant.
+// Apply makes the object be as ac says, in the fields of the writer's grant.
 // live is the object as it was read, or nil if it was not there, which makes
 // this a birth. It may be a *metav1.PartialObjectMetadata where the rest of the
 // object follows from its metadata, as of an immutable one that is named by its
@@ -78,7 +78,7 @@ const (
 // shared grant, or those of an exclusive one were repaired often enough for now;
 // ErrNamespaceTerminating for a birth that comes too late; else what the client
 // returned.
-func (w *Writer) Put(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
+func (w *Writer) Apply(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration, opts ...Option) (Outcome, error) {
 	in, err := w.applier.converter.freeze(ac, opts...)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("applying as %s: %w", w.manager, err)
@@ -199,12 +199,12 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	last, _ := w.applier.memory.get(k)
 	made := w.answered(f, grant.Object.Subresource)
 	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made, repairs: last.repairs})
-	outcome := Outcome{Result: Written, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
+	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
 	if len(made.fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.fields, made.fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: made.fields}
 	}
 	if pre.birth {
-		outcome.Result = Born
+		outcome.Result = Created
 	}
 	return outcome, nil
 }

@@ -8,11 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var user = Caller{Subject: "ann", Claims: jsontext.Value(`{"sub":"ann","roles":["dev"],"level":3,"org":{"unit":"a"},"gone":null}`)}
+var user = Caller{Subject: "ann", Claims: jsontext.Value(`{"sub":"ann","roles":["dev"],"level":3,"org":{"unit":"a"},"gone":null}`), Groups: []string{"dev", "ops"}}
 
 func tool(name, arguments string) Call {
 	return Call{Action: CallTool, Type: Tool, ID: name, Arguments: jsontext.Value(arguments)}
 }
+
+// nested are groups within groups.
+const nested = `[{"uid":{"type":"Group","id":"dev"},"attrs":{},"parents":[{"type":"Group","id":"staff"}]},
+	{"uid":{"type":"\u0047roup","id":"ops"},"attrs":{},"parents":[{"type":"Team","id":"b"}]},
+	{"uid":{"type":"Client","id":"ann"},"attrs":{},"parents":[{"type":"Team","id":"a"}]}]`
 
 func TestDecide(t *testing.T) {
 	owned := `[{"uid":{"type":"Tool","id":"report"},"attrs":{"owner":"ann"},"parents":[{"type":"Tool","id":"internal"}]}]`
@@ -45,6 +50,13 @@ func TestDecide(t *testing.T) {
 		"an attribute of an entity":            {`permit(principal, action, resource) when { resource.owner == principal.claim_sub };`, owned, tool("report", ""), true, true},
 		"an argument is no attribute":          {`permit(principal, action, resource) when { resource.owner == "ann" };`, "", tool("a", `{"owner":"ann"}`), false, true},
 		"a group of tools":                     {`permit(principal, action, resource in Tool::"internal");`, owned, tool("report", ""), true, true},
+		"a group":                              {`permit(principal in Group::"ops", action, resource);`, "", tool("a", ""), true, true},
+		"a group of ToolHive's":                {`permit(principal is Client in THVGroup::"ops", action, resource);`, "", tool("a", ""), true, true},
+		"another group":                        {`permit(principal in Group::"admins", action, resource);`, "", tool("a", ""), false, false},
+		"a group that is forbidden":            {`permit(principal, action, resource); forbid(principal, action, resource) when { principal in Group::"dev" };`, "", tool("a", ""), false, false},
+		"a group in a group":                   {`permit(principal in Group::"staff", action, resource);`, nested, tool("a", ""), true, true},
+		"a group that entities alone name":     {`permit(principal in Team::"b", action, resource);`, nested, tool("a", ""), true, true},
+		"a parent beside the groups":           {`permit(principal in Team::"a", action, resource);`, nested, tool("a", ""), true, true},
 		"a URI":                                {`permit(principal, action == Action::"read_resource", resource == Resource::"file:///a");`, "", Call{Action: ReadResource, Type: Resource, ID: "file:///a"}, true, true},
 		"a list":                               {`permit(principal, action == Action::"list_tools", resource == FeatureType::"tool");`, "", Call{Action: ListTools, Type: FeatureType, ID: "tool"}, true, true},
 	} {
@@ -63,6 +75,29 @@ func TestDecide(t *testing.T) {
 	}
 	if (&Policies{}).Decide(user, tool("a", "")).Allowed {
 		t.Error("no policies permit a call")
+	}
+}
+
+// TestAGroupThatNoPolicyNames asks for the groups that entities name.
+func TestAGroupThatNoPolicyNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		blocked, entity string
+		allowed         bool
+	}{
+		"an attribute":    {"resource.blocked", `"attrs":{"blocked":{"__entity":{"type":"Gr\u006fup","id":"ops"}}}`, false},
+		"a list":          {"resource.blocked", `"attrs":{"blocked":[{"__entity":{"type":"THVGroup","id":"ops"}}]}`, false},
+		"a record":        {"resource.blocked.team", `"attrs":{"blocked":{"team":{"__entity":{"type":"Group","id":"ops"}}}}`, false},
+		"a tag":           {`resource.getTag("blocked")`, `"attrs":{},"tags":{"blocked":{"__entity":{"type":"Group","id":"ops"}}}`, false},
+		"another's group": {"resource.blocked", `"attrs":{"blocked":{"__entity":{"type":"Group","id":"admins"}}}`, true},
+	} {
+		policies, err := Parse([]Source{{"p", "permit(principal, action, resource); forbid(principal, action, resource) when { principal in " + tc.blocked + " };"}},
+			`[{"uid":{"type":"Tool","id":"a"},"parents":[],`+tc.entity+`}]`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := policies.Decide(user, tool("a", "")); got.Allowed != tc.allowed || len(got.Failed) > 0 {
+			t.Errorf("%s: decided %+v, want allowed %t", name, got, tc.allowed)
+		}
 	}
 }
 
@@ -92,6 +127,8 @@ func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
 		want           []string
 	}{
 		"syntax":          {"permit(principal,\n  action resource);", "", []string{`policy "team", line 2, column 18: ")"`}},
+		"endless":         {"permit(principal, action, resource) when {\n " + strings.Repeat("(", 40) + "context" + strings.Repeat(" has a.b)", 40) + "};", "", []string{`policy "team", line 2, column `, "stands for more than"}},
+		"a hidden path":   {"permit(principal, action, resource) when { context has a" + strings.Repeat(" /* \" */ . // (\n a", 1000) + "};", "", []string{`policy "team", line 1, column 52: the text stands for more than`}},
 		"nothing":         {" // later", "", []string{`policy "team" has no statement`}},
 		"entities":        {"permit(principal, action, resource);", "{", []string{"entities: "}},
 		"entity no array": {"permit(principal, action, resource);", "7", []string{"entities: "}},

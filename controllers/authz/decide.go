@@ -1,23 +1,13 @@
 package authz
 
 import (
+	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/cedar-policy/cedar-go"
-	"github.com/cedar-policy/cedar-go/types"
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-// Anonymous is the subject of every caller of a server without a login.
-const Anonymous = "anonymous"
-
-// Caller is who calls.
-type Caller struct {
-	// Subject is the name under which policies know the caller.
-	Subject string
-	// Claims of the verified token, a JSON object; nil for none.
-	Claims jsontext.Value
-}
 
 // Call is what is asked for.
 type Call struct {
@@ -50,26 +40,28 @@ func (p *Policies) Decide(caller Caller, call Call) Decision {
 	if err != nil {
 		return Decision{}
 	}
-	var permits, forbids, failed []string
-	for _, n := range p.all {
-		outcome := evaluate(n.policy, entities, request)
-		forbid := n.policy.Effect() == cedar.Forbid
-		switch {
-		case outcome == errs:
-			failed = append(failed, n.name)
-			if forbid {
-				forbids = append(forbids, n.name)
-			}
-		case outcome == matches && forbid:
-			forbids = append(forbids, n.name)
-		case outcome == matches:
-			permits = append(permits, n.name)
+	decision, told := cedar.Authorize(asked{p.all, request}, entities, request)
+	// The reasons are of the policies that decided: those that forbid, if one does.
+	var failed, forbids []int
+	for _, e := range told.Errors {
+		at := place(e.PolicyID)
+		failed = append(failed, at)
+		if p.all[at].policy.Effect() == cedar.Forbid {
+			forbids = append(forbids, at)
 		}
 	}
-	d := Decision{Allowed: len(forbids) == 0 && len(permits) > 0, Policies: slices.Compact(forbids), Failed: slices.Compact(failed)}
-	if d.Allowed {
-		d.Policies = slices.Compact(permits)
+	var decided []int
+	for _, r := range told.Reasons {
+		decided = append(decided, place(r.PolicyID))
 	}
+	d := Decision{Allowed: bool(decision) && len(forbids) == 0, Failed: p.names(failed)}
+	if !d.Allowed {
+		if bool(decision) {
+			decided = nil // they permit
+		}
+		decided = append(decided, forbids...)
+	}
+	d.Policies = p.names(decided)
 	return d
 }
 
@@ -81,97 +73,47 @@ func (p *Policies) Visible(caller Caller, call Call) bool {
 	if err != nil {
 		return false
 	}
-	visible := false
-	for _, n := range p.all {
-		outcome := evaluate(n.policy, entities, request)
-		switch forbid := n.policy.Effect() == cedar.Forbid; {
-		case forbid && outcome == matches:
-			return false
-		case !forbid && outcome != misses:
-			visible = true
+	decision, told := cedar.Authorize(asked{p.all, request}, entities, request)
+	if decision == cedar.Deny && len(told.Reasons) > 0 {
+		return false // one forbids
+	}
+	return decision == cedar.Allow || slices.ContainsFunc(told.Errors, func(e cedar.DiagnosticError) bool {
+		return p.all[place(e.PolicyID)].policy.Effect() == cedar.Permit
+	})
+}
+
+// asked are the policies that a request may match.
+type asked struct {
+	all     []named
+	request cedar.Request
+}
+
+// All implements cedar.PolicyIterator.
+func (a asked) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
+		for i := range a.all {
+			if n := &a.all[i]; !n.misses(a.request) && !yield(n.id, n.policy) {
+				return
+			}
 		}
 	}
-	return visible
 }
 
-type outcome int
-
-const (
-	misses outcome = iota
-	matches
-	errs
-)
-
-// one is a policy set of one policy, since Cedar tells of several only which of
-// them decided.
-func evaluate(policy *cedar.Policy, entities types.EntityGetter, request cedar.Request) outcome {
-	decision, diagnostic := cedar.Authorize(cedar.PolicyMap{"": policy}, entities, request)
-	switch {
-	case len(diagnostic.Errors) > 0:
-		return errs
-	case decision == cedar.Allow || len(diagnostic.Reasons) > 0:
-		return matches
+// place is where in the list of policies one of that id is.
+func place(id cedar.PolicyID) int {
+	at, err := strconv.Atoi(string(id))
+	if err != nil {
+		panic(err) // Parse made it
 	}
-	return misses
+	return at
 }
 
-// request is a call in Cedar's terms. What callers choose is behind the
-// prefixes claim_ and arg_, so it replaces no attribute of an entity.
-func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.EntityGetter, error) {
-	claims, arguments := types.RecordMap{}, types.RecordMap{}
-	if err := attributes(claims, "claim_", caller.Claims); err != nil {
-		return cedar.Request{}, nil, err
+// names of the policies at some places, sorted, each once; nil for none.
+func (p *Policies) names(at []int) []string {
+	slices.Sort(at) // the list is sorted by name
+	var names []string
+	for _, i := range at {
+		names = append(names, p.all[i].name)
 	}
-	if err := attributes(arguments, "arg_", call.Arguments); err != nil {
-		return cedar.Request{}, nil, err
-	}
-	context := types.RecordMap{}
-	for _, part := range []types.RecordMap{claims, arguments} {
-		for name, v := range part {
-			context[name] = v
-		}
-	}
-	arguments["name"], arguments["operation"], arguments["feature"] = types.String(call.ID), types.String(operation[call.Action]), types.String(feature[call.Type])
-	if call.Type == Resource {
-		arguments["uri"] = types.String(call.ID)
-	}
-	request := cedar.Request{
-		Principal: types.NewEntityUID("Client", types.String(caller.Subject)),
-		Action:    types.NewEntityUID("Action", types.String(call.Action)),
-		Resource:  types.NewEntityUID(types.EntityType(call.Type), types.String(call.ID)),
-		Context:   types.NewRecord(context),
-	}
-	return request, overlay{p.entities, map[types.EntityUID]types.RecordMap{request.Principal: claims, request.Resource: arguments}}, nil
-}
-
-var (
-	operation = map[string]string{
-		CallTool: "call", GetPrompt: "get", ReadResource: "read", ListTools: "list", ListPrompts: "list", ListResources: "list",
-	}
-	feature = map[string]string{Tool: "tool", Prompt: "prompt", Resource: "resource"}
-)
-
-// overlay is the configured entities, and over them what a call says of its own.
-type overlay struct {
-	entities types.EntityMap
-	own      map[types.EntityUID]types.RecordMap
-}
-
-// Get implements types.EntityGetter.
-func (o overlay) Get(uid types.EntityUID) (types.Entity, bool) {
-	entity, known := o.entities[uid]
-	own, ours := o.own[uid]
-	if !ours {
-		return entity, known
-	}
-	entity.UID = uid
-	all := entity.Attributes.Map()
-	if all == nil {
-		all = types.RecordMap{}
-	}
-	for name, v := range own {
-		all[name] = v
-	}
-	entity.Attributes = types.NewRecord(all)
-	return entity, true
+	return slices.Compact(names)
 }

@@ -4,7 +4,8 @@
 //
 // The vocabulary:
 //
-//   - principal: Client::"SUBJECT", with the claims of the token as claim_NAME
+//   - principal: Client::"SUBJECT", with the claims of the token as claim_NAME, in
+//     Group::"NAME" for each of its groups
 //   - action: Action::"call_tool", "get_prompt", "read_resource", "list_tools",
 //     "list_prompts", "list_resources"
 //   - resource: Tool::"NAME", Prompt::"NAME", Resource::"URI" with name, uri,
@@ -12,6 +13,7 @@
 //     FeatureType::"tool", "prompt" or "resource"
 //   - context: claim_NAME and arg_NAME once more
 //
-// policies.go reads and checks, decide.go decides, values.go turns JSON into
-// Cedar's values.
+// policies.go reads and checks, unmatched.go finds policies that match nothing,
+// decide.go decides, request.go puts a call in Cedar's terms, values.go turns JSON
+// into Cedar's values.
 package authz

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
 )
 
 // The actions of the vocabulary.
@@ -38,11 +41,40 @@ type Source struct {
 type Policies struct {
 	all      []named
 	entities types.EntityMap
+	// contextual says that a policy may look at the context.
+	contextual bool
+	// groups are the types under which the policies may look for a caller's groups.
+	groups []types.EntityType
 }
 
 type named struct {
 	name   string
 	policy *cedar.Policy
+	// id is its place in the list, by which Cedar tells of it: several have one name.
+	id cedar.PolicyID
+	// principal, action and resource are the ones that its scope names with ==, nil
+	// for a scope that names none.
+	principal, action, resource *types.EntityUID
+}
+
+// read is a policy of that name.
+func read(name string, policy *cedar.Policy) named {
+	scope := (*ast.Policy)(policy.AST())
+	return named{name: name, policy: policy, principal: only(scope.Principal), action: only(scope.Action), resource: only(scope.Resource)}
+}
+
+func only(scope ast.IsScopeNode) *types.EntityUID {
+	if one, ok := scope.(ast.ScopeTypeEq); ok {
+		return &one.Entity
+	}
+	return nil
+}
+
+// misses reports whether the scope cannot match, without asking Cedar: most policies
+// name a tool, and it is another's.
+func (n *named) misses(r cedar.Request) bool {
+	differs := func(named *types.EntityUID, asked types.EntityUID) bool { return named != nil && *named != asked }
+	return differs(n.resource, r.Resource) || differs(n.action, r.Action) || differs(n.principal, r.Principal)
 }
 
 // Parse reads policies, and entities as Cedar's JSON has them (empty for none).
@@ -50,6 +82,9 @@ type named struct {
 func Parse(sources []Source, entities string) (*Policies, error) {
 	p := &Policies{}
 	for _, source := range sources {
+		if err := tooLarge(source.Name, source.Text); err != nil {
+			return nil, err
+		}
 		list, err := cedar.NewPolicyListFromBytes(source.Name, []byte(source.Text))
 		if err != nil {
 			return nil, wrongText(source.Name, err)
@@ -58,17 +93,57 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 			return nil, fmt.Errorf("policy %q has no statement: write for example \"permit(principal, action, resource);\"", source.Name)
 		}
 		for _, policy := range list {
-			p.all = append(p.all, named{source.Name, policy})
+			p.all = append(p.all, read(source.Name, policy))
 		}
+		p.looksAt(source.Text)
 	}
 	// A decision names policies in this order, whatever the order they came in.
 	slices.SortStableFunc(p.all, func(a, b named) int { return cmp.Compare(a.name, b.name) })
+	for i := range p.all {
+		p.all[i].id = cedar.PolicyID(strconv.Itoa(i))
+	}
 	if entities != "" {
 		if err := json.Unmarshal([]byte(entities), &p.entities); err != nil {
 			return nil, fmt.Errorf("entities: %w: write a list of Cedar entities, or leave the field out", err)
 		}
 	}
+	for uid, entity := range p.entities {
+		p.refersTo(uid)
+		p.refersTo(entity.Attributes)
+		p.refersTo(entity.Tags)
+		for parent := range entity.Parents.All() {
+			p.refersTo(parent)
+		}
+	}
 	return p, nil
+}
+
+// refersTo notes the groups to which a value of the entities leads: a policy can ask for
+// one that it does not name, as in principal in resource.blocked.
+func (p *Policies) refersTo(value types.Value) {
+	switch v := value.(type) {
+	case types.EntityUID:
+		p.looksAt(string(v.Type))
+	case types.Set:
+		for element := range v.All() {
+			p.refersTo(element)
+		}
+	case types.Record:
+		for element := range v.Values() {
+			p.refersTo(element)
+		}
+	}
+}
+
+// looksAt notes what a policy, or the type of an entity, names, so that nothing else
+// is made for each call. Neither can be written in another way in a policy.
+func (p *Policies) looksAt(text string) {
+	p.contextual = p.contextual || strings.Contains(text, "context")
+	for _, kind := range groups {
+		if strings.Contains(text, string(kind)) && !slices.Contains(p.groups, kind) {
+			p.groups = append(p.groups, kind)
+		}
+	}
 }
 
 // position is how the parser says where it stopped.

@@ -291,9 +291,9 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 	}
 	var back *standingBack
 	for name, tc := range map[string]struct {
-		meta   metav1.ObjectMeta
-		judged bool
-		calm   bool
+		meta    metav1.ObjectMeta
+		judged  bool
+		settled bool
 	}{
 		"ours":                 {metav1.ObjectMeta{OwnerReferences: owner("MCPServer", "echo", "u1")}, true, false},
 		"nobody's":             {metav1.ObjectMeta{}, true, false},
@@ -307,7 +307,7 @@ func TestWhatMayNotBeJudgedByItsMark(t *testing.T) {
 		}}, false, false},
 	} {
 		_, exists, err := r.stands(object{kind: "StatefulSet", live: &appsv1.StatefulSet{ObjectMeta: tc.meta}})
-		if !exists || (err == nil) != tc.judged || err != nil && calm(err) != tc.calm || err != nil && errors.As(err, &back) == tc.calm {
+		if !exists || (err == nil) != tc.judged || err != nil && settled(err) != tc.settled || err != nil && errors.As(err, &back) == tc.settled {
 			t.Errorf("%s: exists %v, %v", name, exists, err)
 		}
 	}

@@ -33,17 +33,17 @@ type standingBack struct {
 
 func (e *standingBack) Error() string { return e.why }
 
-// errLeaving is the error of an object that is being deleted: whatever was
+// errBeingDeleted is the error of an object that is being deleted: whatever was
 // written to it would be lost. Its end is an event.
-var errLeaving = errors.New("an object of the backend is being deleted")
+var errBeingDeleted = errors.New("an object of the backend is being deleted")
 
-// errRival is the error of an object with other content under our number. The
+// errOtherContent is the error of an object with other content under our number. The
 // runner of that content reports; two reports in turns would never end.
-var errRival = errors.New("an object of the backend carries other content under the same workload generation")
+var errOtherContent = errors.New("an object of the backend carries other content under the same workload generation")
 
-// calm reports whether there is nothing to do and nothing to say.
-func calm(err error) bool {
-	return errors.Is(err, errLeaving) || errors.Is(err, errRival) || errors.Is(err, apply.ErrNamespaceTerminating)
+// settled reports whether there is nothing to do and nothing to say.
+func settled(err error) bool {
+	return errors.Is(err, errBeingDeleted) || errors.Is(err, errOtherContent) || errors.Is(err, apply.ErrNamespaceTerminating)
 }
 
 // write brings the three objects to the run config's content. The StatefulSet
@@ -79,7 +79,7 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Dec
 	decision := revision.Gate(r.mine(), exists, rev)
 	switch {
 	case decision == revision.StandBack && rev.Generation == r.mine().Generation:
-		return decision, errRival
+		return decision, errOtherContent
 	case decision == revision.StandBack:
 		return decision, &standingBack{fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
 	case rev.Generation == 0 && !live:
@@ -95,7 +95,7 @@ func (r *Runner) stands(o object) (rev revision.Revision, exists bool, err error
 		return revision.Revision{}, false, nil
 	}
 	if o.live.GetDeletionTimestamp() != nil {
-		return revision.Revision{}, true, errLeaving
+		return revision.Revision{}, true, errBeingDeleted
 	}
 	owner := metav1.GetControllerOfNoCopy(o.live)
 	if owner != nil && owner.Kind == "MCPServer" && owner.Name == r.Run.Server.Name && string(owner.UID) != r.Run.Server.UID {

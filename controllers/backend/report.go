@@ -40,7 +40,7 @@ func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error
 	status := v1alpha1ac.MCPServerStatus().WithRuntime(r.runtime(server))
 	if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); last != nil {
 		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
-		status.WithConditions(conditions.Stamp(server.Status.Conditions, last.Type, f, last.ObservedGeneration, r.now()))
+		status.WithConditions(r.stamp(server, last.Type, f))
 	}
 	return r.putStatus(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
@@ -74,10 +74,11 @@ func (r *Runner) stamp(server *v1alpha1.MCPServer, conditionType string, f condi
 
 // observed is the metadata.generation that a condition speaks of. It moves
 // only with the finding: a new spec that changes nothing here, such as another
-// number of replicas, would otherwise be a write of every runner.
+// number of replicas, would otherwise be a write of every runner. What somebody
+// took out is stated anew: the API server drops a 0.
 func observed(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) int64 {
 	last := meta.FindStatusCondition(server.Status.Conditions, conditionType)
-	if last != nil && last.Status == f.Status && last.Reason == f.Reason && last.Message == f.Message {
+	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason && last.Message == f.Message {
 		return last.ObservedGeneration
 	}
 	return server.Generation

@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // The words of a refusal that stands change once a minute, whatever differs. Those
@@ -41,6 +42,26 @@ func TestARefusalIsRewordedOnceAMinute(t *testing.T) {
 		})
 		if got, err := r.finding(s, &apply.BadIntent{Err: errors.New(step.refusal)}); got.Message != step.want || err == nil {
 			t.Errorf("%+v: it says %q (%v)", step, got.Message, err)
+		}
+	}
+}
+
+// A writer that takes the generation out of a condition of ours does not make us
+// state 0, which no stored condition has: we would state it again and again.
+func TestAConditionSpeaksOfAGenerationThatWas(t *testing.T) {
+	said := conditions.True("Answers", "m")
+	for name, tc := range map[string]struct {
+		stands metav1.Condition
+		want   int64
+	}{
+		"none":             {metav1.Condition{}, 7},
+		"the same":         {metav1.Condition{Type: "BackendAnswers", Status: "True", Reason: "Answers", Message: "m", ObservedGeneration: 3}, 3},
+		"another":          {metav1.Condition{Type: "BackendAnswers", Status: "False", Reason: "Answers", Message: "m", ObservedGeneration: 3}, 7},
+		"of no generation": {metav1.Condition{Type: "BackendAnswers", Status: "True", Reason: "Answers", Message: "m"}, 7},
+	} {
+		server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Generation: 7}, Status: v1alpha1.MCPServerStatus{Conditions: []metav1.Condition{tc.stands}}}
+		if got := observed(server, "BackendAnswers", said); got != tc.want {
+			t.Errorf("%s: it speaks of %d, want %d", name, got, tc.want)
 		}
 	}
 }

@@ -159,7 +159,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 		return Report{Waiting: "the report could not be made"}, unlessGone(err)
 	}
 	decision, err := r.write(ctx, w, live)
-	if calm(err) {
+	if settled(err) {
 		return Report{Decision: decision, Waiting: err.Error()}, nil
 	}
 	finding, err := r.finding(w.server, err)
@@ -181,7 +181,7 @@ func (r *Runner) ahead(ctx context.Context, server *v1alpha1.MCPServer, live boo
 
 // put writes as a manager, and keeps for the report of this pass what came of it.
 func (r *Runner) put(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
-	outcome, err := r.Applier.As(manager).Put(ctx, live, ac, opts...)
+	outcome, err := r.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	for _, c := range apply.Conflicts(err) {
 		r.again = apply.Soonest(r.again, c.RetryAfter())
 	}

@@ -1,12 +1,14 @@
 package conditions
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -18,6 +20,9 @@ type Cures struct {
 	// Pull is what to check of an image that cannot be pulled, User what to do
 	// about one that is root, Env and Volumes are the fields of references.
 	Pull, User, Env, Volumes string
+	// Volume are the fields by the name of a volume that comes from others than
+	// Volumes.
+	Volume map[string]string
 }
 
 // Where the pods of backend and proxy come from.
@@ -31,6 +36,7 @@ var (
 		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
 		User: "set spec.proxy.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one",
 		Env:  "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate",
+		Volume: map[string]string{runconfig.LoginVolume: "spec.oidc of the MCPOIDCConfig"},
 	}
 )
 
@@ -133,7 +139,7 @@ func tail(message string) string {
 	return message
 }
 
-var missingVolume = regexp.MustCompile(`volume "([^"]+)" : (.*not found|references non-existent .*)$`)
+var missingVolume = regexp.MustCompile(`volume "([^"]+)" : (.*not found\]?|.*references non-existent .*)$`)
 
 // MountTrouble reads an event with reason FailedMount: kubelet tells only there
 // that a volume's Secret or ConfigMap is missing. It returns nil for others.
@@ -142,7 +148,8 @@ func MountTrouble(message string, cures Cures) *Finding {
 	if m == nil {
 		return nil
 	}
-	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], cures.Volumes))
+	field := cmp.Or(cures.Volume[m[1]], cures.Volumes)
+	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], field))
 }
 
 var podName = regexp.MustCompile(`pods "[^"]*" is`)

@@ -203,10 +203,15 @@ func TestLastWordsAreTheEndFromALine(t *testing.T) {
 }
 
 func TestMountTrouble(t *testing.T) {
+	proxys := MountTrouble(`MountVolume.SetUp failed for volume "login" : [configmap "c" not found, secret "s" not found]`, OfProxy)
+	if want := False("MissingReference", `volume "login": [configmap "c" not found, secret "s" not found]: create it, or correct spec.oidc of the MCPOIDCConfig`); proxys == nil || *proxys != want {
+		t.Errorf("of a proxy: %v, want %v", proxys, want)
+	}
 	for message, want := range map[string]string{
 		`MountVolume.SetUp failed for volume "cert" : secret "tls" not found`:                               `volume "cert": secret "tls" not found: create it, or correct spec.volumes`,
 		"MountVolume.SetUp failed for volume \"conf\" : configmap \"c\" not found\n":                        `volume "conf": configmap "c" not found: create it, or correct spec.volumes`,
 		`MountVolume.SetUp failed for volume "conf" : references non-existent config key: k`:                `volume "conf": references non-existent config key: k: create it, or correct spec.volumes`,
+		`MountVolume.SetUp failed for volume "conf" : configmap references non-existent config key: k`:      `volume "conf": configmap references non-existent config key: k: create it, or correct spec.volumes`,
 		`MountVolume.SetUp failed for volume "data" : mount failed: exit status 32`:                         "",
 		`Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[data]: timed out`: "",
 		"": "",

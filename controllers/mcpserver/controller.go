@@ -4,7 +4,8 @@
 // controller.go is the pass, controller_claims.go who claims, controller_known.go
 // what need not be rendered again, controller_identity.go what the runner acts
 // with, observe.go all its reads, observe_revisions.go the numbers in them,
-// observe_refusal.go why pods are refused, desired.go what is wanted, status.go
+// observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
+// the configurations that servers share, desired.go what is wanted, status.go
 // what is reported, status_ready.go whether calls are served, status_spec.go what
 // is wrong with a spec, status_pods.go what is wrong with pods, status_progress.go
 // when a server is stalled, status_conflict.go who overwrites its fields,
@@ -33,6 +34,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -48,12 +50,12 @@ var kind = reconcile.Kind{
 	Conditions: []string{
 		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing,
+		v1alpha1.ConditionBackendExposed, v1alpha1.ConditionPolicyUnmatched,
 	},
-	Calm: []string{
-		v1alpha1.ReasonReady, v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero,
-	},
+	Expected: []string{v1alpha1.ReasonReady, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero},
+	Waits:    []string{v1alpha1.ReasonStarting}, // the Event of the first claim tells that it starts
 	Managers: []ownership.Manager{
-		contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerStatus,
+		contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerAddress,
 	},
 }
 
@@ -71,6 +73,10 @@ type Reconciler struct {
 	specs, objects *lru.Cache
 	// large is held by who renders a large spec.
 	large turn
+	// policies are what MCPAuthzConfigs say, and Percent how many of a hundred servers
+	// take a changed configuration at a time.
+	policies policies
+	Percent  int
 }
 
 // New returns a Reconciler. reader may be a cache, live may not.
@@ -80,6 +86,7 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered),
+		policies: newPolicies(), Percent: rollout.DefaultPercent,
 	}
 }
 
@@ -100,6 +107,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p := &pass{frame, server}
 	if server.DeletionTimestamp != nil {
 		return p.End(ctx, r.delete(ctx, p, w))
+	}
+	if err := r.refer(ctx, server, &w); err != nil {
+		return ctrl.Result{}, err
 	}
 	w.draining = r.drains(server, w)
 	p.Due(w.draining)
@@ -148,23 +158,27 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 // carries it. It reports false if the pass must end here.
 func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (bool, error) {
 	server := p.server
-	if !want.renderable() {
+	if !want.renderable() || want.waitsFor != nil {
 		return true, nil
 	}
 	if want.claimed(server) {
 		r.hold(server, want.revision)
-		return true, nil
+		if want.recorded(server) {
+			return true, nil
+		}
+		_, err := p.Apply(ctx, contract.MCPServerWorkload, server, want.workloadStatus(server), apply.AtVersion)
+		return false, err
 	}
 	if r.yields(p, want.revision) {
 		return false, otherOperator{}
 	}
-	// Ready goes down before new content goes out.
-	if isReady(server) {
+	// Ready goes down before new content goes out, and says for what.
+	if isReady(server) || lastReason(server) == v1alpha1.ReasonRolloutPending {
 		return false, r.report(ctx, p, w, want, nil)
 	}
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.revision)
-	_, err := p.Put(ctx, contract.MCPServerWorkload, server, workloadStatus(server, want.revision), apply.AtVersion)
+	_, err := p.Apply(ctx, contract.MCPServerWorkload, server, want.workloadStatus(server), apply.AtVersion)
 	if err != nil {
 		return false, err
 	}
@@ -183,7 +197,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 			break // nor would the others be born
 		}
 		var done apply.Outcome
-		done, err = p.Put(ctx, child.manager, child.live, child.ac)
+		done, err = p.Apply(ctx, child.manager, child.live, child.ac)
 		if config, ok := child.live.(*metav1.PartialObjectMetadata); ok && config != nil && err == nil {
 			r.found(server, config, done)
 		}
@@ -204,6 +218,9 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	for _, config := range w.outdated(server, want.revision) {
 		refused = errors.Join(refused, p.Remove(ctx, contract.MCPServerChildren, config))
 	}
+	if want.opens != nil {
+		refused = errors.Join(refused, p.Remove(ctx, contract.MCPServerChildren, want.opens))
+	}
 	return refused
 }
 
@@ -219,7 +236,7 @@ func (r *Reconciler) stopOutdated(ctx context.Context, p *pass, w world, want wa
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		return nil //nolint:nilerr // what was refused says why
 	}
-	_, err = p.Put(ctx, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
+	_, err = p.Apply(ctx, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
 	return err
 }
 
@@ -260,11 +277,11 @@ func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 	if want.kept {
 		opts = append(opts, apply.Restated)
 	}
-	done, err := p.Put(ctx, contract.MCPServerChildren, live, want.proxy, opts...)
+	done, err := p.Apply(ctx, contract.MCPServerChildren, live, want.proxy, opts...)
 	if err == nil && live != nil && !want.kept {
 		r.found(p.server, live, done)
 	}
-	if err == nil && done.Result == apply.Written && len(left) > 0 {
+	if err == nil && done.Result == apply.Configured && len(left) > 0 {
 		p.Event(corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
 			fmt.Sprintf("another field manager set %s on the proxy's pods; Freehold set it back to false", strings.Join(left, ", ")))
 	}
@@ -277,6 +294,6 @@ func (r *Reconciler) applyScale(ctx context.Context, p *pass, w world) error {
 	if !w.ownBackend || w.draining > 0 {
 		return nil
 	}
-	_, err := p.Put(ctx, contract.MCPServerScale, w.backend, scale(p.server))
+	_, err := p.Apply(ctx, contract.MCPServerScale, w.backend, scale(p.server))
 	return err
 }

@@ -21,7 +21,7 @@ func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want w
 	ours = true
 	var errs []error
 	for i, part := range want.identity {
-		_, err := p.Put(ctx, part.manager, part.live, part.ac)
+		_, err := p.Apply(ctx, part.manager, part.live, part.ac)
 		if conflicts := apply.Conflicts(err); conflicts != nil && part.lost {
 			err = fmt.Errorf("%w: %s", apply.ErrForeign, conflicts[0].String()) // it refuses, so it is no conflict
 		}

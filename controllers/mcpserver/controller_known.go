@@ -32,8 +32,11 @@ type known struct {
 	content    runconfig.RunConfig // without what the pods run
 	problems   []podtemplate.Problem
 	revision   revision.Revision
-	// login is the MCPOIDCConfig that it was rendered with.
-	login version
+	unmatched  []string
+	reason     string
+	ownHash    string
+	// login and authz are the configurations that it was rendered with.
+	login, authz version
 }
 
 // version is an object's spec at one time.
@@ -42,12 +45,15 @@ type version struct {
 	generation int64
 }
 
-// loginOf is zero where there is none.
-func loginOf(w world) version {
-	if w.login == nil {
+// versionOf is zero where there is none.
+func versionOf[T any, O interface {
+	*T
+	client.Object
+}](config O) version {
+	if config == nil {
 		return version{}
 	}
-	return version{w.login.UID, w.login.Generation}
+	return version{config.GetUID(), config.GetGeneration()}
 }
 
 // carrier is an object that a pass found to be as the spec says.
@@ -62,12 +68,14 @@ type carrier struct {
 func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	found, _ := r.specs.Get(server.UID)
 	k, ok := found.(known)
-	if !ok || k.generation != server.Generation || k.login != loginOf(w) {
+	if !ok || k.generation != server.Generation || k.login != versionOf(w.login) || k.authz != versionOf(w.authz) {
 		return wanted{}, false
 	}
-	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision}
+	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision, unmatched: k.unmatched, reason: k.reason}
+	want.refer(server, w, k.ownHash)
 	if !want.renderable() {
 		want.keep(server, w)
+		want.isolate(server, w)
 		return want, true
 	}
 	config := w.config(workload.RunConfigName(server.Name, k.revision))
@@ -77,7 +85,8 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 		return wanted{}, false
 	}
 	want.unclaimed, want.identity = w.unclaimed(server, k.revision), identity(server, w)
-	want.children = []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)}}
+	want.children = around(server, w)
+	want.isolate(server, w)
 	return want, true
 }
 
@@ -153,8 +162,8 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 	if !want.renderable() && w.proxy != nil && !want.kept {
 		return // nor is what keeps the proxy from being restated
 	}
-	if want.stopsFirst {
-		return // nor is which pods run
+	if want.stopsFirst || want.waitsFor != nil {
+		return // nor is which pods run, or whose turn it is
 	}
 	content := want.content
 	content.Backend, content.Proxy = runconfig.Backend{}, runconfig.Proxy{}
@@ -166,7 +175,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 		content.Proxy.Authorization = &runconfig.Authorization{}
 	}
 	told := want.problems[:min(len(want.problems), mostProblems+1)]
-	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.revision, loginOf(w)})
+	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.revision, want.unmatched, want.reason, want.ownHash, versionOf(w.login), versionOf(w.authz)})
 }
 
 // found remembers an object that carries the spec and was left as it is.

@@ -24,7 +24,7 @@ func TestAnotherHandsDeploymentIsNotStopped(t *testing.T) {
 		}},
 	}})
 	result, err := r.Reconcile(t.Context(), theServer)
-	if err != nil || result.RequeueAfter != time.Minute {
-		t.Errorf("got %v and %v, want another look in %s", result, err, time.Minute)
+	if err != nil || result.RequeueAfter != time.Second {
+		t.Errorf("got %v and %v, want another look in %s", result, err, time.Second)
 	}
 }

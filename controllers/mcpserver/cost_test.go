@@ -87,12 +87,12 @@ func (s *stored) come(applier *apply.Applier) {
 	want.revision = revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
 	want.content.Workload.Generation, want.content.Workload.Hash = want.revision.Generation, want.revision.Hash
 	backend, err := workload.Backend(want.content)
-	_, made := applier.As(contract.RunnerBackend).Put(s.tb.Context(), nil, backend)
+	_, made := applier.As(contract.RunnerBackend).Apply(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
 		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.revision.Generation)).
 		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon),
 			conditions.Stamp(nil, v1alpha1.ConditionBackendAnswers, conditions.True("Answers", ""), 5, noon)))
-	_, reported := applier.As(contract.RunnerReport).Put(s.tb.Context(), server, report)
+	_, reported := applier.As(contract.RunnerReport).Apply(s.tb.Context(), server, report)
 	if err := errors.Join(err, made, reported); err != nil {
 		s.tb.Fatal(err)
 	}

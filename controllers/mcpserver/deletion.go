@@ -125,7 +125,7 @@ func (r *Reconciler) stopProxies(ctx context.Context, p *pass, w world) error {
 		w.proxy = nil
 		return r.delete(ctx, p, w)
 	}
-	_, err = p.Put(ctx, contract.MCPServerChildren, w.proxy, proxy, apply.AtVersion, apply.Restated)
+	_, err = p.Apply(ctx, contract.MCPServerChildren, w.proxy, proxy, apply.AtVersion, apply.Restated)
 	if err != nil && apply.When(err) != apply.WithWatch {
 		p.Event(corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
 		// A timer, because the end of patience is no event.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,7 +16,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -34,6 +34,16 @@ type child struct {
 type wanted struct {
 	content  runconfig.RunConfig
 	problems []podtemplate.Problem
+	// reason is that of the problems, where nothing but references is wrong.
+	reason string
+	// configs and ownHash are what a claim records beside the revision, and rollsConfig
+	// that nothing but a configuration's turn is taken.
+	configs     []v1alpha1.WorkloadConfig
+	ownHash     string
+	rollsConfig bool
+	// waitsFor is a configuration whose content it is not the server's turn to take:
+	// what stands is kept.
+	waitsFor *v1alpha1.WorkloadConfig
 	// revision is the number that the content has or is to be given.
 	revision revision.Revision
 	// unclaimed are children whose number is none of this server's.
@@ -49,6 +59,10 @@ type wanted struct {
 	stopped bool
 	// stopsFirst says that the proxy's strategy depends on the pods that run.
 	stopsFirst bool
+	// opens is the NetworkPolicy that is to go.
+	opens *networkingv1.NetworkPolicy
+	// unmatched are statements of spec.authzConfig that match no call.
+	unmatched []string
 }
 
 // desired builds everything from the spec. It cannot fail: what cannot be
@@ -56,9 +70,16 @@ type wanted struct {
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
 	want := wanted{}
-	options.Login = w.login
+	options.Login, options.Policies = w.login, w.policies
 	rendered := workload.Render(server, options)
-	want.content, want.problems = rendered.Content, rendered.Problems
+	want.content, want.problems, want.unmatched, want.reason = rendered.Content, rendered.Problems, rendered.Unmatched, rendered.Reason
+	want.refer(server, w, rendered.OwnHash)
+	if want.waitsFor = w.turnOf(server, rendered); want.waitsFor != nil {
+		want.keep(server, w)
+		want.children = around(server, w)
+		want.isolate(server, w)
+		return want
+	}
 	if want.renderable() {
 		if want.revision = revision.Next(w.revisions(server), rendered.Hash); want.revision.Generation > revision.MaxGeneration {
 			want.refuse(revision.AnnotationGeneration, errors.New("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes"))
@@ -70,6 +91,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	if !want.renderable() {
 		want.keep(server, w)
 	}
+	want.isolate(server, w)
 	return want
 }
 
@@ -86,12 +108,30 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		return
 	}
 	want.identity = identity(server, w)
-	want.children = []child{
-		{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)},
-		{manager: contract.MCPServerChildren, live: w.config(*config.Name), ac: config},
-	}
+	want.children = append(around(server, w), child{manager: contract.MCPServerChildren, live: w.config(*config.Name), ac: config})
 	want.proxy = proxy
 	want.stopFirst(w)
+}
+
+// isolate wants the backend's NetworkPolicy before all that carries content, or wants
+// ours to go. It depends on the spec alone, so it goes out also where the spec cannot
+// be rendered and content that was accepted before keeps running. What keeps running
+// may then be guarded, though the spec is not, so none goes.
+func (want *wanted) isolate(server *v1alpha1.MCPServer, w world) {
+	policy := workload.BackendNetworkPolicy(server)
+	switch {
+	case policy == nil:
+		if w.ingress != nil && want.renderable() && metav1.IsControlledBy(w.ingress, server) {
+			want.opens = w.ingress
+		}
+	case want.renderable() || w.proxy != nil:
+		want.children = slices.Concat([]child{{manager: contract.MCPServerChildren, live: w.ingress, ac: policy}}, want.children)
+	}
+}
+
+// around are the children that no content is in.
+func around(server *v1alpha1.MCPServer, w world) []child {
+	return []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)}}
 }
 
 // identity is what the runner needs to act. It depends on no field of the spec.
@@ -189,13 +229,6 @@ func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 		return nil
 	}
 	return podtemplate.ClearHostNamespaces(want.proxy.Spec.Template, live.Spec.Template.Spec)
-}
-
-// workloadStatus is the claim of a revision.
-func workloadStatus(server *v1alpha1.MCPServer, rev revision.Revision) *v1alpha1ac.MCPServerApplyConfiguration {
-	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(
-		v1alpha1ac.MCPServerStatus().WithWorkload(
-			v1alpha1ac.WorkloadStatus().WithGeneration(rev.Generation).WithHash(rev.Hash)))
 }
 
 // scale states the backend's replicas, and nothing else of it.

@@ -205,9 +205,9 @@ func (l *life) isSuspended() {
 }
 
 func (l *life) isRefused() {
-	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} })
+	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"} })
 	l.passes("it asks for a protection", 0)
-	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.AuthzConfigRef = nil })
+	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.ToolConfigRef = nil })
 	l.passes("and does without", time.Minute)
 	l.rollOut()
 	l.passes("which runs", time.Minute)

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -33,15 +35,21 @@ type world struct {
 	backend *appsv1.StatefulSet
 	// calls and names are the backend's Services.
 	calls, names *corev1.Service
+	// ingress is the backend's NetworkPolicy.
+	ingress *networkingv1.NetworkPolicy
 	// ownBackend says that the backend belongs to this server, and not to an
 	// earlier one of its name.
 	ownBackend bool
 	// configs are run configs, without their data.
 	configs []metav1.PartialObjectMetadata
-	// login is the MCPOIDCConfig that the server refers to.
-	login  *v1alpha1.MCPOIDCConfig
-	pods   []corev1.Pod
-	mounts []corev1.Event
+	// login and authz are the configurations that the server refers to, policies what
+	// authz says, and shared how far the server is with each.
+	login    *v1alpha1.MCPOIDCConfig
+	authz    *v1alpha1.MCPAuthzConfig
+	policies *runspec.SharedPolicies
+	shared   []shared
+	pods     []corev1.Pod
+	mounts   []corev1.Event
 	// refusal is why the API server refuses pods of the backend, if the pass
 	// asked.
 	refusal string
@@ -74,8 +82,12 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 	w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
 	w.calls = found(get, workload.BackendName(name), &corev1.Service{})
 	w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
+	w.ingress = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
 	if ref := server.Spec.OIDCConfigRef; ref != nil {
 		w.login = found(get, ref.Name, &v1alpha1.MCPOIDCConfig{})
+	}
+	if ref := server.Spec.AuthzConfigRef; ref != nil {
+		w.authz = found(get, ref.Name, &v1alpha1.MCPAuthzConfig{})
 	}
 	if err != nil {
 		return world{}, err

@@ -29,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass, w world, want wanted, 
 	answer := ready(server, w, want, applied)
 	var scaled error
 	if scalars := scalarStatus(server, w, want, answer); scalars != nil {
-		_, scaled = p.Put(ctx, contract.MCPServerStatus, server, scalars)
+		_, scaled = p.Apply(ctx, contract.MCPServerAddress, server, scalars)
 	}
 	w.conflicts = p.Conflicts
 	found := findings(server, w, want, answer, r.Now())
@@ -54,6 +54,12 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 	}
 	if f := fieldConflict(server, w); f != nil {
 		found[v1alpha1.ConditionFieldConflict] = *f
+	}
+	if f := backendExposed(server); f != nil {
+		found[v1alpha1.ConditionBackendExposed] = *f
+	}
+	if len(want.unmatched) > 0 {
+		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(want.unmatched)
 	}
 	switch {
 	case answer.Status == metav1.ConditionTrue:

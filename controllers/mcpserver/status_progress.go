@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -34,14 +35,20 @@ func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
 		whole = time.Duration(*s) * time.Second
 	}
 	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonOIDCConfigNotFound, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonOIDCConfigNotFound, v1alpha1.ReasonAuthzConfigNotFound, v1alpha1.ReasonAuthzConfigInvalid,
+		v1alpha1.ReasonOIDCConfigDeleting, v1alpha1.ReasonAuthzConfigDeleting, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
 		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonTransportNotServed, v1alpha1.ReasonMustRunAsRoot:
 		return 0
 	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked:
 		return whole / retried
+	case v1alpha1.ReasonRolloutPending:
+		return forever
 	}
 	return whole
 }
+
+// forever is for what another server, or a person, has to do first.
+const forever = time.Duration(math.MaxInt64)
 
 // movement is the condition that a server shows which is not ready: Reconciling,
 // or Stalled once it went without progress for too long.
@@ -108,7 +115,7 @@ func readySince(pod *corev1.Pod) metav1.Time {
 // for never. A timer, because the end of patience is no event.
 func (w *world) deadline(server *v1alpha1.MCPServer, now time.Time) time.Duration {
 	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReconciling)
-	if c == nil || c.Status != metav1.ConditionTrue {
+	if c == nil || c.Status != metav1.ConditionTrue || patience(server, c.Reason) == forever {
 		return 0
 	}
 	return max(0, w.left(c, patience(server, c.Reason), now))

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 // ready answers whether calls reach the content of the spec, and nothing older.
 func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) conditions.Finding {
 	applied = apply.WithoutConflicts(applied)
-	was := lastReason(server) == v1alpha1.ReasonReady
+	was := serves(lastReason(server))
 	halted := notServed(server, want)
 	switch {
 	case applied != nil && (!was || halted != nil || apply.Refused(applied) != nil):
@@ -30,6 +31,9 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return unclaimedNumbers(want)
 	}
 	runtime := server.Status.Runtime
+	if was && !want.claimed(server) {
+		return replacesPods() // it serves, and the number comes next: what troubles a pod of it is not why
+	}
 	if !want.claimed(server) || !w.proxyRolledOut(want.revision, was) || !w.backendRolledOut(want.revision, want.backendHash(), was) ||
 		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.revision.Generation {
 		return moving(server, w, want)
@@ -38,7 +42,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return *f
 	}
 	if w.proxy.Status.AvailableReplicas == 0 || w.backend.Status.ReadyReplicas == 0 {
-		if reason := lastReason(server); reason != v1alpha1.ReasonReady && reason != v1alpha1.ReasonUnavailable {
+		if reason := lastReason(server); !serves(reason) && reason != v1alpha1.ReasonUnavailable {
 			return moving(server, w, want) // its pods are not up yet
 		}
 		if f := trouble(w, want.revision, want.backendHash()); f != nil {
@@ -49,7 +53,17 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	if ok, _ := answers(server, want); !ok {
 		return moving(server, w, want)
 	}
+	if c := want.waitsFor; c != nil {
+		return conditions.False(v1alpha1.ReasonRolloutPending, fmt.Sprintf(
+			"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is this one's turn. "+
+				"See the condition RolledOut of the %[1]s", c.Kind, c.Name))
+	}
 	return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(server))
+}
+
+// serves reports whether a server of which this was said last served its content.
+func serves(reason string) bool {
+	return reason == v1alpha1.ReasonReady || reason == v1alpha1.ReasonRolloutPending
 }
 
 // refused words a write that the API server refused.
@@ -80,6 +94,10 @@ func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding
 	if server.Status.URL == "" || lastReason(server) == v1alpha1.ReasonStarting {
 		return conditions.False(v1alpha1.ReasonStarting, "waiting for pods of the proxy and the backend to become ready; "+listens)
 	}
+	return replacesPods()
+}
+
+func replacesPods() conditions.Finding {
 	return conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content to replace the older ones; "+listens)
 }
 

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -33,11 +34,7 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 	default:
 		runs = "The last accepted content keeps running"
 	}
-	reason := v1alpha1.ReasonSpecInvalid
-	if len(want.problems) == 1 && want.problems[0].Field == workload.FieldLogin {
-		reason = v1alpha1.ReasonOIDCConfigNotFound
-	}
-	return conditions.False(reason, strings.Join(texts, "; ")+". "+runs)
+	return conditions.False(cmp.Or(want.reason, v1alpha1.ReasonSpecInvalid), strings.Join(texts, "; ")+". "+runs)
 }
 
 // notServed says that no calls are served by intent, and which.
@@ -65,4 +62,16 @@ func notEnforced(fields []string) string {
 		text = "%s are set, and this version does not enforce them: calls are refused until they are removed"
 	}
 	return fmt.Sprintf(text, strings.Join(fields, ", "))
+}
+
+// backendExposed says that others than the proxy may call the backend of a server
+// whose spec asks the proxy to check calls.
+func backendExposed(server *v1alpha1.MCPServer) *conditions.Finding {
+	if !workload.Guarded(&server.Spec) || workload.BackendIngress(&server.Spec) == v1alpha1.BackendIngressProxyOnly {
+		return nil
+	}
+	f := conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(
+		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the proxy's checks; "+
+			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect", workload.BackendName(server.Name)))
+	return &f
 }

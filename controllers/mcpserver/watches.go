@@ -5,18 +5,23 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -27,7 +32,7 @@ const mountEventsByPod = "involvedObject.name"
 
 // Register adds the controller to a manager. The manager's cache must hold the
 // kinds of Watched, by the label of workload.LabelServer, and FailedMount
-// events.
+// events, and have the index of controllers/references.
 func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	index := func(obj client.Object) []string {
 		if e, ok := obj.(*corev1.Event); ok {
@@ -38,41 +43,36 @@ func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager, options con
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Event{}, mountEventsByPod, index); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.MCPServer{}, serversByLogin, loginName); err != nil {
-		return err
-	}
+	// Also one that was deleted and made again while the watch was down.
+	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	}})
 	build := ctrl.NewControllerManagedBy(mgr).Named("mcpserver").For(&v1alpha1.MCPServer{}).WithOptions(options)
 	for _, kind := range Watched() {
 		build.Watches(kind, handler.EnqueueRequestsFromMapFunc(server))
 	}
 	return build.
-		Watches(&v1alpha1.MCPOIDCConfig{}, handler.EnqueueRequestsFromMapFunc(r.serversOfLogin)).
+		Watches(&v1alpha1.MCPOIDCConfig{}, r.referring(contract.MCPOIDCConfig.Kind), changed).
+		Watches(&v1alpha1.MCPAuthzConfig{}, r.referring(contract.MCPAuthzConfig.Kind), changed).
+		Watches(&v1alpha1.MCPServer{}, r.turns()).
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod)).
 		Complete(r)
 }
 
-// serversByLogin indexes servers by the MCPOIDCConfig that they refer to.
-const serversByLogin = "spec.oidcConfigRef.name"
-
-func loginName(obj client.Object) []string {
-	if server, ok := obj.(*v1alpha1.MCPServer); ok && server.Spec.OIDCConfigRef != nil {
-		return []string{server.Spec.OIDCConfigRef.Name}
-	}
-	return nil
-}
-
-// serversOfLogin are the servers that refer to an MCPOIDCConfig.
-func (r *Reconciler) serversOfLogin(ctx context.Context, obj client.Object) []reconcile.Request {
-	servers := &v1alpha1.MCPServerList{}
-	if err := r.reader.List(ctx, servers, client.InNamespace(obj.GetNamespace()), client.MatchingFields{serversByLogin: obj.GetName()}); err != nil {
-		logf.FromContext(ctx).Error(err, "listing the servers that refer to an MCPOIDCConfig", "name", obj.GetName())
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range servers.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers.Items[i])})
-	}
-	return requests
+// referring are the servers that refer to a configuration.
+func (r *Reconciler) referring(config string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		servers, err := references.To(ctx, r.reader, config, obj.GetNamespace(), obj.GetName())
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "not waking them")
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(servers))
+		for i := range servers {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers[i])})
+		}
+		return requests
+	})
 }
 
 // Watched are the kinds of objects that belong to a server. Of run configs only
@@ -83,7 +83,7 @@ func Watched() []client.Object {
 	config.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
 	return []client.Object{
 		&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, config, &corev1.Service{},
-		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{},
+		&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}, &networkingv1.NetworkPolicy{},
 	}
 }
 

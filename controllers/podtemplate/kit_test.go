@@ -30,7 +30,7 @@ func minimal(t testing.TB) *v1alpha1.MCPServer {
 }
 
 func backendOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	return Backend(runspec.For(server, "", nil).Backend, map[string]string{"app.kubernetes.io/component": "backend"})
+	return Backend(runspec.For(server, "", nil, nil).Backend, map[string]string{"app.kubernetes.io/component": "backend"})
 }
 
 func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
@@ -39,7 +39,7 @@ func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfigur
 		spec = &v1alpha1.ProxySpec{}
 	}
 	names := Names{Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}
-	return Proxy(names, spec, runspec.For(server, "", nil).Proxy, options)
+	return Proxy(names, spec, runspec.For(server, "", nil, nil).Proxy, options)
 }
 
 // problemsOf are the texts of all problems of a server's templates.

@@ -12,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 const (
@@ -45,6 +46,9 @@ type Options struct {
 	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
 	// there is none.
 	Login *v1alpha1.MCPOIDCConfig
+	// Policies are those of the MCPAuthzConfig that spec.authzConfigRef names; nil if
+	// there is none.
+	Policies *runspec.SharedPolicies
 }
 
 // Names are what the pods of a proxy are told of their owner.
@@ -83,6 +87,10 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Opti
 					WithName(runVolume).
 					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(names.RunConfig)),
 				tokenSource()))
+	if files := loginFiles(run.Authentication); files != nil {
+		template.Spec.WithVolumes(files)
+		template.Spec.Containers[0].WithVolumeMounts(mount(runconfig.LoginVolume, runconfig.LoginPath))
+	}
 	overlay := proxyOverlay(spec)
 	merged, problems := overlay.merge(template)
 	if len(problems) > 0 {

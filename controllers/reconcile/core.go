@@ -39,8 +39,9 @@ type Kind struct {
 	// this order.
 	ConditionsManager ownership.Manager
 	Conditions        []string
-	// Calm are the reasons of Ready and Suspended that nobody needs to act on.
-	Calm []string
+	// Expected are the reasons of Ready and Suspended that nobody needs to act on,
+	// and Waits those of Ready that need no Event, as another one tells what began.
+	Expected, Waits []string
 	// Managers are all that write the object itself.
 	Managers []ownership.Manager
 }
@@ -52,17 +53,18 @@ type Core struct {
 	// Now is the clock. It need not agree with anybody else's.
 	Now  func() time.Time
 	Kind Kind
-	// reworded is when the words of a refusal last changed, by what they are of.
-	reworded *lru.Cache
+	// reworded is when the words of a refusal last changed, by what they are of, and
+	// lastRefused what was refused last, by the object's uid.
+	reworded, lastRefused *lru.Cache
 }
 
-// remembered is how many words a process remembers the time of. Forgetting one
+// remembered is how many words and refusals a process remembers. Forgetting one
 // costs a write.
 const remembered = 1 << 14
 
 // NewCore returns what the passes over objects of a kind share.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
-	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered)}
+	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered)}
 }
 
 // Pass is one reconcile of one object.
@@ -75,8 +77,10 @@ type Pass struct {
 	due time.Duration
 	// Conflicts are the field conflicts that the pass has met.
 	Conflicts []*apply.Conflict
-	// unheld is why the finalizer could not be applied.
-	unheld error
+	// unheld is why the finalizer could not be applied, and unneeded that nothing
+	// has to be held.
+	unheld   error
+	unneeded bool
 }
 
 // Begin returns a pass over an object. An object older than our own last write
@@ -101,10 +105,10 @@ var repairs = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(repairs) }
 
-// Put writes as a manager (see apply.Writer.Put), and tells who had changed what
+// Apply writes as a manager (see apply.Writer.Apply), and tells who had changed what
 // it repairs, who had what it takes over, and what admission makes of it.
-func (p *Pass) Put(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
-	done, err := p.core.Applier.As(manager).Put(ctx, live, ac, opts...)
+func (p *Pass) Apply(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
+	done, err := p.core.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	p.Conflicts = append(p.Conflicts, apply.Conflicts(err)...)
 	if err == nil && done.Repaired != nil {
 		repairs.WithLabelValues(done.Repaired.Object.Kind).Inc()

@@ -25,17 +25,18 @@ func (p *Pass) Event(kind, reason, action, note string) {
 	p.core.Events.Eventf(p.object, nil, kind, reason, action, "%s", note)
 }
 
-// announce records as an Event what Ready has become, or that the object has
-// stopped, as a warning if a person has to act; and that a field conflict goes on. found has the words that the conditions were given.
+// announce records as an Event what Ready has become, unless it only waits, or that
+// the object has stopped, as a warning if a person has to act; and that a field
+// conflict goes on. found has the words that the conditions were given.
 func (p *Pass) announce(found map[string]conditions.Finding) {
 	conditionType := v1alpha1.ConditionReady
 	if _, runs := found[conditionType]; !runs {
 		conditionType = v1alpha1.ConditionSuspended
 	}
 	c := meta.FindStatusCondition(p.conditions, conditionType)
-	if f, ok := found[conditionType]; ok && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
+	if f, ok := found[conditionType]; ok && !slices.Contains(p.core.Kind.Waits, f.Reason) && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
 		kind := corev1.EventTypeWarning
-		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.Calm, f.Reason) {
+		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.Expected, f.Reason) {
 			kind = corev1.EventTypeNormal
 		}
 		p.Event(kind, f.Reason, "Reconcile", f.Message)

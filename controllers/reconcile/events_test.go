@@ -15,7 +15,7 @@ import (
 // conditions, empty if there is none.
 func heard(live []metav1.Condition, call func(*Pass)) string {
 	recorder := events.NewFakeRecorder(2)
-	call(&Pass{core: &Core{Events: recorder, Kind: Kind{Calm: []string{"Starting"}}}, object: &v1alpha1.MCPServer{}, conditions: live})
+	call(&Pass{core: &Core{Events: recorder, Kind: Kind{Expected: []string{"Starting"}, Waits: []string{"Waiting"}}}, object: &v1alpha1.MCPServer{}, conditions: live})
 	close(recorder.Events)
 	var all []string
 	for e := range recorder.Events {
@@ -39,6 +39,7 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 	}{
 		"the first word":         {nil, "Ready", conditions.False("Starting", "x"), "Normal Starting x"},
 		"moving":                 {stands("Ready", "x"), "Ready", conditions.False("Starting", "y"), "Normal Starting y"},
+		"waiting":                {stands("Starting", "x"), "Ready", conditions.False("Waiting", "y"), ""},
 		"in trouble":             {stands("Starting", ""), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
 		"in other trouble":       {stands("ImagePull", "another image"), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
 		"nothing new":            {stands("Starting", "x"), "Ready", conditions.False("Starting", "x"), ""},

@@ -21,13 +21,27 @@ import (
 func (p *Pass) AddFinalizer(ctx context.Context) (on bool, err error) {
 	intent := p.intent()
 	intent.WithFinalizers(p.core.Kind.Finalizer)
-	held, err := p.Put(ctx, p.core.Kind.FinalizerManager, p.object, intent)
+	held, err := p.Apply(ctx, p.core.Kind.FinalizerManager, p.object, intent)
 	p.unheld = err
 	return apply.When(err) != apply.WithWatch && (err != nil || held.Result == apply.Unchanged), err
 }
 
 // Held reports whether the object carries the finalizer.
 func (p *Pass) Held() bool { return slices.Contains(p.object.GetFinalizers(), p.core.Kind.Finalizer) }
+
+// HoldWhile is AddFinalizer while something has to be held. Else it gives up the
+// finalizer, which stays if another manager holds it too.
+func (p *Pass) HoldWhile(ctx context.Context, needed bool) (on bool, err error) {
+	if needed {
+		return p.AddFinalizer(ctx)
+	}
+	p.unneeded = true
+	if !p.Held() {
+		return true, nil
+	}
+	err = p.core.Applier.As(p.core.Kind.FinalizerManager).Release(ctx, p.object)
+	return apply.When(err) != apply.WithWatch, err
+}
 
 // RemoveFinalizer gives up the finalizer. Where another manager holds it too, as
 // a tool does that restored the object with a create, giving it up does not
@@ -67,7 +81,7 @@ func (p *Pass) ReportDeleting(ctx context.Context, movement, message string) err
 
 // unprotected says that the object lacks the finalizer, and why.
 func (p *Pass) unprotected() (conditions.Finding, bool) {
-	if p.core.Kind.Finalizer == "" || p.Held() || p.object.GetDeletionTimestamp() != nil {
+	if p.core.Kind.Finalizer == "" || p.unneeded || p.Held() || p.object.GetDeletionTimestamp() != nil {
 		return conditions.Finding{}, false
 	}
 	reason, why := v1alpha1.ReasonFieldConflict, "it is removed again and again: take it out of what removes it"

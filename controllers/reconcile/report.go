@@ -65,8 +65,8 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 	}
 	intent := p.intent()
 	intent.Status = status
-	said, err := p.Put(ctx, p.core.Kind.ConditionsManager, p.object, intent)
-	if err == nil && said.Result == apply.Written {
+	said, err := p.Apply(ctx, p.core.Kind.ConditionsManager, p.object, intent)
+	if err == nil && said.Result == apply.Configured {
 		p.announce(told)
 	}
 	return err

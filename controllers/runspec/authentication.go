@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,20 +13,21 @@ import (
 const (
 	defaultSkew     = 10
 	defaultUsername = "sub"
+	defaultCAKey    = "ca.crt"
 )
 
 // clusterAlgorithms are those that an API server signs with.
 var clusterAlgorithms = []string{"ES256", "ES384", "ES512", "RS256"}
 
 // authentication is whose tokens the proxy accepts. For a login that does not exist
-// it accepts none: that content is never run, and says that a proxy without a login
+// or says nothing it accepts none: that content is never run, and says that a proxy without a login
 // may not go on.
 func authentication(server *v1alpha1.MCPServer, proxy runconfig.Proxy, url string, login *v1alpha1.MCPOIDCConfig) *runconfig.Authentication {
 	ref := server.Spec.OIDCConfigRef
 	switch {
 	case ref == nil:
 		return nil
-	case login == nil:
+	case login == nil, login.Spec.OIDC == nil && login.Spec.Kubernetes == nil:
 		return &runconfig.Authentication{}
 	}
 	a := &runconfig.Authentication{
@@ -58,6 +60,15 @@ func authentication(server *v1alpha1.MCPServer, proxy runconfig.Proxy, url strin
 	}
 	if provider.UsernameClaim != "" {
 		a.UsernameClaim = provider.UsernameClaim
+	}
+	a.GroupsClaim = provider.GroupsClaim
+	if i := provider.Introspection; i != nil {
+		a.Introspection = &runconfig.Introspection{
+			URL: i.URL, ClientID: i.ClientID, ClientSecret: runconfig.Key{Name: i.ClientSecretRef.Name, Key: i.ClientSecretRef.Key},
+		}
+	}
+	if ref := provider.CABundleRef; ref != nil {
+		a.CABundle = &runconfig.Key{Name: ref.Name, Key: cmp.Or(ref.Key, defaultCAKey)}
 	}
 	return a
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // The defaults of the schema, for a server that did not pass through it.
@@ -23,13 +22,22 @@ const (
 )
 
 // For is the run config of a server, which clients in the cluster call at url, and
-// which refers to the MCPOIDCConfig login: nil for none, or one that does not exist.
+// which refers to the MCPOIDCConfig login and to the policies of an MCPAuthzConfig:
+// nil for none, or one that does not exist.
 // It is without its Workload, which only a claim
 // gives, and without its Rendering, which only the pod templates give.
 // Replicas, suspension, group, labels and the proxy's Service are not in it:
 // changing them restarts nothing.
-func For(server *v1alpha1.MCPServer, url string, login *v1alpha1.MCPOIDCConfig) runconfig.RunConfig {
+func For(server *v1alpha1.MCPServer, url string, login *v1alpha1.MCPOIDCConfig, policies *SharedPolicies) runconfig.RunConfig {
 	proxy := Proxy(server)
+	if server.Spec.AuthzConfigRef != nil {
+		// For policies that do not exist it allows no call: that content is never run, and
+		// says that a proxy without policies may not go on.
+		proxy.Authorization = &runconfig.Authorization{}
+		if policies != nil {
+			proxy.Authorization = &policies.Authorization
+		}
+	}
 	proxy.Authentication = authentication(server, proxy, url, login)
 	return runconfig.RunConfig{
 		Version:     runconfig.Version,
@@ -79,6 +87,7 @@ func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 		return p
 	}
 	p.PublicURL = spec.Proxy.PublicURL
+	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
 	// A set: another order says nothing new, and must restart nothing.
 	p.AllowedOrigins = slices.Compact(slices.Sorted(slices.Values(spec.Proxy.AllowedOrigins)))
@@ -99,7 +108,6 @@ func ProxyPort(spec *v1alpha1.ProxySpec) int32 {
 func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	var fields []string
 	for field, asked := range map[string]bool{
-		"spec.authzConfigRef":        spec.AuthzConfigRef != nil,
 		"spec.externalAuthConfigRef": spec.ExternalAuthConfigRef != nil,
 		"spec.toolConfigRef":         spec.ToolConfigRef != nil,
 		"spec.transport":             transport(spec) != v1alpha1.TransportStreamableHTTP,
@@ -110,29 +118,6 @@ func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	}
 	slices.Sort(fields)
 	return fields
-}
-
-// authorization has policies sorted by name: another order says nothing new.
-func authorization(config *v1alpha1.AuthzConfig) *runconfig.Authorization {
-	if config == nil {
-		return nil
-	}
-	a := &runconfig.Authorization{Entities: config.Entities}
-	for _, p := range config.Policies {
-		a.Policies = append(a.Policies, runconfig.Policy{Name: p.Name, Text: p.Policy})
-	}
-	slices.SortFunc(a.Policies, func(a, b runconfig.Policy) int { return cmp.Compare(a.Name, b.Name) })
-	return a
-}
-
-// Policies reads the policies of a run config. An error names policy, line and
-// column.
-func Policies(a runconfig.Authorization) (*authz.Policies, error) {
-	sources := make([]authz.Source, 0, len(a.Policies))
-	for _, p := range a.Policies {
-		sources = append(sources, authz.Source{Name: p.Name, Text: p.Text})
-	}
-	return authz.Parse(sources, a.Entities)
 }
 
 func transport(spec v1alpha1.MCPServerSpec) v1alpha1.Transport {

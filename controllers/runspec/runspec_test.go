@@ -24,7 +24,7 @@ func TestForFillsInTheDefaultsOfTheSchema(t *testing.T) {
 		Backend: runconfig.Backend{Image: "i", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
 		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
 	}
-	if diff := cmp.Diff(want, For(server, "", nil)); diff != "" {
+	if diff := cmp.Diff(want, For(server, "", nil, nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -53,6 +53,7 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 			PublicURL:             "https://u",
 			AllowedOrigins:        []string{"b", "a", "b"},
 			TrustForwardedHeaders: true,
+			Audit:                 v1alpha1.AuditDisabled,
 		},
 	}}
 	want := runconfig.RunConfig{
@@ -77,11 +78,11 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 		},
 		Proxy: runconfig.Proxy{
 			Port: 2, Path: "/p", PublicURL: "https://u",
-			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true,
+			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true, NoAudit: true,
 		},
 		NotEnforced: []string{"spec.transport"},
 	}
-	if diff := cmp.Diff(want, For(server, "", nil)); diff != "" {
+	if diff := cmp.Diff(want, For(server, "", nil, nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -98,7 +99,7 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, []string{"spec.transport"}},
 		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, []string{"spec.transport"}},
 		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, nil},
-		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, []string{"spec.authzConfigRef"}},
+		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, nil},
 		"login":         {v1alpha1.MCPServerSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}, nil},
 		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},
 		"exchange":      {v1alpha1.MCPServerSpec{ExternalAuthConfigRef: reference}, []string{"spec.externalAuthConfigRef"}},
@@ -108,7 +109,7 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := For(&v1alpha1.MCPServer{Spec: tc.spec}, "", nil).NotEnforced
+			got := For(&v1alpha1.MCPServer{Spec: tc.spec}, "", nil, nil).NotEnforced
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -122,7 +123,7 @@ func TestForSharesNothingWithTheServer(t *testing.T) {
 		Args:  []string{"a"},
 		Proxy: &v1alpha1.ProxySpec{AllowedOrigins: []string{"a"}},
 	}}
-	run := For(server, "", nil)
+	run := For(server, "", nil, nil)
 	run.Backend.Args[0], run.Proxy.AllowedOrigins[0] = "x", "x"
 	if server.Spec.Args[0] != "a" || server.Spec.Proxy.AllowedOrigins[0] != "a" {
 		t.Errorf("the server changed: %v", server.Spec)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	kjson "sigs.k8s.io/json"
 
@@ -23,6 +24,7 @@ var stored = map[string]func() any{
 	"serviceaccount":   func() any { return &corev1.ServiceAccount{} },
 	"role":             func() any { return &rbacv1.Role{} },
 	"rolebinding":      func() any { return &rbacv1.RoleBinding{} },
+	"networkpolicy":    func() any { return &networkingv1.NetworkPolicy{} },
 	"run-config":       func() any { return &corev1.ConfigMap{} },
 	"proxy":            func() any { return &appsv1.Deployment{} },
 	"proxy-service":    func() any { return &corev1.Service{} },

@@ -3,7 +3,6 @@ package workload
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -27,41 +26,44 @@ type Rendered struct {
 	// claims a generation where they differ. It is empty where Content cannot be
 	// encoded, which is a problem then.
 	Hash string
+	// OwnHash is that of what the server itself says, without what shared
+	// configurations contribute; empty for one that refers to none.
+	OwnHash string
 	// Problems are all that keep the spec from being rendered, sorted by field.
 	// With one, Content must not be claimed, and the content that stands keeps
 	// running.
 	Problems podtemplate.Problems
+	// Unmatched are the statements of spec.authzConfig that match no call.
+	Unmatched []string
+	// Reason is that of a condition, where nothing but references is wrong.
+	Reason string
 
 	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
 	replicas int32
 }
 
-// FieldLogin is the field of a reference to an MCPOIDCConfig.
-const FieldLogin = "spec.oidcConfigRef"
-
 // Render cannot fail: what is wrong is a problem.
 func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
-	run := runspec.For(server, URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path), opts.Login)
+	run := runspec.For(server, URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path), opts.Login, opts.Policies)
 	problems := podtemplate.Check("spec", &server.Spec)
-	switch ref := server.Spec.OIDCConfigRef; {
-	case ref == nil:
-	case opts.Login == nil:
-		problems = append(problems, podtemplate.Problem{Field: FieldLogin, Message: fmt.Sprintf(
-			"MCPOIDCConfig %q does not exist in this namespace: create it, or remove the reference", ref.Name)})
-	case opts.Login.Spec.Kubernetes != nil && len(ref.Scopes) > 0:
-		problems = append(problems, podtemplate.Problem{Field: FieldLogin + ".scopes", Message: "tokens of service accounts have no scopes, so that no call would pass: remove scopes"})
-	}
+	refused, reason := references(server, opts)
 	backend, wrong := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
 	problems = append(problems, wrong...)
 	var err error
 	if run.Rendering.Backend, err = hashOf(backend); err != nil {
 		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
 	}
-	problems = append(problems, unreadable(run)...)
+	unmatched, wrong := policies(server.Spec.AuthzConfig)
+	problems = append(problems, wrong...)
 	rendered := RenderProxy(OwnerOf(server), server.Spec.Proxy, run, opts)
-	rendered.Problems = podtemplate.Sorted(append(problems, rendered.Problems...))
+	rendered.Unmatched = unmatched
+	if problems = append(problems, rendered.Problems...); len(problems) == 0 {
+		rendered.Reason = reason
+	}
+	rendered.Problems = podtemplate.Sorted(append(problems, refused...))
 	rendered.replicas = ProxyReplicas(server)
+	rendered.OwnHash = ownHash(server, rendered.Content, opts)
 	return rendered
 }
 
@@ -96,15 +98,20 @@ func (r Rendered) Claimed(generation int64) runconfig.RunConfig {
 	return run
 }
 
-// unreadable finds policies that no runner could read.
-func unreadable(run runconfig.RunConfig) []podtemplate.Problem {
-	if run.Proxy.Authorization == nil {
-		return nil
+// policies finds those that match no call, and those that no runner could read, in
+// the text as it was written.
+func policies(written *v1alpha1.AuthzConfig) (unmatched []string, unreadable []podtemplate.Problem) {
+	if written == nil {
+		return nil, nil
 	}
-	if _, err := runspec.Policies(*run.Proxy.Authorization); err != nil {
-		return []podtemplate.Problem{{Field: "spec.authzConfig", Message: err.Error()}}
+	read, err := runspec.ReadAsWritten(written)
+	if err != nil {
+		return nil, []podtemplate.Problem{{Field: "spec.authzConfig", Message: err.Error()}}
 	}
-	return nil
+	for _, problem := range read.Unmatched() {
+		unmatched = append(unmatched, problem.String())
+	}
+	return unmatched, nil
 }
 
 // configLimit leaves room for the revision in the 1 MiB that a ConfigMap may hold.

@@ -94,6 +94,7 @@ var changes = map[string]struct {
 	"spec.proxy.publicURL":             {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PublicURL = "" }},
 	"spec.proxy.allowedOrigins":        {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.AllowedOrigins = nil }},
 	"spec.proxy.trustForwardedHeaders": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.TrustForwardedHeaders = false }},
+	"spec.proxy.audit":                 {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Audit = v1alpha1.AuditDisabled }},
 	"spec.proxy.resources":             {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
 	"spec.proxy.podTemplate":           {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
 	"runner.image":                     {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
@@ -106,13 +107,16 @@ var changes = map[string]struct {
 	"spec.proxy.service":           {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Service = nil }},
 	"spec.suspend":                 {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Suspend = true }},
 	"spec.progressDeadlineSeconds": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.ProgressDeadlineSeconds = new(int32(1)) }},
-	"spec.groupRef":                {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.GroupRef = nil }},
-	"metadata.labels":              {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Labels = map[string]string{"a": "b"} }},
-	"metadata.annotations":         {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Annotations = map[string]string{"a": "b"} }},
-	"nothing":                      {none, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
-	"generation":                   {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Generation++ }},
-	"status":                       {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Status.URL = "x" }},
-	"order of a set":               {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
+	"spec.network": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: "Any"}
+	}},
+	"spec.groupRef":        {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.GroupRef = nil }},
+	"metadata.labels":      {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Labels = map[string]string{"a": "b"} }},
+	"metadata.annotations": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Annotations = map[string]string{"a": "b"} }},
+	"nothing":              {none, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
+	"generation":           {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Generation++ }},
+	"status":               {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Status.URL = "x" }},
+	"order of a set":       {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { swap(s.Spec.Proxy.AllowedOrigins) }},
 	"spelling of the overlay": {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.PodTemplate.Raw = append([]byte("  "), s.Spec.PodTemplate.Raw...)
 	}},
@@ -267,7 +271,7 @@ func TestServiceAccountsHaveNoScopes(t *testing.T) {
 		t.Errorf("without scopes: %v", problems)
 	}
 	server.Spec.OIDCConfigRef.Scopes = []string{"tools"}
-	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != FieldLogin+".scopes" {
+	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != fieldLogin+".scopes" {
 		t.Errorf("with scopes: %v", problems)
 	}
 }

@@ -4,6 +4,7 @@
 //   - owner.go: whose children they are; names.go, labels.go: what they are called and how they are found
 //   - content.go: the content of an owner, rendered once, its hash, and what cannot be rendered
 //   - proxy.go, backend.go: what runs the pods, whose templates are controllers/podtemplate's
+//   - network.go: who may connect to the backend
 //   - service.go, configmap.go, rbac.go: the rest
 //
 // All of it is canonical, as controllers/podtemplate says.

@@ -40,10 +40,16 @@ func serverWith(t *testing.T, spec string) *v1alpha1.MCPServer {
 	return server
 }
 
-var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent", Login: login}
+var options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test", RunnerPullPolicy: "IfNotPresent", Login: login, Policies: saying(readers)}
 
 // login is what the full server refers to.
-var login = &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}}}
+var login = &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{
+	Issuer: "https://login.example.com", CABundleRef: &v1alpha1.CABundleReference{LocalReference: v1alpha1.LocalReference{Name: "company-ca"}},
+	GroupsClaim: "groups", Introspection: &v1alpha1.Introspection{
+		URL: "https://login.example.com/introspect", ClientID: "mcp",
+		ClientSecretRef: v1alpha1.SecretKeyReference{LocalReference: v1alpha1.LocalReference{Name: "mcp-client"}, Key: "password"},
+	},
+}}}
 
 // objects are all intents of a server, by the name of their golden.
 func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
@@ -63,7 +69,7 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 		t.Fatal(err)
 	}
 	owner := OwnerOf(server)
-	return map[string]any{
+	all := map[string]any{
 		"serviceaccount":   ServiceAccount(owner),
 		"role":             Role(owner),
 		"rolebinding":      RoleBinding(owner),
@@ -74,6 +80,10 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 		"backend-service":  BackendService(run),
 		"backend-headless": HeadlessService(run),
 	}
+	if policy := BackendNetworkPolicy(server); policy != nil {
+		all["networkpolicy"] = policy
+	}
+	return all
 }
 
 func TestBuildersMatchTheirGoldens(t *testing.T) {

@@ -4,12 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
@@ -57,45 +54,6 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 			if labels.SelectorFromSet(Selector(key, ComponentProxy)).Matches(labels.Set(Labels(other, ComponentProxy))) != (other == key) {
 				t.Errorf("the proxy's selector of %s meets the pods of %s", key, other)
 			}
-		}
-	}
-}
-
-// What a second kind takes as it is.
-func TestAnOwnerOfAnotherKindHasAProxy(t *testing.T) {
-	owner := gateway("echo")
-	rendered := RenderProxy(owner, nil, runconfig.RunConfig{Version: runconfig.Version, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"}}, options)
-	if len(rendered.Problems) > 0 {
-		t.Fatal(rendered.Problems)
-	}
-	proxy, err := rendered.Proxy(7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := rendered.ConfigMap(7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, account, role, binding := ProxyService(owner, nil), ServiceAccount(owner), Role(owner), RoleBinding(owner)
-	pod := proxy.Spec.Template
-	for what, pair := range map[string][2]any{
-		"the proxy's name":        {"echo-proxy-gw", *proxy.Name},
-		"the Service's name":      {"echo-proxy-gw", *service.Name},
-		"the account":             {"echo.gw-runner", *account.Name},
-		"the account of the pods": {*account.Name, *pod.Spec.ServiceAccountName},
-		"the bound account":       {*account.Name, *binding.Subjects[0].Name},
-		"the bound role":          {*role.Name, *binding.RoleRef.Name},
-		"the mounted run config":  {*config.Name, *pod.Spec.Volumes[0].ConfigMap.Name},
-		"the selected pods":       {pod.Labels, map[string]string(labels.Merge(pod.Labels, service.Spec.Selector))},
-		"the proxy's own pods":    {pod.Labels, map[string]string(labels.Merge(pod.Labels, proxy.Spec.Selector.MatchLabels))},
-		"the first rule":          {[]string{"gateways"}, role.Rules[0].Resources},
-		"the number of rules":     {2, len(role.Rules)},
-		"the replicas":            {int32(1), *proxy.Spec.Replicas},
-		"the address":             {"http://echo-proxy-gw.team-a.svc:8000/mcp", URL(owner, nil, "")},
-		"the owner":               {[]metav1ac.OwnerReferenceApplyConfiguration{*owner.reference()}, config.OwnerReferences},
-	} {
-		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/podtemplate", "controllers/reconcile", "controllers/refs", "controllers/revision", "controllers/runspec", "controllers/workload",
+	"controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -33,25 +33,26 @@ var layers = map[string][]string{
 	"controllers/authz":       {},
 	"controllers/runspec":     {"apis/...", "applyconfig/...", "controllers/authz"},
 	"controllers/revision":    {},
+	"controllers/rollout":     {"apis/...", "controllers/conditions"},
 	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
-	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/podtemplate", "controllers/revision", "controllers/runspec"},
+	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
-	"controllers/apply":     {"apis/ownership"},
-	"controllers/reconcile": {"apis/...", "controllers/apply", "controllers/conditions"},
-	"controllers/refs":      {"apis/...", "applyconfig/...", "controllers/conditions", "controllers/runspec", "controllers/workload"},
+	"controllers/apply":      {"apis/ownership"},
+	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions"},
+	"controllers/references": {"apis/..."},
 
 	"controllers/backend":          below,
 	"controllers/mcpserver":        below,
 	"controllers/mcpremoteproxy":   below,
 	"controllers/virtualmcpserver": below,
 	"controllers/mcpgroup":         below,
-	"controllers/mcpconfig":        below,
+	"controllers/config":           below,
 	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
 	"cmd/operator/...":         {"apis/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
 	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/runner/..."}, below...),
-	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "cmd/kubectl-freehold/..."},
+	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "controllers/references", "cmd/kubectl-freehold/..."},
 
 	"config/...": {"apis/..."},
 	"hack/...":   {"apis/...", "applyconfig/...", "bin/...", "hack/..."},
@@ -62,7 +63,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/podtemplate", "controllers/revision", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

@@ -216,7 +216,7 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 			v1alpha1.ConditionReady:    conditions.True(v1alpha1.ReasonReady, ""),
 			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
 		})},
-		{contract.MCPServerStatus, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
+		{contract.MCPServerAddress, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
 			WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))},
 	}

@@ -41,7 +41,7 @@ func methods() []method {
 func unchangedFirst(p *payer) converge {
 	writer := controllers.NewApplier(p.live, p.live).As(contract.MCPServerChildren)
 	return func(ctx context.Context, have client.Object, want child) error {
-		_, err := writer.Put(ctx, have, want.intent)
+		_, err := writer.Apply(ctx, have, want.intent)
 		return err
 	}
 }

@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -92,7 +93,7 @@ func TestEveryPassWorks(t *testing.T) {
 	s.RunProxies()
 	server := &v1alpha1.MCPServer{}
 	server.Name = "echo"
-	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", ""))
+	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", proxyOnly))
 	ready(s, server, 1, 1)
 	s.Apply("git", kit.Server("echo", "registry.example.com/echo:2", ""))
 	ready(s, server, 2, 1)
@@ -113,6 +114,7 @@ func TestEveryPassWorks(t *testing.T) {
 		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i), ""))
 		ready(s, server, int64(3+i), 3)
 	}
+	shared(s)
 	s.Delete(server)
 	s.AwaitGone(server)
 	gone := &appsv1.StatefulSet{}
@@ -125,6 +127,33 @@ func TestEveryPassWorks(t *testing.T) {
 	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
+}
+
+// shared is the life of configurations that a suspended server refers to.
+func shared(s *kit.Env) {
+	s.Helper()
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: company}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	refers := s.Intent(kit.Server("refers", "registry.example.com/echo:1", "suspend: true\noidcConfigRef: {name: company}\nauthzConfigRef: {name: company}"))
+	s.Must(s.Client.Create(s.Ctx, refers), "making a server that refers to them")
+	meta := metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}
+	login, policies := &v1alpha1.MCPOIDCConfig{ObjectMeta: meta}, &v1alpha1.MCPAuthzConfig{ObjectMeta: meta}
+	counted := func(status *v1alpha1.ConfigStatus) func() error {
+		return func() error {
+			if status.Workloads == nil || *status.Workloads != 1 {
+				return fmt.Errorf("its status is %+v", status)
+			}
+			return nil
+		}
+	}
+	s.Await(login, "it counts who refers to it", counted(&login.Status))
+	s.Await(policies, "it counts who refers to it", counted(&policies.Status))
+	s.Delete(login)
+	s.Delete(policies)
+	s.Delete(refers)
+	s.AwaitGone(login)
+	s.AwaitGone(policies)
+	s.AwaitGone(refers)
 }
 
 // leader is who holds the operator's Lease.

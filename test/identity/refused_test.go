@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,12 +28,14 @@ func everybody(t *testing.T, s *kit.Env) map[string]*rest.Config {
 	for _, resource := range []string{"roles", "rolebindings"} {
 		s.Must(server.apply(s.Ctx, grantor, contract.RBACChildren, "", server.intents[resource]), "making the runner's rights")
 	}
-	return map[string]*rest.Config{
-		contract.IdentityOperator:  plane.OperatorConfig(),
-		contract.IdentityMCPServer: installed(contract.IdentityMCPServer),
-		contract.IdentityRBAC:      installed(contract.IdentityRBAC),
-		contract.IdentityRunner:    plane.AsServiceAccount(s.Namespace, "echo-runner"),
+	all := map[string]*rest.Config{
+		contract.IdentityOperator: plane.OperatorConfig(),
+		contract.IdentityRunner:   plane.AsServiceAccount(s.Namespace, "echo-runner"),
 	}
+	for _, identity := range contract.Controllers() {
+		all[identity] = installed(identity)
+	}
+	return all
 }
 
 // forbidden expects a refusal that says as much.
@@ -124,6 +127,27 @@ func TestTheProcessActsAsItsControllersOnly(t *testing.T) {
 	}
 	controller := as(account(kit.SystemNamespace, contract.IdentityMCPServer))
 	s.Must(server.apply(s.Ctx, controller, contract.MCPServerChildren, "", server.intents["serviceaccounts"]), "writing as a controller")
+}
+
+// TestAConfigurationsStatusIsItsControllers holds that nobody else of ours may write
+// it, whatever the field manager: roles say so where no policy is installed.
+func TestAConfigurationsStatusIsItsControllers(t *testing.T) {
+	s := kit.NewEnv(t, plane)
+	for identity, config := range everybody(t, s) {
+		for _, c := range contract.Configs() {
+			if c.Identity == identity {
+				continue
+			}
+			resource := c.Object.Resource()
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(c.Object.GroupVersionKind)
+			object.SetName("echo")
+			object.SetNamespace(s.Namespace)
+			merge := client.RawPatch(types.MergePatchType, []byte(`{"status":{"workloads":7}}`))
+			forbidden(t, resource+"/status as "+identity, connect(t, config).Status().Patch(t.Context(), object, merge), "cannot patch resource")
+			forbidden(t, resource+" as "+identity, connect(t, config).Patch(t.Context(), object, merge), "cannot patch resource")
+		}
+	}
 }
 
 // idle is a StatefulSet's spec that makes no pod.

@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -95,17 +96,15 @@ func (x *trial) stand(s *kit.Env) {
 	if x.resource == "statefulsets" {
 		intent = x.server.intents[x.resource] // also where only its scale is patched
 	}
-	if intent.GetKind() != contract.MCPServer.Kind {
+	if intent.GroupVersionKind().Group != contract.MCPServer.Group { // those are there
 		x.server.stands(s, intent)
 	}
 }
 
 // apply applies the intent under the manager whose it is.
 func (x *trial) apply(resource string) request {
-	intent, sub := x.intent(resource), ""
-	if resource == "mcpservers/status" {
-		sub = "status"
-	}
+	intent := x.intent(resource)
+	_, sub, _ := strings.Cut(resource, "/")
 	for _, g := range freehold.Grants {
 		// The claim has a grant of its own on the status, which is not tried.
 		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub || g.Manager == contract.MCPServerWorkload {
@@ -169,9 +168,6 @@ func kindOf(group, resource string) schema.GroupVersionKind {
 		if g.Object.Group == group && g.Object.Resource() == resource {
 			return g.Object.GroupVersionKind
 		}
-	}
-	if group == contract.MCPOIDCConfig.Group {
-		return contract.MCPOIDCConfig.GroupVersionKind // nothing writes one
 	}
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: map[string]string{"pods": "Pod", "events": "Event", "leases": "Lease"}[resource]}
 }

@@ -71,7 +71,7 @@ type trial struct {
 func TestEveryRightIsNeeded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	var trials []*trial
-	for _, identity := range []string{contract.IdentityOperator, contract.IdentityMCPServer, contract.IdentityRBAC, contract.IdentityRunner} {
+	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner) {
 		known := len(trials)
 		for i := range rightsOf(rbac.Rules(freehold, identity, "")) {
 			name, whose := fmt.Sprintf("s%d-%d", known, i), ""

@@ -24,10 +24,13 @@ type server struct {
 	intents map[string]*unstructured.Unstructured
 }
 
+// proxyOnly asks for a NetworkPolicy.
+const proxyOnly = "network: {backendIngress: ProxyOnly}"
+
 // makeServer makes a server of which there is nothing yet.
 func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	t.Helper()
-	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", ""))
+	s.Apply("git", kit.Server(name, "registry.example.com/echo:1", proxyOnly))
 	made := &server{object: &v1alpha1.MCPServer{}, intents: map[string]*unstructured.Unstructured{}}
 	made.object.Name = name
 	s.Read(made.object)
@@ -47,26 +50,36 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
-		"statefulsets": backend, "runner/services": workload.BackendService(run),
+		"networkpolicies": workload.BackendNetworkPolicy(made.object),
+		"statefulsets":    backend, "runner/services": workload.BackendService(run),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)
 	}
 	made.intents["scale"] = made.intents["statefulsets"].DeepCopy()
 	made.intents["scale"].Object["metadata"] = map[string]any{"name": workload.BackendName(name), "namespace": s.Namespace}
 	made.intents["scale"].Object["spec"] = map[string]any{"replicas": int64(0)}
-	for resource, fields := range map[string]string{
-		"mcpservers":               "metadata: {finalizers: [" + contract.Finalizer + "]}",
-		"mcpservers/status":        "status: {observedGeneration: 1}",
-		"runner/mcpservers/status": `status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
-	} {
-		intent := &unstructured.Unstructured{}
-		s.Must(yaml.Unmarshal([]byte(fields), &intent.Object), "reading an intent")
-		intent.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
-		intent.SetName(name)
-		intent.SetNamespace(s.Namespace)
-		made.intents[resource] = intent
+	const reported = "status: {observedGeneration: 1}"
+	made.states(s, contract.MCPServer, "mcpservers", "metadata: {finalizers: ["+contract.Finalizer+"]}")
+	made.states(s, contract.MCPServer, "mcpservers/status", reported)
+	made.states(s, contract.MCPServer, "runner/mcpservers/status", `status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: "+name+"}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: "+name+"}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	for _, c := range contract.Configs() {
+		made.states(s, c.Object, c.Object.Resource(), "metadata: {finalizers: ["+c.Finalizer+"]}")
+		made.states(s, c.Object, c.Object.Resource()+"/status", reported)
 	}
 	return made
+}
+
+// states keeps an intent about an object of the server's name.
+func (made *server) states(s *kit.Env, object ownership.Object, resource, fields string) {
+	s.Helper()
+	intent := &unstructured.Unstructured{}
+	s.Must(yaml.Unmarshal([]byte(fields), &intent.Object), "reading an intent")
+	intent.SetGroupVersionKind(object.GroupVersionKind)
+	intent.SetName(made.object.Name)
+	intent.SetNamespace(s.Namespace)
+	made.intents[resource] = intent
 }
 
 func unstructuredOf(s *kit.Env, ac any) *unstructured.Unstructured {

@@ -154,6 +154,13 @@ var serveRows = []subject{
 		{mistake: "an origin without a scheme", spec: "proxy: {allowedOrigins: [a.example.com]}", field: "spec.proxy.allowedOrigins", says: "Invalid value: allowedOrigins are compared with what browsers send, byte for byte: write each in lower case, with its scheme and without path or wildcard, for example https://app.example.com"},
 		{mistake: "too many origins", spec: "proxy: {allowedOrigins: " + items(65, "\"https://a%d\"") + "}", show: "proxy: {allowedOrigins: (65 items)}", field: "spec.proxy.allowedOrigins", says: "Too many: 65: must have at most 64 items"},
 	}},
+	{"spec.proxy.audit", []row{
+		{
+			mistake: "a switch", spec: "proxy: {audit: false}", field: "spec.proxy.audit", says: "Invalid value: \"boolean\": spec.proxy.audit in body must be of type string: \"boolean\"",
+			applied: ".spec.proxy.audit: expected string, got &value.valueUnstructured{Value:false}",
+		},
+		{mistake: "lower case", spec: "proxy: {audit: disabled}", field: "spec.proxy.audit", says: "Unsupported value: \"disabled\": supported values: \"Enabled\", \"Disabled\""},
+	}},
 	{"spec.proxy.service", []row{
 		{mistake: "a type that is not offered", spec: "proxy: {service: {type: ExternalName}}", field: "spec.proxy.service.type", says: "Unsupported value: \"ExternalName\": supported values: \"ClusterIP\", \"NodePort\", \"LoadBalancer\""},
 		{mistake: "a type in lower case", spec: "proxy: {service: {type: nodeport}}", field: "spec.proxy.service.type", says: "Unsupported value: \"nodeport\": supported values: \"ClusterIP\", \"NodePort\", \"LoadBalancer\""},
@@ -217,6 +224,17 @@ var serveRows = []subject{
 		{
 			mistake: "entities that are not text", spec: "authzConfig: {policies: [{name: a, policy: permit}], entities: [{uid: a}]}", says: "unknown field \"spec.authzConfig.entities[0].uid\"",
 			applied: ".spec.authzConfig.entities: expected string, got &value.valueUnstructured{Value:[]interface {}{map[string]interface {}{\"uid\":\"a\"}}}",
+		},
+	}},
+	{"spec.network", []row{
+		{
+			mistake: "a word, and not an object", spec: "network: ProxyOnly", field: "spec.network", says: "Invalid value: \"string\": spec.network in body must be of type object: \"string\"",
+			applied: ".spec.network: expected map, got &{ProxyOnly}",
+		},
+		{mistake: "a word of its own", spec: "network: {backendIngress: None}", field: "spec.network.backendIngress", says: "Unsupported value: \"None\": supported values: \"ProxyOnly\", \"Any\""},
+		{
+			mistake: "rules of one's own", spec: "network: {ingress: [{}]}", says: "unknown field \"spec.network.ingress\"",
+			applied: ".spec.network.ingress: field not declared in schema",
 		},
 	}},
 }

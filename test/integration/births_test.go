@@ -18,6 +18,7 @@ var born = map[string]string{
 	"Role":           `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"b"%s},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
 	"RoleBinding": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"b"%s},
 		"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"b"},"subjects":[{"kind":"ServiceAccount","name":"b"}]}`,
+	"NetworkPolicy": `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"b"%s},"spec":{"podSelector":{}}}`,
 	"Deployment": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"%s},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},
 		"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 	"StatefulSet": `{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"b"%s},"spec":{"replicas":0,"serviceName":"b","selector":{"matchLabels":{"a":"b"}},

@@ -85,7 +85,8 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	s.Apply(git, server("echo", ""))
 	ready(s, "echo")
 },
-	Entry("a policy by name", `authzConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.authzConfigRef"),
+	Entry("tools by name", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
+	Entry("policies that do not exist", `authzConfigRef: {name: a}`, v1alpha1.ReasonAuthzConfigNotFound, `MCPAuthzConfig "a" does not exist in this namespace`),
 	Entry("a login that does not exist", `oidcConfigRef: {name: a}`, v1alpha1.ReasonOIDCConfigNotFound, `MCPOIDCConfig "a" does not exist in this namespace`),
 	Entry("a transport", "transport: stdio\ncommand: [/server]", v1alpha1.ReasonTransportNotServed, "stdio"),
 )

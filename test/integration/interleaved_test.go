@@ -93,7 +93,7 @@ func writeStatus(s, as *kit.Env, requests *kit.Requests, says func(int64, types.
 		live := serverOf(s, "echo")
 		s.Read(live)
 		manager, statement := says(n, live.UID)
-		_, err := applier.As(manager).Put(s.Ctx, live, statement.WithNamespace(s.Namespace))
+		_, err := applier.As(manager).Apply(s.Ctx, live, statement.WithNamespace(s.Namespace))
 		Expect(err).NotTo(HaveOccurred(), "statement %d of %s", n, manager)
 	}
 }

@@ -3,10 +3,12 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -38,6 +40,7 @@ var _ = It("A login is shared, followed, and missed", func() {
 	s := newEnv()
 	operate(s)
 	s.RunProxies()
+	servers, pods := s.RecordAll(&v1alpha1.MCPServer{}), s.RecordAll(&corev1.Pod{})
 	s.Apply(git, server("echo", ""))
 	ready(s, "echo")
 	Expect(asks(s, 1)).To(BeNil())
@@ -66,7 +69,25 @@ var _ = It("A login is shared, followed, and missed", func() {
 	ready(s, "echo")
 	Expect(asks(s, 3).ClockSkewSeconds).To(BeEquivalentTo(60))
 
-	s.Delete(&v1alpha1.MCPOIDCConfig{ObjectMeta: metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}})
+	// Pods cannot start without what the login needs, and no restart is needed for it.
+	s.Apply(git, strings.Replace(fmt.Sprintf(login(""), 60), "}, clock", ", caBundleRef: {name: company-ca}}, clock", 1))
+	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonMissingReference))).To(Equal(`volume "login": configmap "company-ca" not found: create it, or correct spec.oidc of the MCPOIDCConfig`))
+	s.Apply("somebody", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\n")
+	ready(s, "echo")
+	Expect(asks(s, 4).CABundle).To(Equal(&runconfig.Key{Name: "company-ca", Key: "ca.crt"}))
+	s.Apply(git, fmt.Sprintf(login(""), 60))
+	ready(s, "echo")
+
+	// It is held, unless a person lets it go all the same.
+	company := &v1alpha1.MCPOIDCConfig{ObjectMeta: metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}}
+	s.Delete(company)
+	s.Await(company, "its deletion is held", func() error {
+		if c := meta.FindStatusCondition(company.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != v1alpha1.ReasonDeleting {
+			return fmt.Errorf("its conditions are %+v", company.Status.Conditions)
+		}
+		return nil
+	})
+	s.Patch(company, "kubectl-edit", `{"metadata":{"finalizers":null}}`)
 	notReady(s, "echo", v1alpha1.ReasonOIDCConfigNotFound)
 	s.Read(proxy)
 	Expect(*proxy.Spec.Replicas).To(BeEquivalentTo(1))
@@ -74,7 +95,8 @@ var _ = It("A login is shared, followed, and missed", func() {
 
 	s.Apply(git, fmt.Sprintf(login(""), 60))
 	ready(s, "echo")
-	Expect(serverOfLive(s).Status.Workload.Generation).To(BeEquivalentTo(3))
+	Expect(serverOfLive(s).Status.Workload.Generation).To(BeEquivalentTo(5))
+	neverOpen(servers, pods)
 })
 
 func serverOfLive(s *kit.Env) *v1alpha1.MCPServer {

@@ -23,6 +23,8 @@ const runnerImage = "freehold.dev/runner:test"
 type operator struct {
 	env      *kit.Env
 	requests *kit.Requests
+	// register adds the controllers; those of the product unless a story says otherwise.
+	register func(context.Context, ctrl.Manager, controllers.Options) error
 	// wire may change what is sent.
 	wire func(*rest.Config)
 	stop func()
@@ -63,7 +65,11 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	Expect(err).NotTo(HaveOccurred())
 	o.cache = mgr.GetCache()
 	ctx, cancel := context.WithCancel(context.Background())
-	Expect(controllers.Register(ctx, mgr, options)).To(Succeed())
+	register := o.register
+	if register == nil {
+		register = controllers.Register
+	}
+	Expect(register(ctx, mgr, options)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	o.stop = func() {

@@ -95,7 +95,8 @@ func labelAll(s *kit.Env) {
 		version := map[string]string{
 			"MCPServer": "freehold.dev/v1alpha1", "Deployment": "apps/v1", "StatefulSet": "apps/v1",
 			"Role": "rbac.authorization.k8s.io/v1", "RoleBinding": "rbac.authorization.k8s.io/v1",
-			"ConfigMap": "v1", "Service": "v1", "ServiceAccount": "v1",
+			"NetworkPolicy": "networking.k8s.io/v1",
+			"ConfigMap":     "v1", "Service": "v1", "ServiceAccount": "v1",
 		}[kind]
 		if version == "" || !strings.HasPrefix(name, "echo") {
 			continue

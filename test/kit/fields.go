@@ -3,6 +3,7 @@ package kit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 
@@ -146,19 +148,27 @@ var customTypes = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := os.ReadFile(filepath.Join(root, "config", "crd", "freehold.dev_mcpservers.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "*.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(body, &crd); err != nil {
-		return nil, err
+	schemas := map[string]*spec.Schema{}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(body, &crd); err != nil {
+			return nil, err
+		}
+		api, err := builder.BuildOpenAPIV3(&crd, contract.MCPServer.Version, builder.Options{})
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(schemas, api.Components.Schemas)
 	}
-	api, err := builder.BuildOpenAPIV3(&crd, contract.MCPServer.Version, builder.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return managedfields.NewTypeConverter(api.Components.Schemas, false)
+	return managedfields.NewTypeConverter(schemas, false)
 })
 
 var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter {

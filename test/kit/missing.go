@@ -67,11 +67,30 @@ func (k *Kubelet) missingVolume(ctx context.Context, pod *corev1.Pod) (string, e
 		case v.Secret != nil && !isTrue(v.Secret.Optional):
 			missing, err = k.missing(ctx, pod.Namespace, "secret", v.Secret.SecretName, "")
 		}
+		if v.Projected != nil {
+			missing, err = k.missingSource(ctx, pod.Namespace, v.Projected.Sources)
+		}
 		if err != nil {
 			return "", err
 		}
 		if missing != "" {
 			return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", v.Name, missing), nil
+		}
+	}
+	return "", nil
+}
+
+// missingSource is the same of a projected volume.
+func (k *Kubelet) missingSource(ctx context.Context, namespace string, sources []corev1.VolumeProjection) (missing string, err error) {
+	for _, from := range sources {
+		switch {
+		case from.ConfigMap != nil:
+			missing, err = k.missingUnless(ctx, from.ConfigMap.Optional, namespace, "configmap", from.ConfigMap.Name, "")
+		case from.Secret != nil:
+			missing, err = k.missingUnless(ctx, from.Secret.Optional, namespace, "secret", from.Secret.Name, "")
+		}
+		if missing != "" || err != nil {
+			return missing, err
 		}
 	}
 	return "", nil

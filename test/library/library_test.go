@@ -139,7 +139,7 @@ func TestAFieldOutsideTheGrantIsRefused(t *testing.T) {
 		"another kind":   {corev1ac.Secret("home-html", s.Namespace).WithStringData(map[string]string{"index.html": "x"}), nil},
 	} {
 		var refused *apply.NotGranted
-		if _, err := writer.Put(s.Ctx, nil, tc.intent); !errors.As(err, &refused) || !slices.Equal(refused.Fields, tc.fields) {
+		if _, err := writer.Apply(s.Ctx, nil, tc.intent); !errors.As(err, &refused) || !slices.Equal(refused.Fields, tc.fields) {
 			t.Errorf("%s: %v, want it refused for %v", name, err, tc.fields)
 		}
 	}
@@ -221,7 +221,7 @@ func TestASharedFieldIsYieldedAndReported(t *testing.T) {
 	}
 	writer := apply.New(s.Client, s.Client, apply.NewConverter(plane.Scheme, nil), contract).As(theme)
 	suggest := func(data map[string]string) error {
-		_, err := writer.Put(s.Ctx, object, corev1ac.ConfigMap(object.Name, s.Namespace).WithData(data))
+		_, err := writer.Apply(s.Ctx, object, corev1ac.ConfigMap(object.Name, s.Namespace).WithData(data))
 		return err
 	}
 

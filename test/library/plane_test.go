@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/openapi3"
@@ -56,7 +58,7 @@ func TestMain(m *testing.M) {
 
 // start runs the operator as its author would, in a scheme without our kinds.
 func start(ctx context.Context, ended chan<- error) error {
-	if err := errors.Join(plane.ApplyDir(ctx, "crd"), operator.AddToScheme(plane.Scheme), awaitSchema(ctx)); err != nil {
+	if err := errors.Join(plane.ApplyDir(ctx, "crd"), operator.AddToScheme(plane.Scheme), awaitSchema(ctx, operator.GroupVersion, "Page")); err != nil {
 		return err
 	}
 	scheme := runtime.NewScheme()
@@ -87,9 +89,9 @@ func start(ctx context.Context, ended chan<- error) error {
 	return nil
 }
 
-// awaitSchema waits until the API server publishes the schema of a CRD, which
-// it does some time after it took it.
-func awaitSchema(ctx context.Context) error {
+// awaitSchema waits until the API server publishes the schema of a kind, which
+// it does some time after it took its CRD.
+func awaitSchema(ctx context.Context, version schema.GroupVersion, kind string) error {
 	ctx, cancel := context.WithTimeout(ctx, kit.Patience)
 	defer cancel()
 	client, err := discovery.NewDiscoveryClientForConfig(plane.Config)
@@ -97,14 +99,19 @@ func awaitSchema(ctx context.Context) error {
 		return err
 	}
 	for {
-		_, err := openapi3.NewRoot(client.OpenAPIV3()).GVSpec(operator.GroupVersion)
+		api, err := openapi3.NewRoot(client.OpenAPIV3()).GVSpec(version)
 		if err == nil {
-			return nil
+			for name := range api.Components.Schemas {
+				if strings.HasSuffix(name, "."+kind) {
+					return nil
+				}
+			}
+			err = errors.New("it is not among those of its group")
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the schema of pages: %w", err)
+			return fmt.Errorf("waiting for the schema of %s: %w", kind, err)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -30,7 +32,7 @@ type lagging struct {
 // sees is what the cache shows of an object, nil for nothing.
 func (l *lagging) sees(k key) *unstructured.Unstructured {
 	o := l.shown[k]
-	if o == nil || !l.labelled || k.kind == contract.MCPServer.Kind {
+	if o == nil || !l.labelled || o.GroupVersionKind().Group == contract.MCPServer.Group {
 		return o
 	}
 	// Run configs are listed by the server's name, the others read by their own.
@@ -51,15 +53,17 @@ func (l *lagging) Get(_ context.Context, name client.ObjectKey, obj client.Objec
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(shown.DeepCopy().Object, obj)
 }
 
-// List reads what the operator lists: run configs by label, and pods and their
-// events, of which there are none.
+// List reads what the operator lists: run configs by label, servers by what they
+// refer to, and pods and their events, of which there are none.
 func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	configs, ok := list.(*metav1.PartialObjectMetadataList)
 	if !ok {
-		switch list.(type) {
+		switch list := list.(type) {
 		case *corev1.PodList, *corev1.EventList:
 			return nil
+		case *v1alpha1.MCPServerList:
+			return l.referrers(list, options)
 		}
 		return fmt.Errorf("nobody lists %T", list)
 	}
@@ -76,6 +80,28 @@ func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client
 			return err
 		}
 		configs.Items = append(configs.Items, config)
+	}
+	return nil
+}
+
+// referrers are the servers that refer to a configuration.
+func (l *lagging) referrers(list *v1alpha1.MCPServerList, options *client.ListOptions) error {
+	if options.FieldSelector == nil || len(options.FieldSelector.Requirements()) != 1 {
+		return errors.New("all servers of a namespace are listed")
+	}
+	name := options.FieldSelector.Requirements()[0].Value
+	for _, k := range l.process.scenario.world.order {
+		o := l.sees(k)
+		if k.kind != contract.MCPServer.Kind || o == nil {
+			continue
+		}
+		server := v1alpha1.MCPServer{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.DeepCopy().Object, &server); err != nil {
+			return err
+		}
+		if references.From(&server, contract.MCPAuthzConfig.Kind) == name {
+			list.Items = append(list.Items, server)
+		}
 	}
 	return nil
 }

@@ -86,12 +86,16 @@ func (p *scenario) otherwise(old any) any {
 		// Of a Role's rules one goes, a RoleBinding's subject is another.
 		if first, ok := old[0].(map[string]any); ok && len(old) > 1 {
 			return old[1:]
+		} else if first["from"] != nil {
+			return []any{map[string]any{}} // of a NetworkPolicy, whatever it is from
 		} else if ok {
 			changed := maps.Clone(first)
 			changed["name"] = fmt.Sprintf("foreign-%d", n)
 			return []any{changed}
 		}
 		return append(slices.Clone(old), fmt.Sprintf("foreign-%d", n))
+	case map[string]any:
+		return map[string]any{"matchLabels": map[string]any{"foreign": fmt.Sprint(n)}} // a NetworkPolicy's selector is one value
 	}
 	return nil
 }

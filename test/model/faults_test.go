@@ -143,7 +143,7 @@ var planted = map[string]struct {
 	"force outside of the grant":     {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true},
 	"a field beside the intent":      {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, needless, true},
 	"a release that keeps a field":   {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", "ours")}, leftBehind, true},
-	"one scalar of two managers":     {plant{wire: alsoStates(contract.MCPServerStatus, observed, "status", "observedGeneration")}, sharedField, true},
+	"one scalar of two managers":     {plant{wire: alsoStates(contract.MCPServerAddress, observed, "status", "observedGeneration")}, sharedField, true},
 }
 
 func TestEachPlantedFaultIsFound(t *testing.T) {

@@ -77,11 +77,48 @@ func (p *scenario) want() {
 	if p.random.IntN(4) == 0 {
 		spec["proxy"] = map[string]any{"replicas": int64(p.random.IntN(3))}
 	}
+	if p.random.IntN(2) == 0 {
+		spec["network"] = map[string]any{"backendIngress": "ProxyOnly"}
+	}
 	server := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	server.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
 	server.SetNamespace(namespace)
 	server.SetName(p.name)
 	p.others.apply(gitops, server)
+	p.share()
+}
+
+// share is a configuration of the server's name, right or wrong, and another server,
+// which no operator runs, that refers to it or not.
+func (p *scenario) share() {
+	text := []string{"permit(principal, action, resource);", "forbid(principal, action, resource);", "permit"}[p.random.IntN(3)]
+	config := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"policies": []any{map[string]any{"name": "all", "policy": text}},
+	}}}
+	config.SetGroupVersionKind(contract.MCPAuthzConfig.GroupVersionKind)
+	config.SetNamespace(namespace)
+	config.SetName(p.name)
+	p.others.apply(gitops, config)
+	spec := map[string]any{"image": "server:0"}
+	if p.random.IntN(3) > 0 {
+		spec["authzConfigRef"] = map[string]any{"name": p.name}
+	}
+	referrer := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	referrer.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
+	referrer.SetNamespace(namespace)
+	referrer.SetName(p.name + referrers)
+	p.others.apply(gitops, referrer)
+}
+
+// referrers is the suffix of the name of the server that refers.
+const referrers = "-refers"
+
+// unshare takes the reference back.
+func (p *scenario) unshare() {
+	if referrer := p.world.stands[key{contract.MCPServer.Kind, p.name + referrers}]; referrer != nil {
+		p.others.attempt("merge patch", p.others.Patch(p.t.Context(), about(referrer),
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"authzConfigRef":null}}`)), client.FieldOwner(patcher)))
+	}
 }
 
 func (o *others) apply(manager string, object *unstructured.Unstructured, opts ...client.ApplyOption) {
@@ -139,6 +176,9 @@ func (p *scenario) meddle() {
 	case 9:
 		o.scale(target)
 	case 10, 11:
+		if config := p.world.stands[key{contract.MCPAuthzConfig.Kind, p.name}]; config != nil && p.random.IntN(3) == 0 {
+			server = config
+		}
 		o.status(server)
 	case 12:
 		o.finalize(server)
@@ -279,7 +319,7 @@ func (o *others) scale(target *unstructured.Unstructured) {
 		client.RawPatch(types.MergePatchType, []byte(body)), client.FieldOwner(autoscaler)))
 }
 
-// status writes the server's status, as nobody but us should.
+// status writes the status of a server or configuration, as nobody but us should.
 func (o *others) status(server *unstructured.Unstructured) {
 	p := o.scenario
 	switch p.random.IntN(3) {

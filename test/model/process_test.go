@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/config"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -79,10 +82,13 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	}
 	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
+	configs := config.New(config.Kinds()[1], process.cache, applier, &events.FakeRecorder{})
+	configs.Now = now
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: p.name}}
 	return func(ctx context.Context) (time.Duration, error) {
 		result, err := reconciler.Reconcile(ctx, request)
-		return result.RequeueAfter, err
+		of, failed := configs.Reconcile(ctx, request)
+		return apply.Soonest(result.RequeueAfter, of.RequeueAfter), errors.Join(err, failed)
 	}
 }
 

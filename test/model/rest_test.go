@@ -29,6 +29,10 @@ func (j *checker) rest() {
 	})
 	for _, s := range all {
 		object := j.scenario.world.stands[s.of]
+		if s.of.kind == contract.NetworkPolicy.Kind && object != nil && object.GetUID() == s.uid && object.GetDeletionTimestamp() == nil &&
+			!j.scenario.stillStated(s.of) && ownership.Entry(object.GetManagedFields(), s.manager, "") != nil {
+			j.found(leftBehind, "%s, which the spec does not ask for", s.of)
+		}
 		if object == nil || object.GetUID() != s.uid || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) {
 			continue
 		}
@@ -50,7 +54,8 @@ func (j *checker) rest() {
 // stillStated reports whether anybody states an object at rest: not run configs
 // of content that has been replaced; nor a proxy whose new content cannot go out,
 // as where a name is taken; nor Services of a backend whose own name is; nor what
-// rests on an account of another hand.
+// rests on an account of another hand; nor a NetworkPolicy that the spec does not ask
+// for, which is gone.
 func (p *scenario) stillStated(k key) bool {
 	claimed, _, _ := unstructured.NestedMap(p.server().Object, "status", "workload")
 	number, _ := claimed["generation"].(int64)
@@ -62,6 +67,9 @@ func (p *scenario) stillStated(k key) bool {
 	case contract.Deployment.Kind:
 		stands, err := revision.Of(p.world.stands[k].GetAnnotations())
 		return err == nil && stands == rev && !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
+	case contract.NetworkPolicy.Kind:
+		ingress, _, _ := unstructured.NestedString(p.server().Object, "spec", "network", "backendIngress")
+		return ingress == "ProxyOnly"
 	case contract.Role.Kind:
 		return !p.taken(contract.ServiceAccount.Kind, workload.RunnerName(p.name), contract.MCPServerChildren)
 	case contract.Service.Kind:

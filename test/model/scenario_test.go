@@ -156,6 +156,7 @@ func (p *scenario) end() {
 		p.quiet()
 	}
 	p.release()
+	p.unshare()
 	p.note("the server is deleted")
 	if s := p.server(); s != nil {
 		p.others.attempt("delete", p.others.Delete(p.t.Context(), about(s)))

@@ -17,15 +17,17 @@ import (
 
 const namespace = "default"
 
-// kinds are those of a server and its children, by resource.
+// kinds are those of a server, its children, and what servers refer to, by resource.
 var kinds = map[string]schema.GroupVersionKind{
 	"mcpservers":      contract.MCPServer.GroupVersionKind,
+	"mcpauthzconfigs": contract.MCPAuthzConfig.GroupVersionKind,
 	"deployments":     contract.Deployment.GroupVersionKind,
 	"statefulsets":    contract.StatefulSet.GroupVersionKind,
 	"services":        contract.Service.GroupVersionKind,
 	"configmaps":      contract.ConfigMap.GroupVersionKind,
 	"serviceaccounts": contract.ServiceAccount.GroupVersionKind,
 	"roles":           contract.Role.GroupVersionKind,
+	"networkpolicies": contract.NetworkPolicy.GroupVersionKind,
 	"rolebindings":    contract.RoleBinding.GroupVersionKind,
 }
 

@@ -18,7 +18,7 @@ const (
 	finalizer   = string(contract.MCPServerFinalizer)
 	claimer     = string(contract.MCPServerWorkload)
 	conditioner = string(contract.MCPServerConditions)
-	scalars     = string(contract.MCPServerStatus)
+	scalars     = string(contract.MCPServerAddress)
 	children    = string(contract.MCPServerChildren)
 	rights      = string(contract.RBACChildren)
 	scaler      = string(contract.MCPServerScale)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // seized is what a deployment tool renders that knows nothing of owners.
@@ -61,6 +62,21 @@ func TestAServerThatRunsIsSound(t *testing.T) {
 	s.says(s.asks("", "__complete", "owners", "mcp", ""), 0, "echo\n")
 }
 
+// Both ends of a reference are found from the other.
+func TestWhoRefersToAConfiguration(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.serve("echo")
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
+	s.Apply("git", kit.Server("refers", "registry.example.com/echo:1", "suspend: true\nauthzConfigRef: {name: company}\noidcConfigRef: {name: missing}"))
+	s.says(s.asks("", "refs", "mcpauthz", "company"), 0, "MCPServer/refers")
+	s.says(s.asks("", "refs", "mcp/refers"), 0, "MCPAuthzConfig/company", "MCPOIDCConfig/missing", "NotFound")
+	s.says(s.asks("", "refs", "mcp/echo"), 0, "no references")
+	s.says(s.asks("", "refs", "deployment/echo-proxy"), 2, "is neither a configuration nor an MCPServer")
+	s.says(s.asks("", "owners", "mcpauthz/company"), 0, "git", "foreign")
+	s.says(s.asks("", "audit"), 0, "servers: 2", "fields with a wrong owner: 0")
+}
+
 // A tool takes the proxy by force: audit says so, the operator takes back what
 // it states, and release ends the rest.
 func TestWhatWasTakenIsFoundAndReleased(t *testing.T) {
@@ -100,7 +116,7 @@ func TestStrayEntriesAreFound(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
 	s.serve("echo")
-	s.Patch(serverOf(s), string(contract.MCPServerStatus), `{"metadata":{"labels":{"team":"red"}}}`)
+	s.Patch(serverOf(s), string(contract.MCPServerAddress), `{"metadata":{"labels":{"team":"red"}}}`)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"url":"http://elsewhere"}}`))
 	s.Must(plane.Client.Status().Patch(s.Ctx, serverOf(s), patch, client.FieldOwner("dashboard")), "taking status.url")
 	s.says(s.asks("", "audit"), 1, "metadata.labels.team", "Update", "stray", "status.url", "dashboard", "taken", "owner: 2")

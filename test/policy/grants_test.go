@@ -45,7 +45,7 @@ const (
 var freehold = contract.Freehold()
 
 // rights has a row for each grant, in an order in which they can be written.
-var rights = []right{
+var rights = append([]right{
 	{contract.MCPServerFinalizer, contract.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
 	{contract.MCPServerWorkload, contract.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
 	{
@@ -53,12 +53,16 @@ var rights = []right{
 		"status: {selector: a=b}", ".status.selector",
 	},
 	{
-		contract.MCPServerStatus, contract.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
+		contract.MCPServerAddress, contract.MCPServerSub, "echo", "status: {url: http://b, replicas: 1}",
 		`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
 	},
 	{contract.MCPServerChildren, contract.ServiceAccount, "echo-runner", labelled + "automountServiceAccountToken: false", note, ".metadata.annotations"},
 	{contract.RBACChildren, contract.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
 	{contract.RBACChildren, contract.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
+	{
+		contract.MCPServerChildren, contract.NetworkPolicy, "echo-backend", labelled + "spec: {podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}",
+		"spec: {egress: [{}]}", ".spec.egress",
+	},
 	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
 	{contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
 	{contract.MCPServerChildren, contract.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
@@ -70,6 +74,31 @@ var rights = []right{
 	},
 	{contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
 	{contract.RunnerReport, contract.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
+}, configRights()...)
+
+// configRights are rows for the kinds of configurations.
+func configRights() []right {
+	const ready = `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`
+	var rows []right
+	for _, c := range contract.Configs() {
+		status := c.Object
+		status.Subresource = "status"
+		rows = append(rows,
+			right{c.FinalizerManager, c.Object, "company", "metadata: {finalizers: [" + c.Finalizer + "]}", note, ".metadata.annotations"},
+			right{c.ConditionsManager, status, "company", ready, "status: {workloads: 7}", ".status.workloads"},
+			right{
+				c.StatusManager, status, "company", "status: {workloads: 1, referencingWorkloads: [{kind: MCPServer, name: echo}]}",
+				`status: {conditions: [{type: Other, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, ".status.conditions",
+			})
+	}
+	return rows
+}
+
+// makeConfigs makes the configurations that the rows speak of.
+func makeConfigs(env *kit.Env) {
+	env.Helper()
+	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: company}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
+	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
 }
 
 // TestEveryGrantHasARow holds that no grant goes untried.
@@ -184,7 +213,7 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	}
 	for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
 		hides := "field manager " + m + " has to be seen in metadata.managedFields"
-		if s.object.Subresource != "" || s.object == contract.MCPServer && forgotten == emptied {
+		if s.object.Subresource != "" || s.object.Group == contract.MCPServer.Group && forgotten == emptied {
 			hides = only
 		}
 		writes["somebody else's merge patch with "+what] = wrong{s.mergePatch(ctx, admin, m, forgotten), []string{"alone, and ", " is not that"}}
@@ -228,6 +257,7 @@ func (s placed) sibling() string {
 func TestGrants(t *testing.T) {
 	env := kit.NewEnv(t, plane)
 	server := env.Apply("kubectl", kit.Server("echo", "i", ""))
+	makeConfigs(env)
 	for _, r := range rights {
 		s := placed{right: r, namespace: env.Namespace, uid: string(server.GetUID())}
 		c := as(t, kit.SystemNamespace, s.grant(t).Identity)

@@ -166,6 +166,29 @@ func (p *process) saw(text string) {
 	}
 }
 
+// restful is what a runner takes at most of the machine's memory once its start is
+// over, beside its program.
+const restful = 12 << 10 // kilobytes
+
+// rests waits until the runner takes no more than that.
+func (p *process) rests() {
+	p.Helper()
+	for end := time.Now().Add(kit.Patience); ; time.Sleep(200 * time.Millisecond) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+		p.Must(err, "reading what a runner takes")
+		_, rest, _ := strings.Cut(string(status), "RssAnon:")
+		taken, err := strconv.Atoi(strings.Fields(rest)[0])
+		p.Must(err, "reading what a runner takes")
+		if taken <= restful {
+			p.Logf("the runner takes %d kB", taken)
+			return
+		}
+		if time.Now().After(end) {
+			p.Fatalf("the runner takes %d kB, and may take %d", taken, restful)
+		}
+	}
+}
+
 // terminate is SIGTERM.
 func (p *process) terminate() {
 	p.Helper()

@@ -99,6 +99,7 @@ func TestARunnerBringsABackendAndKeepsIt(t *testing.T) {
 		}
 		return nil
 	})
+	p.rests()
 }
 
 func TestARunnerTellsWhetherMCPAnswers(t *testing.T) {

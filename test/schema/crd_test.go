@@ -122,20 +122,10 @@ func rules(path string, s apiextensionsv1.JSONSchemaProps) []string {
 	return findings
 }
 
-// hasStatus reports whether something writes a version's status
-// (docs/adr/0024-a-kind-without-a-writer-has-no-status.md).
-func hasStatus(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
-	_, exists := version.Schema.OpenAPIV3Schema.Properties["status"]
-	return exists || version.Subresources != nil && version.Subresources.Status != nil
-}
-
 // conditions have several writers, one for each type.
 func conditions(crd apiextensionsv1.CustomResourceDefinition) []string {
 	var findings []string
 	for _, version := range crd.Spec.Versions {
-		if !hasStatus(version) {
-			continue
-		}
 		path := crd.Name + "/" + version.Name + ".status.conditions"
 		list, exists := version.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
 		switch {
@@ -162,11 +152,7 @@ func columns(crd apiextensionsv1.CustomResourceDefinition) []string {
 		for _, column := range version.AdditionalPrinterColumns {
 			have[column.Name] = true
 		}
-		columns := []string{"Age"}
-		if hasStatus(version) {
-			columns = []string{"Ready", "Reason", "Age"}
-		}
-		for _, want := range columns {
+		for _, want := range []string{"Ready", "Reason", "Age"} {
 			if !have[want] {
 				findings = append(findings, fmt.Sprintf("%s/%s has no column %s: add a +kubebuilder:printcolumn", crd.Name, version.Name, want))
 			}

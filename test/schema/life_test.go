@@ -133,6 +133,13 @@ func argoCD(t *testing.T, server map[string]any) (health, message string) {
 	read(t, "../../config/gitops/argocd-cm.yaml", &config)
 	state := lua.NewState()
 	defer state.Close()
+	scripts := map[string]bool{}
+	for _, kind := range []string{"MCPServer", "MCPOIDCConfig", "MCPAuthzConfig"} {
+		scripts[config.Data["resource.customizations.health.freehold.dev_"+kind]] = true
+	}
+	if len(scripts) != 1 {
+		t.Fatal("the kinds have several scripts, or one of them none")
+	}
 	state.SetGlobal("obj", inLua(server))
 	if err := state.DoString(config.Data["resource.customizations.health.freehold.dev_MCPServer"]); err != nil {
 		t.Fatal(err)

@@ -144,7 +144,7 @@ func TestWhatAdmissionChangesIsNotChangedBack(t *testing.T) {
 			d := under(t, granting(grant(one, "data")))
 			m := &mirrored{fixture: d, now: time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC), intent: d.note("note", "image", "ours", "other", "1")}
 			d.applier.Now = m.clock
-			d.put(apply.Born, one, nil, m.intent)
+			d.put(apply.Created, one, nil, m.intent)
 			end := d.mutated(mutator(d))
 			m.begins()
 			m.isRepaired()
@@ -191,7 +191,7 @@ func (m *mirrored) rests() {
 func (m *mirrored) begins() {
 	m.Helper()
 	m.Patch(m.live(), "somebody", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
-	got := m.putNow(apply.Written)
+	got := m.putNow(apply.Configured)
 	if got.Repaired != nil || got.Rewritten == nil || !slices.Equal(got.Rewritten.Fields, []string{".data.image"}) {
 		m.Fatalf("repaired is %v, rewritten %v", got.Repaired, got.Rewritten)
 	}
@@ -201,7 +201,7 @@ func (m *mirrored) begins() {
 	before := m.Versions()
 	m.applier = m.process()
 	m.applier.Now = m.clock
-	if got = m.putNow(apply.Written); got.Repaired != nil || got.Rewritten == nil {
+	if got = m.putNow(apply.Configured); got.Repaired != nil || got.Rewritten == nil {
 		m.Errorf("in a new process repaired is %v, rewritten %v", got.Repaired, got.Rewritten)
 	}
 	m.NothingMoved(before)
@@ -213,7 +213,7 @@ func (m *mirrored) isRepaired() {
 	m.Helper()
 	for _, field := range []string{"image", "other"} {
 		m.Patch(m.live(), "somebody", fmt.Sprintf(`{"data":{%q:"theirs"}}`, field))
-		got := m.putNow(apply.Written)
+		got := m.putNow(apply.Configured)
 		if got.Repaired == nil || !slices.Equal(got.Repaired.Fields, []string{".data." + field}) || got.Rewritten != nil {
 			m.Errorf("of %s repaired is %v, rewritten %v", field, got.Repaired, got.Rewritten)
 		}
@@ -228,13 +228,13 @@ func (m *mirrored) isRepaired() {
 func (m *mirrored) ends(end func()) {
 	m.Helper()
 	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
-	if got := m.putNow(apply.Written); got.Repaired != nil || got.Rewritten != nil {
+	if got := m.putNow(apply.Configured); got.Repaired != nil || got.Rewritten != nil {
 		m.Errorf("it is told again: %v, %v", got.Repaired, got.Rewritten)
 	}
 	m.rests()
 	end()
 	m.now = m.now.Add(m.putNow(apply.Unchanged).Again)
-	if got := m.putNow(apply.Written); got.Repaired != nil || m.live().Data["image"] != "ours" {
+	if got := m.putNow(apply.Configured); got.Repaired != nil || m.live().Data["image"] != "ours" {
 		m.Errorf("after its end repaired is %v, and the image %s", got.Repaired, m.live().Data["image"])
 	}
 	if got := m.putNow(apply.Unchanged); got.Again != 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -29,7 +30,7 @@ func TestEachKindIsBornOnceAndThenFound(t *testing.T) {
 		server := d.server(name, spec)
 		for _, s := range d.children(server, d.content(server, 1)) {
 			_ = d.sent()
-			born := d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
+			born := d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 			d.applied(1)
 			live := d.live(s)
 			if born.UID != live.GetUID() || born.ResourceVersion == "" {
@@ -60,7 +61,7 @@ func TestABirthThatMeetsOurOlderContent(t *testing.T) {
 	for _, name := range []string{"remembered", "forgotten"} {
 		server := d.server(name, "")
 		for _, s := range d.children(server, d.content(server, 1)) {
-			d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
+			d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 		}
 		if name == "forgotten" {
 			d.applier = d.process()
@@ -68,19 +69,19 @@ func TestABirthThatMeetsOurOlderContent(t *testing.T) {
 		server.Spec.Image, server.Spec.Port, server.Spec.Proxy.Port = "registry.example.com/echo:2", 8081, 8001
 		for _, s := range d.children(server, d.content(server, 2)) {
 			switch s.empty.(type) {
-			case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding:
+			case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding, *networkingv1.NetworkPolicy:
 				d.put(apply.Unchanged, s.manager, nil, s.ac)
 			case *corev1.ConfigMap: // each revision has its own
-				d.put(apply.Born, s.manager, nil, s.ac)
+				d.put(apply.Created, s.manager, nil, s.ac)
 			default:
 				if len(s.opts) == 0 {
-					d.put(apply.Written, s.manager, nil, s.ac)
+					d.put(apply.Configured, s.manager, nil, s.ac)
 					continue
 				}
 				was := d.live(s)
 				d.is(d.refused(s.manager, nil, s.ac, s.opts...), apply.ErrExists)
 				d.unmoved(was)
-				d.put(apply.Written, s.manager, d.live(s), s.ac)
+				d.put(apply.Configured, s.manager, d.live(s), s.ac)
 			}
 		}
 		if port := read(d, &corev1.Service{}, workload.ProxyName(name)).Spec.Ports[0].Port; port != 8001 {
@@ -110,9 +111,9 @@ func TestAForeignObjectIsLeftAlone(t *testing.T) {
 func TestADeletedChildIsBornAnew(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(grant(one, "data")))
-	first := d.put(apply.Born, one, nil, d.note("n", "a", "1"))
+	first := d.put(apply.Created, one, nil, d.note("n", "a", "1"))
 	d.Delete(read(d, &corev1.ConfigMap{}, "n"))
-	second := d.put(apply.Born, one, nil, d.note("n", "a", "1"))
+	second := d.put(apply.Created, one, nil, d.note("n", "a", "1"))
 	if first.UID == second.UID {
 		t.Error("it is the same object")
 	}
@@ -137,7 +138,7 @@ func (f fleeting) List(ctx context.Context, list client.ObjectList, opts ...clie
 func TestABirthThatMeetsAnObjectOnItsWayOut(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(grant(one, "data")))
-	d.put(apply.Born, one, nil, d.note("n", "a", "1"))
+	d.put(apply.Created, one, nil, d.note("n", "a", "1"))
 	d.applier = apply.New(d.client, fleeting{d}, controllers.NewConverter(plane.Scheme), d.contract)
 	d.is(d.refused(one, nil, d.note("n", "a", "2")), apply.ErrGone)
 	if d.Exists(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "n"}}) {
@@ -173,7 +174,7 @@ func TestOfTwoBirthsOneIsRefused(t *testing.T) {
 			backend, err := workload.Backend(d.content(server, int64(i+1)))
 			d.Must(err, "building the backend")
 			wait.Go(func() {
-				_, results[i] = process.As(contract.RunnerBackend).Put(d.Ctx, nil, backend, apply.AtVersion)
+				_, results[i] = process.As(contract.RunnerBackend).Apply(d.Ctx, nil, backend, apply.AtVersion)
 			})
 		}
 		wait.Wait()

@@ -42,7 +42,7 @@ func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 			d := under(t, rules)
 			now := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
 			d.applier.Now = func() time.Time { return now }
-			d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
+			d.put(apply.Created, one, nil, d.note("note", "ours", "1"))
 			_ = d.sent()
 			repairs := 0
 			for end := now.Add(5 * time.Minute); now.Before(end); now = now.Add(5 * time.Second) {
@@ -51,7 +51,7 @@ func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 				if !take.hidden {
 					shown = read(d, &corev1.ConfigMap{}, "note")
 				}
-				got, err := d.applier.As(one).Put(d.Ctx, shown, d.note("note", "ours", "1"))
+				got, err := d.applier.As(one).Apply(d.Ctx, shown, d.note("note", "ours", "1"))
 				if err != nil {
 					if c := cause[*apply.Conflict](d, err); c.Again > time.Minute || !slices.Equal(c.Others, take.others) {
 						t.Fatalf("it is with %v, not %v, or too long: %v", c.Others, take.others, c)
@@ -67,7 +67,7 @@ func TestAConflictIsRepairedOnceAMinute(t *testing.T) {
 				t.Errorf("repaired %d times in five minutes, want %d", repairs, want)
 			}
 			// What is new goes out at once.
-			if got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "2")); got.Repaired != nil {
+			if got := d.put(apply.Configured, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "2")); got.Repaired != nil {
 				t.Errorf("new content is called a repair: %v", got.Repaired)
 			}
 			if got := read(d, &corev1.ConfigMap{}, "note").Data["ours"]; got != "2" {
@@ -89,7 +89,7 @@ func TestAConflictOverAConditionIsRepairedOnceAMinute(t *testing.T) {
 	say := func() (apply.Outcome, error) {
 		live := read(d, &v1alpha1.MCPServer{}, "echo")
 		finding := conditions.True(v1alpha1.ReasonReady, "")
-		return d.applier.As(contract.MCPServerConditions).Put(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
+		return d.applier.As(contract.MCPServerConditions).Apply(d.Ctx, live, v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(
 			v1alpha1ac.MCPServerStatus().WithObservedGeneration(live.Generation).
 				WithConditions(conditions.Stamp(live.Status.Conditions, v1alpha1.ConditionReady, finding, live.Generation, now))))
 	}
@@ -121,10 +121,10 @@ func TestANewProcessKnowsAConflict(t *testing.T) {
 	d := under(t, granting(ownership.Grant{
 		Manager: one, Object: contract.ConfigMap, Mode: ownership.Exclusive, Create: true, Fields: ownership.Paths("data"),
 	}))
-	d.put(apply.Born, one, nil, d.note("note", "ours", "1"))
+	d.put(apply.Created, one, nil, d.note("note", "ours", "1"))
 	d.force()
 	d.applier = d.process()
-	got := d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "1"))
+	got := d.put(apply.Configured, one, read(d, &corev1.ConfigMap{}, "note"), d.note("note", "ours", "1"))
 	if got.Repaired == nil || !slices.Equal(got.Repaired.Fields, []string{".data.ours"}) {
 		t.Errorf("repaired is %v", got.Repaired)
 	}

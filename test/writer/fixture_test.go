@@ -83,10 +83,10 @@ func (d *fixture) process() *apply.Applier {
 	return apply.New(d.client, d.client, controllers.NewConverter(plane.Scheme), d.contract)
 }
 
-// put is Put that must succeed with a result.
+// put is Apply that must succeed with a result.
 func (d *fixture) put(want apply.Result, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) apply.Outcome {
 	d.Helper()
-	got, err := d.applier.As(manager).Put(d.Ctx, live, ac, opts...)
+	got, err := d.applier.As(manager).Apply(d.Ctx, live, ac, opts...)
 	d.Must(err, "putting")
 	if got.Result != want {
 		d.Fatalf("the result is %d, want %d, after %s", got.Result, want, d.requests.Since(d.seen))
@@ -94,10 +94,10 @@ func (d *fixture) put(want apply.Result, manager ownership.Manager, live client.
 	return got
 }
 
-// refused is Put that must fail.
+// refused is Apply that must fail.
 func (d *fixture) refused(manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) error {
 	d.Helper()
-	got, err := d.applier.As(manager).Put(d.Ctx, live, ac, opts...)
+	got, err := d.applier.As(manager).Apply(d.Ctx, live, ac, opts...)
 	if err == nil {
 		d.Fatalf("it was not refused, and the result is %d", got.Result)
 	}

@@ -38,7 +38,7 @@ func TestALeafOutsideTheGrantIsRefusedByName(t *testing.T) {
 	}
 	d.quiet()
 	d.unmoved(live)
-	d.put(apply.Written, one, live, d.note("shared", "mine", "1").WithLabels(map[string]string{"a/b": "1"}))
+	d.put(apply.Configured, one, live, d.note("shared", "mine", "1").WithLabels(map[string]string{"a/b": "1"}))
 }
 
 // The operator's own grants: what belongs to somebody else is refused.
@@ -60,7 +60,7 @@ func TestFreeholdsManagersKeepToTheirParts(t *testing.T) {
 	}{
 		"another's finalizer": {contract.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithFinalizers("example.com/theirs"), `.metadata.finalizers[="example.com/theirs"]`},
 		"the user's replicas": {contract.MCPServerFinalizer, v1alpha1ac.MCPServer("echo", server.Namespace).WithSpec(v1alpha1ac.MCPServerSpec().WithReplicas(3)), ".spec.replicas"},
-		"the runner's report": {contract.MCPServerStatus, status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))), ".status.runtime.generation"},
+		"the runner's report": {contract.MCPServerAddress, status(v1alpha1ac.MCPServerStatus().WithRuntime(v1alpha1ac.RuntimeStatus().WithGeneration(1))), ".status.runtime.generation"},
 		"the claim":           {contract.MCPServerConditions, status(v1alpha1ac.MCPServerStatus().WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(1))), ".status.workload.generation"},
 		"the scale":           {contract.RunnerBackend, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3)), ".spec.replicas"},
 		"more than the scale": {contract.MCPServerScale, backend().WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(3).WithServiceName("x")), ".spec.serviceName"},
@@ -108,14 +108,14 @@ func TestOnlyAVersionedGrantSendsAResourceVersion(t *testing.T) {
 	}
 	d.quiet()
 
-	d.put(apply.Written, one, live, d.note("shared", "a", "1"))
+	d.put(apply.Configured, one, live, d.note("shared", "a", "1"))
 	d.applied(1)
 	d.is(d.refused(two, live, d.note("shared", "b", "1"), apply.AtVersion), apply.ErrStale)
 	live = read(d, &corev1.ConfigMap{}, "shared")
 	if _, written := live.Data["b"]; written {
 		t.Error("a stale write was written")
 	}
-	d.put(apply.Written, two, live, d.note("shared", "b", "1"), apply.AtVersion)
+	d.put(apply.Configured, two, live, d.note("shared", "b", "1"), apply.AtVersion)
 }
 
 func TestASharedGrantYields(t *testing.T) {
@@ -132,19 +132,20 @@ func TestASharedGrantYields(t *testing.T) {
 	d.unmoved(live)
 
 	// What nobody contends is written, and an equal value is shared.
-	d.put(apply.Written, one, live, d.note("shared", "theirs", "x", "mine", "1"))
+	d.put(apply.Configured, one, live, d.note("shared", "theirs", "x", "mine", "1"))
 	d.Owns(live, "somebody", "data.theirs")
 	d.Owns(live, string(one), "data.theirs", "data.mine")
 	// An exclusive grant takes its field from both.
 	live = read(d, live, "shared")
-	d.put(apply.Written, two, live, d.note("shared", "theirs", "taken"))
+	d.put(apply.Configured, two, live, d.note("shared", "theirs", "taken"))
 	if owners := d.OwnersOf(live, "data.theirs"); !slices.Equal(owners, []string{string(two)}) {
 		t.Errorf("the owners are %v", owners)
 	}
 }
 
-// Every grant of the contract is used by a story of this package.
-func TestTheStatementsUseEveryGrant(t *testing.T) {
+// Every grant about a server is used by a story of this package. Those about a
+// configuration are of the same forms.
+func TestTheStatementsUseEveryGrantAboutAServer(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	used := map[string]bool{}
@@ -157,7 +158,8 @@ func TestTheStatementsUseEveryGrant(t *testing.T) {
 		}
 	}
 	for _, g := range d.contract.Grants {
-		if !used[fmt.Sprint(g.Manager, g.Object)] {
+		about := g.Object.Kind == contract.MCPServer.Kind || g.Owner == contract.MCPServer
+		if about && !used[fmt.Sprint(g.Manager, g.Object)] {
 			t.Errorf("%s writes %s and no story tells of it", g.Manager, g.Object)
 		}
 	}

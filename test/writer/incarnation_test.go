@@ -21,7 +21,7 @@ func TestAWriteToADeletedObjectLeavesNothingBehind(t *testing.T) {
 	d := freehold(t)
 	server := d.server("echo", "")
 	for _, s := range d.children(server, d.content(server, 1)) {
-		d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
+		d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 		live := d.live(s)
 		d.Delete(live.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 		d.AwaitGone(live.DeepCopyObject().(client.Object))
@@ -42,7 +42,7 @@ func TestAWriteNeverReachesASuccessor(t *testing.T) {
 	d := freehold(t)
 	server := d.server("echo", "")
 	for _, s := range d.children(server, d.content(server, 1)) {
-		d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
+		d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 		live := d.live(s)
 		d.foreignAgain(s)
 		successor := d.live(s)
@@ -84,7 +84,7 @@ func TestReleaseRemovesOurFinalizerOnly(t *testing.T) {
 	d.Must(writer.Release(d.Ctx, server), "releasing nothing")
 	d.quiet()
 
-	d.put(apply.Written, contract.MCPServerFinalizer, server, finalizer(server))
+	d.put(apply.Configured, contract.MCPServerFinalizer, server, finalizer(server))
 	d.Apply("other", `{"apiVersion":"freehold.dev/v1alpha1","kind":"MCPServer","metadata":{"name":"echo","finalizers":["example.com/theirs"]}}`)
 	d.Delete(server.DeepCopy())
 	live := read(d, server.DeepCopy(), "echo")
@@ -111,7 +111,7 @@ func TestReleaseOfAnObjectThatWent(t *testing.T) {
 	t.Parallel()
 	d := freehold(t)
 	server := d.server("echo", "")
-	d.put(apply.Written, contract.MCPServerFinalizer, server, finalizer(server))
+	d.put(apply.Configured, contract.MCPServerFinalizer, server, finalizer(server))
 	held := read(d, server.DeepCopy(), "echo")
 	d.Must(d.applier.As(contract.MCPServerFinalizer).Release(d.Ctx, held), "releasing")
 	d.Delete(server.DeepCopy())
@@ -126,7 +126,7 @@ func TestReleaseOfAnObjectThatWent(t *testing.T) {
 	}
 
 	successor := d.server("echo", "")
-	d.put(apply.Written, contract.MCPServerFinalizer, successor, finalizer(successor))
+	d.put(apply.Configured, contract.MCPServerFinalizer, successor, finalizer(successor))
 	successor = read(d, successor, "echo")
 	d.Must(d.applier.As(contract.MCPServerFinalizer).Release(d.Ctx, held), "releasing what is another")
 	d.unmoved(successor)
@@ -143,13 +143,13 @@ func TestRemoveDeletesThatIncarnationOnly(t *testing.T) {
 			continue
 		}
 		writer := d.applier.As(contract.MCPServerChildren)
-		d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
+		d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 		first := d.live(s)
 		d.Must(writer.Remove(d.Ctx, first), "removing "+s.String())
 		d.AwaitGone(first.DeepCopyObject().(client.Object))
 		d.Must(writer.Remove(d.Ctx, first), "removing what is gone")
 
-		d.put(apply.Born, s.manager, nil, s.ac, s.opts...)
+		d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 		second := d.live(s)
 		d.Must(writer.Remove(d.Ctx, first), "removing what is another")
 		d.unmoved(second)

@@ -34,7 +34,7 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 		WithStatus(v1alpha1ac.MCPServerStatus().WithObservedGeneration(7).WithConditions(ready))
 	before := d.text(intent)
 
-	d.put(apply.Written, contract.MCPServerConditions, read(d, server, "echo"), intent)
+	d.put(apply.Configured, contract.MCPServerConditions, read(d, server, "echo"), intent)
 	if diff := cmp.Diff(before, d.text(intent)); diff != "" {
 		t.Errorf("the intent changed (-before +after):\n%s", diff)
 	}
@@ -42,7 +42,7 @@ func TestAnIntentOutlivesTheServersAnswer(t *testing.T) {
 	// Somebody takes a value, so that the same intent is sent once more.
 	thief := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":1}}`))
 	d.Must(plane.Client.Status().Patch(d.Ctx, read(d, server, "echo"), thief, client.FieldOwner("thief")), "taking a value")
-	d.put(apply.Written, contract.MCPServerConditions, read(d, server, "echo"), intent)
+	d.put(apply.Configured, contract.MCPServerConditions, read(d, server, "echo"), intent)
 
 	live := read(d, server, "echo")
 	d.Owns(live, "other", "status.conditions[type=Aaa]")
@@ -68,16 +68,16 @@ func TestAnIntentDoesNotGrowDefaults(t *testing.T) {
 	d := under(t, granting(versioned))
 	intent := deployment(d.Namespace, corev1ac.Container().WithName("ours").WithImage("registry.example.com/a:1"))
 	before := d.text(intent)
-	d.put(apply.Born, one, nil, intent)
+	d.put(apply.Created, one, nil, intent)
 	d.Apply("other", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
 		{"name":"aaa","image":"registry.example.com/sidecar:1"}]}}}}`)
 	// A new process sends it, because somebody changed what is ours.
 	d.Force("thief", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
 		{"name":"ours","image":"registry.example.com/stolen:1"}]}}}}`)
 	live := read(d, &appsv1.Deployment{}, "d")
-	got, err := d.process().As(one).Put(d.Ctx, live, intent)
+	got, err := d.process().As(one).Apply(d.Ctx, live, intent)
 	d.Must(err, "putting it again")
-	if diff := cmp.Diff(before, d.text(intent)); diff != "" || got.Result != apply.Written {
+	if diff := cmp.Diff(before, d.text(intent)); diff != "" || got.Result != apply.Configured {
 		t.Errorf("result %d, and the intent changed (-before +after):\n%s", got.Result, diff)
 	}
 	live = read(d, live, "d")
@@ -107,9 +107,9 @@ func TestAnIntentIsComplete(t *testing.T) {
 	t.Parallel()
 	d := under(t, granting(grant(one, "data")))
 	live := d.there("shared")
-	d.put(apply.Written, one, live, d.note("shared", "a", "1", "b", "2"))
+	d.put(apply.Configured, one, live, d.note("shared", "a", "1", "b", "2"))
 	live = read(d, live, "shared")
-	d.put(apply.Written, one, live, d.note("shared", "b", "2"))
+	d.put(apply.Configured, one, live, d.note("shared", "b", "2"))
 	live = read(d, live, "shared")
 	if diff := cmp.Diff(map[string]string{"theirs": "x", "b": "2"}, live.Data); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -33,9 +33,9 @@ func TestUnchangedIntentsSendNothing(t *testing.T) {
 			d := freehold(t)
 			all := d.statements(d.server(name, spec))
 			for _, s := range all {
-				want := apply.Born
+				want := apply.Created
 				if d.live(s) != nil {
-					want = apply.Written
+					want = apply.Configured
 				}
 				d.state(want, s)
 			}
@@ -62,7 +62,7 @@ func TestUnchangedIntentsSendNothingBesideASecondApplier(t *testing.T) {
 	d := freehold(t)
 	all := d.statements(d.server("echo", full))
 	for _, s := range all {
-		_, err := d.applier.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
+		_, err := d.applier.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...)
 		d.Must(err, "putting "+s.String())
 		d.neighbour(s)
 	}
@@ -109,14 +109,14 @@ func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 	}
 	intent := client.ApplyConfigurationFromUnstructured(d.Intent(odd("ours")))
 	live := func() *appsv1.Deployment { return read(d, &appsv1.Deployment{}, "d") }
-	d.put(apply.Born, one, nil, intent)
+	d.put(apply.Created, one, nil, intent)
 	d.Apply("neighbour", odd("theirs"))
 	for n, process := range []*apply.Applier{d.applier, d.process()} {
 		d.applier = process
 		d.rest()
 		_ = d.sent()
 		if n > 0 {
-			d.put(apply.Written, one, live(), intent)
+			d.put(apply.Configured, one, live(), intent)
 		}
 		d.put(apply.Unchanged, one, live(), intent)
 		for range rounds {
@@ -130,7 +130,7 @@ func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 		// What it learned is no excuse to overlook a change.
 		d.Force("thief", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"template":{"spec":{"containers":[
 			{"name":"ours","resources":{"limits":{"cpu":"2"}}}]}}}}`)
-		d.put(apply.Written, one, live(), intent)
+		d.put(apply.Configured, one, live(), intent)
 	}
 	if cpu := live().Spec.Template.Spec.Containers[1].Resources.Limits.Cpu().String(); cpu != "1" {
 		t.Errorf("the limit is %s", cpu)
@@ -141,7 +141,7 @@ func TestANonCanonicalIntentIsWrittenOnce(t *testing.T) {
 func (d *fixture) restate(all []statement, by *apply.Applier) {
 	d.Helper()
 	for _, s := range all {
-		got, err := by.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
+		got, err := by.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...)
 		d.Must(err, "putting "+s.String())
 		if got.Result != apply.Unchanged {
 			d.Errorf("%s was written again\n%s", s, d.Describe(d.live(s)))

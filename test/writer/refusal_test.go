@@ -72,7 +72,7 @@ func TestABrokenRuleIsABadIntent(t *testing.T) {
 		return v1alpha1ac.MCPServer("echo", d.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithWorkload(v1alpha1ac.WorkloadStatus().WithGeneration(generation).WithHash("a")))
 	}
-	d.put(apply.Written, contract.MCPServerWorkload, server, claim(2), apply.AtVersion)
+	d.put(apply.Configured, contract.MCPServerWorkload, server, claim(2), apply.AtVersion)
 	live := read(d, server, "echo")
 	_ = cause[*apply.BadIntent](d, d.refused(contract.MCPServerWorkload, live, claim(1), apply.AtVersion))
 	d.unmoved(live)
@@ -86,7 +86,7 @@ func TestABirthInATerminatingNamespace(t *testing.T) {
 	d.Must(plane.Client.Delete(d.Ctx, namespace), "deleting the namespace")
 	d.is(d.refused(one, nil, d.note("n", "a", "1")), apply.ErrNamespaceTerminating)
 	// What stands there can still be written.
-	d.put(apply.Written, one, read(d, &corev1.ConfigMap{}, "holds"), d.note("holds", "a", "1"))
+	d.put(apply.Configured, one, read(d, &corev1.ConfigMap{}, "holds"), d.note("holds", "a", "1"))
 	d.Apply("somebody", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"holds"}}`)
 }
 
@@ -109,7 +109,7 @@ func TestAStrippedObjectIsAnError(t *testing.T) {
 	if len(reset.ManagedFields) != 0 {
 		t.Fatalf("managedFields were not reset: %v", reset.ManagedFields)
 	}
-	d.put(apply.Written, one, reset, d.note("shared", "a", "1"))
+	d.put(apply.Configured, one, reset, d.note("shared", "a", "1"))
 	live = read(d, live, "shared")
 	d.Owns(live, string(one), "data.a")
 	if live.Data["theirs"] != "x" || live.Data["a"] != "1" {

@@ -18,7 +18,7 @@ func TestWhatAResetForgotIsTakenOver(t *testing.T) {
 	server := d.server("echo", full)
 	all := append(d.children(server, d.content(server, 1)), d.statements(server)[0])
 	for _, s := range all {
-		_, err := d.applier.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
+		_, err := d.applier.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...)
 		d.Must(err, "putting "+s.String())
 		d.Patch(d.live(s), "dashboard", `{"metadata":{"labels":{"example.com/team":"red"}}}`)
 	}
@@ -26,8 +26,8 @@ func TestWhatAResetForgotIsTakenOver(t *testing.T) {
 	for round := range 2 { // a reset can come again
 		for _, s := range all {
 			d.Patch(d.live(s), "editor", `{"metadata":{"managedFields":[{}]}}`)
-			d.put(apply.Written, s.manager, d.live(s), s.ac, s.opts...)
-			got := d.put(apply.Written, s.manager, d.live(s), s.ac, s.opts...)
+			d.put(apply.Configured, s.manager, d.live(s), s.ac, s.opts...)
+			got := d.put(apply.Configured, s.manager, d.live(s), s.ac, s.opts...)
 			if got.TakenOver == nil || !slices.Equal(got.TakenOver.From, []string{ownership.BeforeFirstApply}) {
 				t.Fatalf("round %d: %s took over %v", round, s, got.TakenOver)
 			}
@@ -65,15 +65,15 @@ func TestAStatusThatAResetForgotGoesBack(t *testing.T) {
 		}
 	}
 	for _, s := range own {
-		d.state(apply.Written, s)
+		d.state(apply.Configured, s)
 	}
 	finalizer, statuses := own[0], own[1:]
 	for _, first := range statuses {
 		d.applier = d.process() // one process would call the fourth reset a fight
 		d.Patch(d.live(finalizer), "editor", `{"metadata":{"managedFields":[{}]}}`)
-		d.state(apply.Written, first)
+		d.state(apply.Configured, first)
 		for _, s := range own {
-			_, err := d.applier.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
+			_, err := d.applier.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...)
 			d.Must(err, "putting "+s.String())
 		}
 		for _, s := range own {

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -106,6 +107,8 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 	d.Must(err, "building the proxy")
 	backend, err := workload.Backend(run)
 	d.Must(err, "building the backend")
+	closed := server.DeepCopy()
+	closed.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}
 	return []statement{
 		{contract.MCPServerChildren, &corev1.ServiceAccount{}, workload.ServiceAccount(owner), nil},
 		{contract.RBACChildren, &rbacv1.Role{}, workload.Role(owner), nil},
@@ -116,13 +119,14 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
 		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
 		{contract.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
+		{contract.MCPServerChildren, &networkingv1.NetworkPolicy{}, workload.BackendNetworkPolicy(closed), nil},
 	}
 }
 
 var atVersion = []apply.Option{apply.AtVersion}
 
 // statements are all intents about a server, in an order in which they can be
-// written first. Together they use every grant of the contract.
+// written first. Together they use every grant about a server.
 func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 	d.Helper()
 	run := d.content(server, 1)
@@ -147,7 +151,7 @@ func (d *fixture) statements(server *v1alpha1.MCPServer) []statement {
 		statement{contract.MCPServerConditions, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithObservedGeneration(server.Generation).
 			WithConditions(condition(v1alpha1.ConditionReady), condition(v1alpha1.ConditionAccepted))), nil},
-		statement{contract.MCPServerStatus, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
+		statement{contract.MCPServerAddress, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(2).WithReadyReplicas(0).WithSelector("a=b")), nil},
 		statement{contract.RunnerReport, &v1alpha1.MCPServer{}, status(v1alpha1ac.MCPServerStatus().
 			WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(1).

@@ -127,14 +127,14 @@ func TestWhatIsHandedOverIsTakenWithItsFields(t *testing.T) {
 				if len(s.opts) == 0 {
 					live, births = nil, 1 // a cache of what is ours does not show it
 				}
-				done := d.put(apply.Written, s.manager, live, s.ac, s.opts...)
+				done := d.put(apply.Configured, s.manager, live, s.ac, s.opts...)
 				if done.TakenOver == nil || len(done.TakenOver.From) == 0 {
 					t.Errorf("%s took over %v", s, done.TakenOver)
 				}
 				d.tookOver(births)
 			}
 			scale := d.statements(server)[len(all)+2]
-			d.put(apply.Written, contract.MCPServerScale, d.live(scale), scale.ac)
+			d.put(apply.Configured, contract.MCPServerScale, d.live(scale), scale.ac)
 			if diff := cmp.Diff(before, d.running()); diff != "" {
 				t.Errorf("something restarted (-before +after):\n%s", diff)
 			}
@@ -198,7 +198,7 @@ func (d *fixture) stopsStating() {
 	d.settle("echo")
 	server := d.server("echo", "")
 	for _, s := range d.children(server, d.content(server, 2)) {
-		_, err := d.applier.As(s.manager).Put(d.Ctx, d.live(s), s.ac, s.opts...)
+		_, err := d.applier.As(s.manager).Apply(d.Ctx, d.live(s), s.ac, s.opts...)
 		d.Must(err, "stating less")
 	}
 	pod := read(d, &appsv1.StatefulSet{}, "echo-backend").Spec.Template.Spec
@@ -236,7 +236,7 @@ func TestOtherContentThatIsHandedOverRollsOutOnce(t *testing.T) {
 	}
 	before := d.running()
 	for _, s := range all {
-		d.put(apply.Written, s.manager, d.live(s), s.ac, s.opts...)
+		d.put(apply.Configured, s.manager, d.live(s), s.ac, s.opts...)
 	}
 	after := d.running()
 	for _, who := range []string{"proxy", "backend"} {
@@ -346,13 +346,13 @@ func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	d := freehold(t)
 	server := d.server("echo", "")
 	proxy := d.children(server, d.content(server, 1))[5]
-	d.put(apply.Born, proxy.manager, nil, proxy.ac)
+	d.put(apply.Created, proxy.manager, nil, proxy.ac)
 	d.Patch(d.live(proxy), "kubectl-edit", `{"spec":{"template":{"spec":{"hostname":"older"}}},"metadata":{"managedFields":[{}]}}`)
-	d.put(apply.Written, proxy.manager, d.live(proxy), proxy.ac)
+	d.put(apply.Configured, proxy.manager, d.live(proxy), proxy.ac)
 	live := read(d, &appsv1.Deployment{}, "echo-proxy")
 	stopped, err := workload.ScaledProxy(live, string(proxy.manager), 0)
 	d.Must(err, "scaling")
-	if done := d.put(apply.Written, proxy.manager, live, stopped, apply.Restated); done.TakenOver != nil {
+	if done := d.put(apply.Configured, proxy.manager, live, stopped, apply.Restated); done.TakenOver != nil {
 		t.Errorf("it took over %s", done.TakenOver)
 	}
 	live = read(d, live, "echo-proxy")
@@ -403,7 +403,7 @@ func TestATakeOverThatIsInterrupted(t *testing.T) {
 	}
 
 	d.applier = d.process()
-	d.put(apply.Written, account.manager, d.live(account), account.ac)
+	d.put(apply.Configured, account.manager, d.live(account), account.ac)
 	live := d.live(account)
 	if wrong := d.wrongly(live); len(wrong) > 0 || live.GetLabels()["example.com/team"] != "red" {
 		t.Errorf("%v, and the labels %v", wrong, live.GetLabels())

@@ -22,6 +22,8 @@ type MCPOIDCConfigApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is whose tokens are accepted.
 	Spec *MCPOIDCConfigSpecApplyConfiguration `json:"spec,omitempty"`
+	// status is the observed state.
+	Status *ConfigStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // MCPOIDCConfig constructs a declarative configuration of the MCPOIDCConfig type for use with
@@ -68,6 +70,12 @@ func ExtractMCPOIDCConfigFrom(mCPOIDCConfig *apisv1alpha1.MCPOIDCConfig, fieldMa
 // applied if another fieldManager has updated or force applied any of the previously applied fields.
 func ExtractMCPOIDCConfig(mCPOIDCConfig *apisv1alpha1.MCPOIDCConfig, fieldManager string) (*MCPOIDCConfigApplyConfiguration, error) {
 	return ExtractMCPOIDCConfigFrom(mCPOIDCConfig, fieldManager, "")
+}
+
+// ExtractMCPOIDCConfigStatus extracts the applied configuration owned by fieldManager from
+// mCPOIDCConfig for the status subresource.
+func ExtractMCPOIDCConfigStatus(mCPOIDCConfig *apisv1alpha1.MCPOIDCConfig, fieldManager string) (*MCPOIDCConfigApplyConfiguration, error) {
+	return ExtractMCPOIDCConfigFrom(mCPOIDCConfig, fieldManager, "status")
 }
 
 func (b MCPOIDCConfigApplyConfiguration) IsApplyConfiguration() {}
@@ -235,6 +243,14 @@ func (b *MCPOIDCConfigApplyConfiguration) ensureObjectMetaApplyConfigurationExis
 // If called multiple times, the Spec field is set to the value of the last call.
 func (b *MCPOIDCConfigApplyConfiguration) WithSpec(value *MCPOIDCConfigSpecApplyConfiguration) *MCPOIDCConfigApplyConfiguration {
 	b.Spec = value
+	return b
+}
+
+// WithStatus sets the Status field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Status field is set to the value of the last call.
+func (b *MCPOIDCConfigApplyConfiguration) WithStatus(value *ConfigStatusApplyConfiguration) *MCPOIDCConfigApplyConfiguration {
+	b.Status = value
 	return b
 }
 

@@ -96,13 +96,14 @@ type MCPServerSpecApplyConfiguration struct {
 	// it is set, the proxy refuses every call, and the server is not ready, with
 	// reason NotEnforced.
 	ExternalAuthConfigRef *LocalReferenceApplyConfiguration `json:"externalAuthConfigRef,omitempty"`
-	// authzConfigRef names the MCPAuthzConfig that says what callers may do. This
-	// version does not enforce it: while it is set, the proxy refuses every call,
-	// and the server is not ready, with reason NotEnforced. Use authzConfig.
+	// authzConfigRef names the MCPAuthzConfig that says what callers may do. The
+	// proxy enforces it.
 	AuthzConfigRef *LocalReferenceApplyConfiguration `json:"authzConfigRef,omitempty"`
 	// authzConfig says what callers may do. The proxy enforces it. Without it,
 	// whoever reaches the proxy may do everything.
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
+	// network says who may connect to the backend pods past the proxy.
+	Network *NetworkSpecApplyConfiguration `json:"network,omitempty"`
 	// suspend stops the proxy, and the backend once calls in flight have ended.
 	// The server's objects stay. The default is false.
 	Suspend *bool `json:"suspend,omitempty"`
@@ -333,6 +334,14 @@ func (b *MCPServerSpecApplyConfiguration) WithAuthzConfigRef(value *LocalReferen
 // If called multiple times, the AuthzConfig field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.AuthzConfig = value
+	return b
+}
+
+// WithNetwork sets the Network field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Network field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithNetwork(value *NetworkSpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.Network = value
 	return b
 }
 

@@ -13,11 +13,23 @@ type OIDCIssuerApplyConfiguration struct {
 	Issuer *string `json:"issuer,omitempty"`
 	// jwksURL is where the provider's keys are, for a provider without discovery.
 	JWKSURL *string `json:"jwksURL,omitempty"`
+	// introspection asks the provider what a token is (RFC 7662). It is asked about
+	// tokens that are no JWT, and about all if neither jwksURL nor the discovery
+	// document names keys. Where unset every token must be a JWT.
+	Introspection *IntrospectionApplyConfiguration `json:"introspection,omitempty"`
 	// algorithms that may sign a token; all of them are asymmetric.
 	Algorithms []string `json:"algorithms,omitempty"`
 	// usernameClaim is the claim under whose value policies know a caller.
 	UsernameClaim *string `json:"usernameClaim,omitempty"`
-	// allowInsecureIssuer lets issuer and jwksURL be http. Whoever is between proxy
+	// groupsClaim is the claim with the groups of a caller, a list of texts or one
+	// text. Policies know a group as Group::"NAME". Where unset a caller has none.
+	GroupsClaim *string `json:"groupsClaim,omitempty"`
+	// caBundleRef names the certificates of which one must have issued that of the
+	// provider. Where unset they are the public ones in the runner's image. Proxies
+	// mount the ConfigMap and follow its changes without a restart; without it they
+	// do not start. The operator does not read it.
+	CABundleRef *CABundleReferenceApplyConfiguration `json:"caBundleRef,omitempty"`
+	// allowInsecureIssuer lets issuer, jwksURL and introspection.url be http. Whoever is between proxy
 	// and issuer can then make tokens: set it for a test only.
 	AllowInsecureIssuer *bool `json:"allowInsecureIssuer,omitempty"`
 }
@@ -44,6 +56,14 @@ func (b *OIDCIssuerApplyConfiguration) WithJWKSURL(value string) *OIDCIssuerAppl
 	return b
 }
 
+// WithIntrospection sets the Introspection field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Introspection field is set to the value of the last call.
+func (b *OIDCIssuerApplyConfiguration) WithIntrospection(value *IntrospectionApplyConfiguration) *OIDCIssuerApplyConfiguration {
+	b.Introspection = value
+	return b
+}
+
 // WithAlgorithms adds the given value to the Algorithms field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Algorithms field.
@@ -59,6 +79,22 @@ func (b *OIDCIssuerApplyConfiguration) WithAlgorithms(values ...string) *OIDCIss
 // If called multiple times, the UsernameClaim field is set to the value of the last call.
 func (b *OIDCIssuerApplyConfiguration) WithUsernameClaim(value string) *OIDCIssuerApplyConfiguration {
 	b.UsernameClaim = &value
+	return b
+}
+
+// WithGroupsClaim sets the GroupsClaim field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GroupsClaim field is set to the value of the last call.
+func (b *OIDCIssuerApplyConfiguration) WithGroupsClaim(value string) *OIDCIssuerApplyConfiguration {
+	b.GroupsClaim = &value
+	return b
+}
+
+// WithCABundleRef sets the CABundleRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CABundleRef field is set to the value of the last call.
+func (b *OIDCIssuerApplyConfiguration) WithCABundleRef(value *CABundleReferenceApplyConfiguration) *OIDCIssuerApplyConfiguration {
+	b.CABundleRef = value
 	return b
 }
 

@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apisv1alpha1 "github.com/freehold-dev/freehold/apis/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -37,6 +38,10 @@ type ProxySpecApplyConfiguration struct {
 	// proxy removes those that clients send. The default is false: the proxy
 	// writes its own.
 	TrustForwardedHeaders *bool `json:"trustForwardedHeaders,omitempty"`
+	// audit is whether the proxy logs a line for each decision of spec.authzConfig,
+	// and for each caller that spec.oidcConfigRef keeps out: Enabled or Disabled. The
+	// default is Enabled. A line has neither arguments nor tokens.
+	Audit *apisv1alpha1.Audit `json:"audit,omitempty"`
 	// service configures the Service NAME-proxy, which clients call.
 	Service *ProxyServiceApplyConfiguration `json:"service,omitempty"`
 	// resources are the compute resources of the proxy's container. The default
@@ -94,6 +99,14 @@ func (b *ProxySpecApplyConfiguration) WithAllowedOrigins(values ...string) *Prox
 // If called multiple times, the TrustForwardedHeaders field is set to the value of the last call.
 func (b *ProxySpecApplyConfiguration) WithTrustForwardedHeaders(value bool) *ProxySpecApplyConfiguration {
 	b.TrustForwardedHeaders = &value
+	return b
+}
+
+// WithAudit sets the Audit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Audit field is set to the value of the last call.
+func (b *ProxySpecApplyConfiguration) WithAudit(value apisv1alpha1.Audit) *ProxySpecApplyConfiguration {
+	b.Audit = &value
 	return b
 }
 

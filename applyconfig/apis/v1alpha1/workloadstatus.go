@@ -15,6 +15,15 @@ type WorkloadStatusApplyConfiguration struct {
 	Generation *int64 `json:"generation,omitempty"`
 	// hash is the SHA-256 of the content, in lower-case hexadecimal digits.
 	Hash *string `json:"hash,omitempty"`
+	// ownHash is the SHA-256 of the content without what shared configurations
+	// say, in lower-case hexadecimal digits.
+	OwnHash *string `json:"ownHash,omitempty"`
+	// configs are the shared configurations that the content was rendered from.
+	Configs []WorkloadConfigApplyConfiguration `json:"configs,omitempty"`
+	// configRollout says that the server took this content when its turn to take a
+	// changed configuration came. Until it is ready it counts among those that are
+	// under way at a time, and holds back the others if it fails.
+	ConfigRollout *bool `json:"configRollout,omitempty"`
 }
 
 // WorkloadStatusApplyConfiguration constructs a declarative configuration of the WorkloadStatus type for use with
@@ -36,5 +45,34 @@ func (b *WorkloadStatusApplyConfiguration) WithGeneration(value int64) *Workload
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithHash(value string) *WorkloadStatusApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithOwnHash sets the OwnHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OwnHash field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithOwnHash(value string) *WorkloadStatusApplyConfiguration {
+	b.OwnHash = &value
+	return b
+}
+
+// WithConfigs adds the given value to the Configs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Configs field.
+func (b *WorkloadStatusApplyConfiguration) WithConfigs(values ...*WorkloadConfigApplyConfiguration) *WorkloadStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithConfigs")
+		}
+		b.Configs = append(b.Configs, *values[i])
+	}
+	return b
+}
+
+// WithConfigRollout sets the ConfigRollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConfigRollout field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithConfigRollout(value bool) *WorkloadStatusApplyConfiguration {
+	b.ConfigRollout = &value
 	return b
 }

@@ -21,8 +21,8 @@ var reuse = &analysis.Analyzer{
 
 // appliers are given intents.
 var appliers = []source{
-	{module + "/controllers/apply", matches(`^Put$`)},
-	{module + "/controllers/reconcile", matches(`^Put$`)},
+	{module + "/controllers/apply", matches(`^Apply$`)},
+	{module + "/controllers/reconcile", matches(`^Apply$`)},
 	{"sigs.k8s.io/controller-runtime/pkg/client", matches(`^Apply$`)},
 	{"k8s.io/client-go/kubernetes", matches(`^Apply`)},
 	{"k8s.io/client-go/gentype", matches(`^Apply`)},

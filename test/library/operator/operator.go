@@ -65,8 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	_, applied := r.applier.As(HTML).Put(ctx, live, html(page))
-	_, reported := r.applier.As(Status).Put(ctx, page, status(page, applied, r.now()))
+	_, applied := r.applier.As(HTML).Apply(ctx, live, html(page))
+	_, reported := r.applier.As(Status).Apply(ctx, page, status(page, applied, r.now()))
 	if err = errors.Join(applied, reported); apply.When(err) == apply.Now {
 		return ctrl.Result{}, err
 	}

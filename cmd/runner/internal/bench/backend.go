@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// serveBackend answers a call with its own body: as JSON, or as an event if it
+// serveBackend answers a request for the tools with a list of them, and any other call
+// with its own body: as JSON, or as an event if it
 // is asked to in Mcp-Name. A GET opens a stream of one event that stays open.
 func serveBackend() error {
 	listener, err := listen()
@@ -32,6 +34,9 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	if bytes.Contains(body, []byte(`"tools/list"`)) {
+		body = tools
+	}
 	if r.Method == http.MethodPost && r.Header.Get("Mcp-Name") != asEvent {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -45,6 +50,16 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	}
 }
+
+// tools is a list of 20 tools, of which policies permit every other.
+var tools = func() []byte {
+	var list []string
+	for n := range 20 {
+		list = append(list, fmt.Sprintf(`{"name":"do-%d-%s","description":"does what its name says","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}`,
+			n, []string{"even", "odd"}[n%2]))
+	}
+	return []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + strings.Join(list, ",") + `]}}`)
+}()
 
 func event(message string) string { return "event: message\ndata: " + message + "\n\n" }
 

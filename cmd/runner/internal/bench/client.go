@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,22 +16,29 @@ import (
 const (
 	asJSON  = "json"
 	asEvent = "event"
+	asList  = "list"
 )
 
-var kinds = []string{asJSON, asEvent}
+var kinds = []string{asJSON, asEvent, asList}
 
 const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"},` +
 	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 
-// head is that of a call of a kind, or of a GET if body is empty.
-func head(kind, body string) []byte {
-	method := "POST"
-	if body == "" {
-		method = "GET"
+// lists asks for the tools.
+const lists = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+
+// request is a call of a kind, or a GET if kind is empty.
+func request(kind, token string) []byte {
+	method, rpc, body, name := "POST", "tools/call", strings.Replace(call, "echo", kind, 1), kind
+	switch kind {
+	case "":
+		method, body, name = "GET", "", asEvent
+	case asList:
+		rpc, body = "tools/list", lists
 	}
-	return []byte(method + " /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\n" +
+	return []byte(method + " /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\nAuthorization: Bearer " + token + "\r\n" +
 		"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n" +
-		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: " + kind + "\r\n" +
+		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: " + rpc + "\r\nMcp-Name: " + name + "\r\n" +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
@@ -46,9 +54,9 @@ type turn struct {
 	work time.Duration
 }
 
-// takeTurn calls address over some connections, each with one call at a time,
+// takeTurn calls a process over some connections, each with one call at a time,
 // for a while.
-func takeTurn(address, kind string, connections int, length time.Duration) (turn, error) {
+func (p *process) takeTurn(kind string, connections int, length time.Duration) (turn, error) {
 	var (
 		all    []time.Duration
 		mu     sync.Mutex
@@ -59,7 +67,7 @@ func takeTurn(address, kind string, connections int, length time.Duration) (turn
 	began := time.Now()
 	for range connections {
 		group.Go(func() {
-			took, failures, err := busy(address, kind, began.Add(length))
+			took, failures, err := p.busy(kind, began.Add(length))
 			mu.Lock()
 			defer mu.Unlock()
 			all, lost = append(all, took...), lost+failures
@@ -85,11 +93,11 @@ const patience = 10
 
 // busy calls over one connection until end, and returns how long each call
 // took. A call that fails is counted, and costs a new connection.
-func busy(address, kind string, end time.Time) (took []time.Duration, failed int, err error) {
+func (p *process) busy(kind string, end time.Time) (took []time.Duration, failed int, err error) {
 	took = make([]time.Duration, 0, 1<<16)
 	for unlucky := 0; time.Now().Before(end); {
 		before := len(took)
-		took, err = over(address, kind, end, took)
+		took, err = p.over(kind, end, took)
 		if len(took) > before {
 			unlucky = 0
 		}
@@ -105,8 +113,8 @@ func busy(address, kind string, end time.Time) (took []time.Duration, failed int
 }
 
 // over calls over one connection until end or a failure.
-func over(address, kind string, end time.Time, took []time.Duration) ([]time.Duration, error) {
-	conn, err := net.Dial("tcp", address) //nolint:noctx // the deadline below ends it
+func (p *process) over(kind string, end time.Time, took []time.Duration) ([]time.Duration, error) {
+	conn, err := net.Dial("tcp", p.calls) //nolint:noctx // the deadline below ends it
 	if err != nil {
 		return took, err
 	}
@@ -114,19 +122,19 @@ func over(address, kind string, end time.Time, took []time.Duration) ([]time.Dur
 	if err := conn.SetDeadline(end.Add(10 * time.Second)); err != nil {
 		return took, err
 	}
-	request, reader, want := head(kind, call), bufio.NewReader(conn), len(call)
-	if kind == asEvent {
-		want = len(event(call))
-	}
+	call, reader, want := request(kind, p.token), bufio.NewReader(conn), 0
 	for last := time.Now(); last.Before(end); {
-		if _, err := conn.Write(request); err != nil {
+		if _, err := conn.Write(call); err != nil {
 			return took, err
 		}
 		got, err := readAnswer(reader)
 		if err != nil {
 			return took, err
 		}
-		if got != want {
+		if want == 0 {
+			want = got
+		}
+		if got != want || got == 0 {
 			return took, fmt.Errorf("got an answer of %d bytes, not of %d", got, want)
 		}
 		now := time.Now()
@@ -198,15 +206,15 @@ func readChunk(r *bufio.Reader) (size int64, err error) {
 }
 
 // openStream opens an event stream and reads its first event.
-func openStream(address string) (net.Conn, error) {
-	conn, err := net.Dial("tcp", address) //nolint:noctx // the deadline below ends it
+func (p *process) openStream() (net.Conn, error) {
+	conn, err := net.Dial("tcp", p.calls) //nolint:noctx // the deadline below ends it
 	if err != nil {
 		return nil, err
 	}
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return conn, err
 	}
-	if _, err := conn.Write(head(asEvent, "")); err != nil {
+	if _, err := conn.Write(request("", p.token)); err != nil {
 		return conn, err
 	}
 	reader := bufio.NewReader(conn)

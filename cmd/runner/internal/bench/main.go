@@ -1,16 +1,15 @@
-// Command bench measures what the proxy costs, against no proxy at all and
-// against a bare httputil.ReverseProxy, on loopback, in processes of their own.
+// Command bench measures what the proxy and its guards cost, against no proxy at all
+// and against a bare httputil.ReverseProxy, on loopback, in processes of their own.
 //
-// main.go starts the processes; contender.go are the proxies, with a handle to
-// their memory that the product does not have; product.go is the runner's own
-// binary, without that handle; backend.go answers; client.go calls; rounds.go
-// has the order in which they are measured; report.go tells the result.
+// main.go starts the processes; bare.go is the proxy to compare with, product.go the
+// runner's own binary, and an issuer of tokens for it; backend.go answers; client.go
+// calls; rounds.go has the order in which they are measured; report.go tells the
+// result.
 package main
 
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -29,7 +28,7 @@ type plan struct {
 	connections int
 	// streams are held open at once to see what one costs.
 	streams int
-	// product is the runner's binary, left out if empty.
+	// product is the runner's binary, left out with all its guards if empty.
 	product string
 }
 
@@ -43,36 +42,20 @@ func main() {
 		os.Exit(1)
 	}
 	p := plan{}
-	var file, version string
+	var version string
 	flag.IntVar(&p.rounds, "rounds", 9, "how often each contender has its turn")
 	flag.DurationVar(&p.turn, "turn", 2*time.Second, "how long a turn lasts for each kind of call")
 	flag.IntVar(&p.connections, "connections", 4, "how many connections are kept busy")
 	flag.IntVar(&p.streams, "streams", 1000, "how many event streams are held open at once")
-	flag.StringVar(&p.product, "runner", "", "the runner's binary, to be measured as well")
-	flag.StringVar(&file, "json", "", "file to write the result to as JSON")
+	flag.StringVar(&p.product, "runner", "", "the runner's binary; without it the bare proxy is measured alone")
 	flag.StringVar(&version, "version", "", "what is measured, for the report")
 	flag.Parse()
-	if err := measure(context.Background(), p, file, version); err != nil {
+	contenders, err := run(context.Background(), p)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-func measure(ctx context.Context, p plan, file, version string) error {
-	results, err := run(ctx, p)
-	if err != nil {
-		return err
-	}
-	r := newReport(p, version, results)
-	fmt.Print(r.text())
-	if file == "" {
-		return nil
-	}
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding the report: %w", err)
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o600)
+	fmt.Print(report(p, version, contenders))
 }
 
 // play is what a process of another role does until it is killed.
@@ -80,8 +63,8 @@ func play(role string, args []string) error {
 	switch role {
 	case "backend":
 		return serveBackend()
-	case "bare", "ours":
-		return serveContender(role, args[0])
+	case "bare":
+		return serveBare(args[0])
 	}
 	return fmt.Errorf("no such role: %s", role)
 }
@@ -89,8 +72,8 @@ func play(role string, args []string) error {
 // process is one that was started.
 type process struct {
 	command *exec.Cmd
-	// calls is where it is called, memory where it tells of its memory, if it does.
-	calls, memory string
+	// calls is where it is called, token with what.
+	calls, token string
 }
 
 // start starts this program in another role and waits until it says where it
@@ -115,7 +98,7 @@ func start(ctx context.Context, role string, args ...string) (*process, error) {
 		p.stop()
 		return nil, fmt.Errorf("%s did not say where it listens: %w", role, err)
 	}
-	p.calls, p.memory, _ = strings.Cut(strings.TrimSpace(line), " ")
+	p.calls = strings.TrimSpace(line)
 	return p, nil
 }
 

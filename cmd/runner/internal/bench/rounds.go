@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -15,11 +14,9 @@ import (
 type contender struct {
 	name string
 	*process
-	turns   map[string][]turn // by kind
-	perCall map[string]memory // by kind: what one call allocates
-	// stream is what an open stream costs in bytes: of heap and stacks, and of
-	// the process.
-	stream, streamRSS float64
+	turns map[string][]turn // by kind
+	// stream is how many bytes the process grows by an open stream.
+	stream float64
 }
 
 // run starts everything, measures, and stops it.
@@ -34,16 +31,21 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 		return nil, err
 	}
 	defer backend.stop()
+	who, err := startIssuer()
+	if err != nil {
+		return nil, err
+	}
 	contenders := []*contender{{name: "direct", process: backend}}
-	for _, name := range []string{"bare", "ours", "runner"} {
+	for _, name := range []string{"bare", "ours", "token", "and Cedar"} {
 		var started *process
+		guard, guarded := who.guards()[name]
 		switch {
-		case name != "runner":
+		case !guarded:
 			started, err = start(ctx, name, backend.calls)
 		case p.product == "":
 			continue
 		default:
-			started, err = startProduct(ctx, p.product, dir, backend.calls)
+			started, err = startProduct(ctx, p.product, dir, backend.calls, guard)
 		}
 		if err != nil {
 			return nil, err
@@ -52,15 +54,15 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 		contenders = append(contenders, &contender{name: name, process: started})
 	}
 	for _, c := range contenders {
-		c.turns, c.perCall = map[string][]turn{}, map[string]memory{}
+		c.turns, c.token = map[string][]turn{}, who.token
 	}
 	for _, kind := range kinds {
-		if err := rounds(ctx, p, kind, contenders); err != nil {
+		if err := rounds(p, kind, contenders); err != nil {
 			return nil, err
 		}
 	}
 	for _, c := range contenders[1:] {
-		if err := c.holdStreams(ctx, p.streams); err != nil {
+		if err := c.holdStreams(p.streams); err != nil {
 			return nil, err
 		}
 	}
@@ -69,16 +71,16 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 
 // rounds gives each contender its turns, beginning with another one in each
 // round, so that whatever else the machine does meets all of them.
-func rounds(ctx context.Context, p plan, kind string, contenders []*contender) error {
+func rounds(p plan, kind string, contenders []*contender) error {
 	for _, c := range contenders {
-		if _, err := takeTurn(c.calls, kind, p.connections, p.turn/4); err != nil {
+		if _, err := c.takeTurn(kind, p.connections, p.turn/4); err != nil {
 			return fmt.Errorf("warming up %s: %w", c.name, err)
 		}
 	}
 	for round := range p.rounds {
 		for i := range contenders {
 			c := contenders[(i+round)%len(contenders)]
-			if err := c.takesTurn(ctx, p, kind); err != nil {
+			if err := c.takesTurn(p, kind); err != nil {
 				return fmt.Errorf("measuring %s: %w", c.name, err)
 			}
 		}
@@ -86,51 +88,23 @@ func rounds(ctx context.Context, p plan, kind string, contenders []*contender) e
 	return nil
 }
 
-func (c *contender) takesTurn(ctx context.Context, p plan, kind string) error {
-	before, err := c.tells(ctx, http.MethodGet)
-	if err != nil {
-		return err
-	}
+func (c *contender) takesTurn(p plan, kind string) error {
 	worked, err := c.worked()
 	if err != nil {
 		return err
 	}
-	t, err := takeTurn(c.calls, kind, p.connections, p.turn)
+	t, err := c.takeTurn(kind, p.connections, p.turn)
 	if err != nil {
 		return err
 	}
 	work, err := c.worked()
-	if err != nil {
-		return err
-	}
 	t.work = work - worked
-	after, err := c.tells(ctx, http.MethodGet)
-	if err != nil {
-		return err
-	}
 	c.turns[kind] = append(c.turns[kind], t)
-	if calls := uint64(t.calls); calls > 0 {
-		c.perCall[kind] = memory{
-			Allocated: (after.Allocated - before.Allocated) / calls, Allocations: (after.Allocations - before.Allocations) / calls,
-		}
-	}
-	return nil
-}
-
-// tells is nothing for those that have no handle.
-func (c *contender) tells(ctx context.Context, method string) (memory, error) {
-	if c.memory == "" {
-		return memory{}, nil
-	}
-	return c.ask(ctx, method)
+	return err
 }
 
 // holdStreams opens streams and sees what they cost while they are open.
-func (c *contender) holdStreams(ctx context.Context, count int) error {
-	before, err := c.tells(ctx, http.MethodPost)
-	if err != nil {
-		return err
-	}
+func (c *contender) holdStreams(count int) error {
 	rss, err := c.rss()
 	if err != nil {
 		return err
@@ -142,7 +116,7 @@ func (c *contender) holdStreams(ctx context.Context, count int) error {
 		}
 	}()
 	for range count {
-		conn, err := openStream(c.calls)
+		conn, err := c.openStream()
 		if conn != nil {
 			conns = append(conns, conn)
 		}
@@ -151,13 +125,8 @@ func (c *contender) holdStreams(ctx context.Context, count int) error {
 		}
 	}
 	time.Sleep(100 * time.Millisecond) // the last goroutines come to rest
-	after, err := c.tells(ctx, http.MethodPost)
-	if err != nil {
-		return err
-	}
 	full, err := c.rss()
-	c.stream = (float64(after.Live) - float64(before.Live)) / float64(count)
-	c.streamRSS = (full - rss) / float64(count)
+	c.stream = (full - rss) / float64(count)
 	return err
 }
 

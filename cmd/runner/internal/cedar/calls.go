@@ -1,6 +1,7 @@
 package cedar
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -41,33 +42,42 @@ var rules = map[string]rule{
 	"resources/templates/list": {lists: true, calls: listed(authz.ListResources, "resource")},
 }
 
+// maxValues is how many names and values the arguments of a call may have: policies
+// read them as values that take tens of times their text.
+const maxValues = 20_000
+
+var (
+	errValues = fmt.Errorf("params.arguments has more than %d names and values", maxValues)
+	errURIs   = errors.New("params.notifications.resourceSubscriptions is not a list of URIs")
+)
+
 func named(action, kind string) func(jsontext.Value) ([]authz.Call, error) {
 	return func(params jsontext.Value) ([]authz.Call, error) {
-		var p struct {
-			Name      string         `json:"name"`
-			Arguments jsontext.Value `json:"arguments"`
-		}
-		if err := jsonrpc.Members(params, &p, "name", "arguments"); err != nil {
+		p, err := jsonrpc.Read(params, "name", "arguments")
+		if err != nil {
 			return nil, err
 		}
-		if p.Name == "" {
-			return nil, errors.New("params.name is missing")
+		name, err := p.Text("name")
+		if err == nil && name == "" {
+			err = errors.New("params.name is missing")
 		}
-		return []authz.Call{{Action: action, Type: kind, ID: p.Name, Arguments: p.Arguments}}, nil
+		if err == nil && jsonrpc.Exceeds(p["arguments"], maxValues) {
+			err = errValues
+		}
+		return []authz.Call{{Action: action, Type: kind, ID: name, Arguments: p["arguments"]}}, err
 	}
 }
 
 func resource(params jsontext.Value) ([]authz.Call, error) {
-	var p struct {
-		URI string `json:"uri"`
-	}
-	if err := jsonrpc.Members(params, &p, "uri"); err != nil {
+	p, err := jsonrpc.Read(params, "uri")
+	if err != nil {
 		return nil, err
 	}
-	if p.URI == "" {
-		return nil, errors.New("params.uri is missing")
+	uri, err := p.Text("uri")
+	if err == nil && uri == "" {
+		err = errors.New("params.uri is missing")
 	}
-	return []authz.Call{read(p.URI)}, nil
+	return []authz.Call{read(uri)}, err
 }
 
 func read(uri string) authz.Call {
@@ -77,25 +87,24 @@ func read(uri string) authz.Call {
 // completed is the prompt or the resource template whose argument is completed:
 // who may not use it learns nothing of it.
 func completed(params jsontext.Value) ([]authz.Call, error) {
-	var p struct {
-		Ref jsontext.Value `json:"ref"`
-	}
-	var ref struct {
-		Type string `json:"type"`
-		Name string `json:"name"`
-		URI  string `json:"uri"`
-	}
-	if err := jsonrpc.Members(params, &p, "ref"); err != nil {
+	p, err := jsonrpc.Read(params, "ref")
+	if err != nil {
 		return nil, err
 	}
-	if err := jsonrpc.Members(p.Ref, &ref, "type", "name", "uri"); err != nil {
+	ref, err := jsonrpc.Read(p["ref"], "type", "name", "uri")
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case ref.Type == "ref/prompt" && ref.Name != "":
-		return []authz.Call{{Action: authz.GetPrompt, Type: authz.Prompt, ID: ref.Name}}, nil
-	case ref.Type == "ref/resource" && ref.URI != "":
-		return []authz.Call{read(ref.URI)}, nil
+	kind, wrongKind := ref.Text("type")
+	name, wrongName := ref.Text("name")
+	uri, wrongURI := ref.Text("uri")
+	switch err := errors.Join(wrongKind, wrongName, wrongURI); {
+	case err != nil:
+		return nil, err
+	case kind == "ref/prompt" && name != "":
+		return []authz.Call{{Action: authz.GetPrompt, Type: authz.Prompt, ID: name}}, nil
+	case kind == "ref/resource" && uri != "":
+		return []authz.Call{read(uri)}, nil
 	}
 	return nil, errors.New("params.ref names neither a prompt nor a resource")
 }
@@ -103,22 +112,38 @@ func completed(params jsontext.Value) ([]authz.Call, error) {
 // listened are the resources whose changes a subscription tells
 // (MCP specification 2026-07-28, subscriptions/listen).
 func listened(params jsontext.Value) ([]authz.Call, error) {
-	var p struct {
-		Notifications jsontext.Value `json:"notifications"`
-	}
-	var n struct {
-		URIs []string `json:"resourceSubscriptions"`
-	}
-	if err := jsonrpc.Members(params, &p, "notifications"); err != nil {
+	p, err := jsonrpc.Read(params, "notifications")
+	if err != nil || p["notifications"] == nil {
 		return nil, err
 	}
-	if p.Notifications != nil {
-		if err := jsonrpc.Members(p.Notifications, &n, "resourceSubscriptions"); err != nil {
-			return nil, err
-		}
+	n, err := jsonrpc.Read(p["notifications"], "resourceSubscriptions")
+	if err != nil || n["resourceSubscriptions"] == nil || n["resourceSubscriptions"].Kind() == 'n' {
+		return nil, err
+	}
+	return subscribed(n["resourceSubscriptions"])
+}
+
+// subscribed are the resources of a list, each once.
+func subscribed(list jsontext.Value) ([]authz.Call, error) {
+	decoder := jsontext.NewDecoder(bytes.NewReader(list))
+	if begin, err := decoder.ReadToken(); err != nil || begin.Kind() != '[' {
+		return nil, errors.Join(err, errURIs)
 	}
 	var calls []authz.Call
-	for _, uri := range n.URIs {
+	seen := map[string]bool{}
+	for decoder.PeekKind() != ']' {
+		token, err := decoder.ReadToken()
+		if err != nil || token.Kind() != '"' {
+			return nil, errors.Join(err, errURIs)
+		}
+		uri := token.String()
+		if seen[uri] {
+			continue
+		}
+		if len(calls) == jsonrpc.MaxBatch {
+			return nil, fmt.Errorf("params.notifications.resourceSubscriptions has more than %d URIs", jsonrpc.MaxBatch)
+		}
+		seen[uri] = true
 		calls = append(calls, read(uri))
 	}
 	return calls, nil
@@ -128,6 +153,24 @@ func listed(action, feature string) func(jsontext.Value) ([]authz.Call, error) {
 	return func(jsontext.Value) ([]authz.Call, error) {
 		return []authz.Call{{Action: action, Type: authz.FeatureType, ID: feature}}, nil
 	}
+}
+
+// unasked is the first revision in which a server asks its client nothing: a client
+// answers with the next request (MCP specification 2026-07-28, multi round-trip
+// requests).
+const unasked = "2026-07-28"
+
+// answers refuses an answer to a server that has asked nothing. Of an older revision
+// that cannot be told: another proxy may have carried the question.
+func answers(header http.Header) error {
+	revision, err := single(header, "Mcp-Protocol-Version")
+	if err != nil {
+		return err
+	}
+	if revision >= unasked {
+		return fmt.Errorf("an answer to nothing: a server of revision %s asks nothing; send inputResponses with the request", unasked)
+	}
+	return nil
 }
 
 // agree compares the headers by which intermediaries of revision 2026-07-28 know

@@ -2,15 +2,13 @@
 // takes out of lists what the caller may not use. Whatever it cannot read, it
 // refuses.
 //
-// cedar.go is the middleware, calls.go what methods ask for, lists.go the
-// filter.
+// cedar.go is the middleware, content.go the body, calls.go what methods ask for,
+// lists.go the filter, sends.go the pace of clients, audit.go the log of decisions.
 package cedar
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,19 +61,24 @@ type Refusal struct {
 // Middleware judges what goes to the next handler.
 func Middleware(config Config) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
-		return &judge{config: config, next: next, large: semaphore.NewWeighted(largeBodies), lists: semaphore.NewWeighted(largeAnswers)}
+		return &judge{
+			config: config, next: next,
+			large: semaphore.NewWeighted(largeBodies), long: semaphore.NewWeighted(1),
+			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends),
+		}
 	}
 }
 
 type judge struct {
 	config Config
 	next   http.Handler
-	large  *semaphore.Weighted
-	lists  *semaphore.Weighted
+	// large has room for bodies, long for one that is judged, lists for answers that
+	// are filtered, sends for those that are sent.
+	large, long, lists, sends *semaphore.Weighted
 }
 
 const (
-	// smallBody is the longest body in bytes that waits for nobody.
+	// smallBody is the longest body, in bytes, that waits for no other.
 	smallBody = 64 << 10
 	// largeBodies is how many bytes of longer bodies are held at once: a body is
 	// judged as a whole, and callers decide how many they send.
@@ -108,8 +111,9 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (j *judge) post(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Content-Encoding") != "" {
-		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: "the body is encoded: send it without Content-Encoding"})
+	if err := readable(r.Header); err != nil {
+		j.audit(r, decided{reason: "headers tell of another body"})
+		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
 	release, err := j.room(r)
@@ -119,24 +123,19 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	}
 	release = sync.OnceFunc(release)
 	defer release()
-	body, err := io.ReadAll(r.Body)
+	body, err := whole(r)
 	if err != nil {
 		j.config.Failed(w, r, err)
 		return
 	}
-	messages, batch, err := jsonrpc.Parse(body)
-	if err != nil {
-		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
+	refusal, lists, err := j.verdict(r, body)
+	switch {
+	case err != nil:
+		j.config.Failed(w, r, err)
 		return
-	}
-	lists := false
-	for _, m := range messages {
-		refusal, list := j.judge(r, m, batch)
-		if refusal != nil {
-			j.config.Refuse(w, *refusal)
-			return
-		}
-		lists = lists || list
+	case refusal != nil:
+		j.config.Refuse(w, *refusal)
+		return
 	}
 	r.Body, r.ContentLength, r.TransferEncoding = &judged{rest: body, release: release}, int64(len(body)), nil
 	if lists {
@@ -146,63 +145,63 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	j.next.ServeHTTP(w, r)
 }
 
-// judged is a body on its way to the backend. It gives up its memory, and its
-// room, once it is sent: the answer to it may take for ever.
-type judged struct {
-	mu      sync.Mutex // the transport may close it while it reads
-	rest    []byte
-	release func()
-}
-
-// Read implements io.Reader.
-func (b *judged) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.rest) == 0 {
-		return 0, io.EOF
+// verdict returns why a body is refused, nil if it is not, and whether its answer
+// holds a list. Judging takes many times the memory of what is judged, so a long body
+// has it for itself.
+func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, lists bool, err error) {
+	if len(body) > smallBody {
+		if err := j.long.Acquire(r.Context(), 1); err != nil {
+			return nil, false, err
+		}
+		defer j.long.Release(1)
 	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
-// Close implements io.Closer.
-func (b *judged) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rest = nil
-	b.release()
-	return nil
+	messages, batch, err := jsonrpc.Parse(body)
+	if err != nil {
+		j.audit(r, decided{reason: "the body is no message"})
+		return &Refusal{Reason: NotReadable, Message: err.Error()}, false, nil
+	}
+	for _, m := range messages {
+		refusal, list := j.judge(r, m, batch)
+		if refusal != nil {
+			return refusal, false, nil
+		}
+		lists = lists || list
+	}
+	return nil, lists, nil
 }
 
 // judge returns why a message is refused, nil if it is not, and whether its
 // answer is a list.
 func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal, bool) {
-	began := time.Now()
-	if m.Response() {
-		return nil, false
-	}
-	refuse := func(reason Reason, message string) (*Refusal, bool) {
+	d := decided{method: m.Method, began: time.Now()}
+	refuse := func(reason Reason, why, message string) (*Refusal, bool) {
+		d.reason = why
+		j.audit(r, d)
 		refusal := &Refusal{Reason: reason, ID: m.ID, Message: message}
 		if batch {
 			refusal.ID = nil
 		}
 		return refusal, false
 	}
+	if m.Response() {
+		if err := answers(r.Header); err != nil {
+			return refuse(NotReadable, "an answer to nothing", err.Error())
+		}
+		return nil, false
+	}
 	rule, known := rules[m.Method]
 	if !known {
-		j.audit(r, m.Method, "", authz.Decision{}, began)
-		return refuse(NotPermitted, "no policy can permit the method "+m.Method+", which this proxy does not know")
+		return refuse(NotPermitted, "an unknown method", "no policy can permit the method "+m.Method+", which this proxy does not know")
 	}
 	var calls []authz.Call
 	if rule.calls != nil {
 		var err error
 		if calls, err = rule.calls(orEmpty(m.Params)); err != nil {
-			return refuse(NotReadable, m.Method+": "+err.Error())
+			return refuse(NotReadable, "the parameters cannot be read", m.Method+": "+err.Error())
 		}
 	}
 	if err := agree(r.Header, m, calls); err != nil {
-		return refuse(HeaderMismatch, err.Error())
+		return refuse(HeaderMismatch, "headers name another call", err.Error())
 	}
 	caller := j.config.Caller(r)
 	for _, call := range calls {
@@ -211,10 +210,11 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 		if rule.lists {
 			decision.Allowed = len(decision.Policies) == 0 || decision.Allowed
 		}
-		j.audit(r, m.Method, call.ID, decision, began)
+		d.name, d.Decision = call.ID, decision
 		if !decision.Allowed {
-			return refuse(NotPermitted, because(caller, call, decision))
+			return refuse(NotPermitted, "", because(caller, call, decision))
 		}
+		j.audit(r, d)
 	}
 	return nil, rule.lists
 }
@@ -244,6 +244,7 @@ func (j *judge) filtered(w http.ResponseWriter, r *http.Request) {
 		visible:        func(call authz.Call) bool { return j.config.Policies.Visible(caller, call) },
 		acquire:        func() error { return j.lists.Acquire(r.Context(), 1) },
 		release:        func() { j.lists.Release(1) },
+		sending:        func() (func(), error) { return func() { j.sends.Release(1) }, j.sends.Acquire(r.Context(), 1) },
 		refuse: func(w http.ResponseWriter) {
 			j.config.Refuse(w, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
 		},
@@ -252,20 +253,4 @@ func (j *judge) filtered(w http.ResponseWriter, r *http.Request) {
 	defer a.drop()
 	j.next.ServeHTTP(a, r)
 	a.end()
-}
-
-// audit tells who asked for what, and what was decided; no arguments, and no
-// token.
-func (j *judge) audit(r *http.Request, method, what string, d authz.Decision, began time.Time) {
-	if j.config.Audit == nil {
-		return
-	}
-	decision := "deny"
-	if d.Allowed {
-		decision = "allow"
-	}
-	j.config.Audit.LogAttrs(r.Context(), slog.LevelInfo, "authorization",
-		slog.String("subject", j.config.Caller(r).Subject), slog.String("method", method), slog.String("name", what),
-		slog.String("decision", decision), slog.Any("policies", slices.Clone(d.Policies)), slog.Any("failed", slices.Clone(d.Failed)),
-		slog.Duration("duration", time.Since(began)))
 }

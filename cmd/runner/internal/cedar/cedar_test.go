@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -56,7 +59,9 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 	}
 	config := Config{
 		Policies: p,
-		Caller:   func(r *http.Request) authz.Caller { return authz.Caller{Subject: r.Header.Get("As")} },
+		Caller: func(r *http.Request) authz.Caller {
+			return authz.Caller{Subject: r.Header.Get("As"), Issuer: "https://a"}
+		},
 		Refuse: func(w http.ResponseWriter, r Refusal) {
 			w.Header().Set("Content-Type", "text/plain")
 			w.WriteHeader(map[Reason]int{NotPermitted: 403, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502}[r.Reason])
@@ -74,7 +79,7 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 
 func post(h http.Handler, body string, header http.Header) *httptest.ResponseRecorder {
 	r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body)), httptest.NewRecorder()
-	r.Header.Set("As", "ann")
+	r.Header = http.Header{"As": {"ann"}, "Content-Type": {"application/json"}}
 	for name, values := range header {
 		r.Header[name] = values
 	}
@@ -82,16 +87,20 @@ func post(h http.Handler, body string, header http.Header) *httptest.ResponseRec
 	return w
 }
 
-func TestCalls(t *testing.T) {
-	call := func(method, params string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params)
-	}
-	for name, tc := range map[string]struct {
-		body   string
-		header http.Header
-		status int
-		want   string
-	}{
+func call(method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params)
+}
+
+// attempt is a message with headers, and its answer.
+type attempt struct {
+	body   string
+	header http.Header
+	status int
+	want   string
+}
+
+func attempts() map[string]attempt {
+	return map[string]attempt{
 		"a tool":                     {call("tools/call", `{"name":"add","arguments":{"a":1}}`), nil, 200, ""},
 		"headers that agree":         {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"}}, 200, ""},
 		"a header in base64":         {call("tools/call", `{"name":"größe"}`), http.Header{"Mcp-Name": {"=?base64?Z3LDtsOfZQ==?="}}, 200, ""},
@@ -103,6 +112,11 @@ func TestCalls(t *testing.T) {
 		"discover":                   {call("server/discover", `{}`), nil, 200, ""},
 		"a notification":             {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil, 200, ""},
 		"an answer to the server":    {`{"jsonrpc":"2.0","id":3,"result":{}}`, nil, 200, ""},
+		"an answer of an old client": {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2025-11-25"}}, 200, ""},
+		"an answer to nothing":       {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, "3: an answer to nothing"},
+		"an error to nothing":        {`{"jsonrpc":"2.0","id":3,"error":{"code":1}}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, "an answer to nothing"},
+		"an answer of two revisions": {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2025-11-25", "2026-07-28"}}, 400, "2 times"},
+		"an answer in a batch":       {"[" + call("ping", `{}`) + `,{"id":3,"result":{}}]`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, ": an answer to nothing"},
 		"a subscription":             {call("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}}`), nil, 200, ""},
 		"a batch":                    {"[" + call("tools/call", `{"name":"add"}`) + "," + call("ping", `{}`) + "]", nil, 200, ""},
 		"another tool":               {call("tools/call", `{"name":"drop"}`), nil, 403, `7: Client::"ann" may not call tool "drop": no policy permits it`},
@@ -124,8 +138,59 @@ func TestCalls(t *testing.T) {
 		"another method in a header": {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Method": {"tools/list"}}, 400, "Mcp-Method"},
 		"another name in a header":   {call("tools/call", `{"name":"drop"}`), http.Header{"Mcp-Name": {"add"}}, 400, "Mcp-Name"},
 		"a header twice":             {call("tools/call", `{"name":"add"}`), http.Header{"Mcp-Name": {"add", "drop"}}, 400, "2 times"},
+		"a subscription to many":     {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+manyURIs(jsonrpc.MaxBatch+1)+`]}}`), nil, 400, "more than 100 URIs"},
+		"a subscription again":       {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[`+strings.Repeat(`"file:///a",`, 1000)+`"file:///a"]}}`), nil, 200, ""},
+		"a subscription to nothing":  {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":null}}`), nil, 200, ""},
+		"a subscription to null":     {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":[null]}}`), nil, 400, "not a list of URIs"},
+		"many arguments":             {call("tools/call", `{"name":"add","arguments":{"a":[`+strings.Repeat("[],", maxValues)+`0]}}`), nil, 400, "more than 20000 names and values"},
+		"a long argument":            {call("tools/call", `{"name":"add","arguments":{"a":"`+strings.Repeat("[],", maxValues)+`"}}`), nil, 200, ""},
 		"a compressed body":          {"x", http.Header{"Content-Encoding": {"gzip"}}, 400, "encoded"},
+	}
+}
+
+// The backend may read a body by its headers.
+func TestContentThatIsReadInOneWayOnly(t *testing.T) {
+	for want, headers := range map[string][]http.Header{
+		"": {
+			{"Content-Type": {"application/json; charset=utf-8"}},
+			{"Content-Type": {`Application/JSON;charset="UTF-8"`}},
+			{"Content-Encoding": {""}},
+			{"Content-Encoding": {"Identity"}},
+		},
+		"encoded": {{"Content-Encoding": {"", "gzip"}}, {"Content-Encoding": {"identity, gzip"}}, {"Content-Encoding": {"identity", "identity"}}},
+		"2 times": {{"Content-Type": {"application/json", "application/json"}}},
+		"UTF-8":   {{"Content-Type": {"application/json; charset=utf-7"}}, {"Content-Type": {"application/json; charset*=utf-8''utf-7"}}},
+		"Content-Type": {
+			{"Content-Type": nil},
+			{"Content-Type": {"text/plain"}},
+			{"Content-Type": {"application/json; charset="}},
+			{"Content-Type": {"application/json; charset=utf-8; charset=utf-7"}},
+			{"Content-Type": {"application/json; charset=utf-7; charset*=utf-8''utf-8"}},
+			{"Content-Type": {`application/json; a="; charset=utf-7"`}},
+			{"Content-Type": {`application/json; charset="utf\-8"`}},
+		},
 	} {
+		for _, header := range headers {
+			var audit bytes.Buffer
+			b := &backend{kind: "application/json", body: `{}`}
+			got := post(guarded(t, b, &audit), call("tools/call", `{"name":"add"}`), header)
+			if b.reached != (want == "") || !strings.Contains(got.Body.String(), want) || !b.reached && (got.Code != 400 || !strings.Contains(audit.String(), `"deny"`)) {
+				t.Errorf("%v: got %d %s, want %q; the audit is %s", header, got.Code, got.Body, want, &audit)
+			}
+		}
+	}
+}
+
+func manyURIs(count int) string {
+	uris := make([]string, count)
+	for i := range uris {
+		uris[i] = fmt.Sprintf("%q", "file:///"+strconv.Itoa(i))
+	}
+	return strings.Join(uris, ",")
+}
+
+func TestCalls(t *testing.T) {
+	for name, tc := range attempts() {
 		t.Run(name, func(t *testing.T) {
 			b := &backend{kind: "application/json", body: `{"jsonrpc":"2.0","id":7,"result":{}}`}
 			got := post(guarded(t, b, nil), tc.body, tc.header)
@@ -158,6 +223,7 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 	}{
 		"JSON":         {list, "application/json; charset=utf-8", tools, filtered, 200},
 		"a stream":     {list, "text/event-stream", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + tools + "\n\n", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + filtered + "\n\n", 200},
+		"a mark":       {list, "text/event-stream", "\ufeffdata: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
 		"a resumption": {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
 		"a batch":      {"[" + list + "]", "application/json", "[" + tools + "]", "[" + filtered + "]", 200},
 		"an error":     {list, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, 200},
@@ -167,6 +233,7 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		},
 		"no JSON":          {list, "application/json", "tools: drop", unfiltered, 502},
 		"a name twice":     {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","name":"drop"}]}}`, unfiltered, 502},
+		"another case":     {list, "application/json", `{"id":1,"result":{"Tools":[{"name":"drop"}]}}`, unfiltered, 502},
 		"another type":     {list, "text/plain", tools, unfiltered, 502},
 		"too long":         {list, "application/json", tools + strings.Repeat(" ", maxAnswer), unfiltered, 502},
 		"half in a stream": {list, "text/event-stream", "data: {\"result\":{\"tools\":[\n\n", "", 200},
@@ -177,7 +244,7 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 			if tc.request != "" {
 				r = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(tc.request))
 			}
-			r.Header = http.Header{"As": {"ann"}, "Accept-Encoding": {"gzip"}}
+			r.Header = http.Header{"As": {"ann"}, "Accept-Encoding": {"gzip"}, "Content-Type": {"application/json"}}
 			func() {
 				defer func() { _ = recover() }() // as net/http does
 				h.ServeHTTP(w, r)
@@ -201,6 +268,7 @@ func TestCallsThatHangLeaveRoom(t *testing.T) {
 	defer close(over)
 	for range 2 * largeBodies / (largeBodies / 8) {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"ping"}`))
+		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = -1
 		go h.ServeHTTP(httptest.NewRecorder(), r)
 		select {
@@ -217,6 +285,14 @@ func TestAuditTellsEachDecisionWithoutArguments(t *testing.T) {
 	post(h, `{"id":1,"method":"tools/call","params":{"name":"add","arguments":{"secret":"s3cr3t"}}}`, nil)
 	post(h, `{"id":1,"method":"tools/call","params":{"name":"drop"}}`, nil)
 	post(h, `{"id":1,"method":"initialize","params":{}}`, nil)
+	post(h, `{"id":1,"method":"tasks/get","params":{"taskId":"s3cr3t"}}`, nil)
+	post(h, `{"id":1,"method":"tools/call","params":{"name":"add","Name":"s3cr3t"}}`, nil)
+	post(h, `{"id":1,"method":"tools/call","params":{"name":"add"}}`, http.Header{"Mcp-Name": {"s3cr3t"}})
+	post(h, `{"id":1,"result":"s3cr3t"}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}})
+	post(h, `s3cr3t`, nil)
+	post(h, `{"id":1,"method":"tools/call","params":{"name":"`+strings.Repeat("a", 300)+`"}}`, nil)
+	post(h, call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///a","file:///a"]}}`), nil)
+	post(h, `s3cr3t`, http.Header{"Content-Encoding": {"s3cr3t"}})
 	var got []map[string]any
 	for line := range strings.Lines(audit.String()) {
 		var one map[string]any
@@ -227,13 +303,24 @@ func TestAuditTellsEachDecisionWithoutArguments(t *testing.T) {
 		delete(one, "duration")
 		got = append(got, one)
 	}
-	line := func(name, decision string, policies any) map[string]any {
+	line := func(method, name, decision string, policies any) map[string]any {
 		return map[string]any{
-			"level": "INFO", "msg": "authorization", "subject": "ann", "method": "tools/call", "name": name,
+			"level": "INFO", "msg": "authorization", "subject": "ann", "issuer": "https://a", "method": method, "name": name,
 			"decision": decision, "policies": policies, "failed": nil,
 		}
 	}
-	want := []map[string]any{line("add", "allow", []any{"p"}), line("drop", "deny", nil)}
+	refused := func(method, reason string) map[string]any {
+		all := line(method, "", "deny", nil)
+		all["reason"] = reason
+		return all
+	}
+	want := []map[string]any{
+		line("tools/call", "add", "allow", []any{"p"}), line("tools/call", "drop", "deny", nil),
+		refused("tasks/get", "an unknown method"), refused("tools/call", "the parameters cannot be read"),
+		refused("tools/call", "headers name another call"), refused("", "an answer to nothing"), refused("", "the body is no message"),
+		line("tools/call", strings.Repeat("a", 256)+"…", "deny", nil),
+		line("subscriptions/listen", "file:///a", "allow", []any{"p"}), refused("", "headers tell of another body"),
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -263,6 +350,38 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
+// FuzzFilter holds any answer of a backend to: no panic, and the tool that the caller
+// may not use is not in a list.
+func FuzzFilter(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`, `[{"result":{"tools":[{"name":"drop"}]}}]`, `{"result":{"tools":[{"name":"add","Name":"drop"}]}}`,
+		`{"result":{"Tools":[{"name":"drop"}]}}`, `{"Result":{"tools":[{"name":"drop"}]}}`, `{"method":"x","params":{}}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		filtered, err := filter([]byte(body), func(call authz.Call) bool { return call.ID != "drop" })
+		if err != nil {
+			return
+		}
+		var m struct {
+			Result struct {
+				Tools []struct {
+					Name string `json:"name"`
+				} `json:"tools"`
+			} `json:"result"`
+		}
+		if json.Unmarshal(filtered, &m) != nil {
+			return
+		}
+		for _, tool := range m.Result.Tools {
+			if tool.Name == "drop" {
+				t.Errorf("%q is answered with %q", body, filtered)
+			}
+		}
+	})
+}
+
 // A hostile backend's answers to lists are held a few at a time, whatever comes
 // of them, and the places are given back.
 func TestLargeAnswersTakeTurns(t *testing.T) {
@@ -277,5 +396,55 @@ func TestLargeAnswersTakeTurns(t *testing.T) {
 		for range 2 * largeAnswers {
 			post(h, `{"id":1,"method":"tools/list"}`, nil)
 		}
+	}
+}
+
+// stalled is a client that does not read what is sent to it.
+type stalled struct {
+	*httptest.ResponseRecorder
+	sent, over chan struct{}
+	deadline   time.Time
+}
+
+func (s *stalled) SetWriteDeadline(deadline time.Time) error {
+	s.deadline = deadline
+	return nil
+}
+
+func (s *stalled) Write(p []byte) (int, error) {
+	if s.deadline.IsZero() {
+		return 0, nil // without a bound it is not sent
+	}
+	s.sent <- struct{}{}
+	<-s.over
+	return len(p), nil
+}
+
+func TestClientsThatDoNotReadHoldNobodyUp(t *testing.T) {
+	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
+	for _, b := range []*backend{{kind: "application/json", body: long}, {kind: "text/event-stream", body: "data: " + long + "\n\n"}} {
+		h := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			one := *b
+			one.ServeHTTP(w, r)
+		}), nil)
+		sent, over := make(chan struct{}), make(chan struct{})
+		var calls sync.WaitGroup
+		for range 2 * largeAnswers {
+			r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"tools/list"}`))
+			r.Header.Set("Content-Type", "application/json")
+			calls.Go(func() {
+				client := &stalled{ResponseRecorder: httptest.NewRecorder(), sent: sent, over: over}
+				if h.ServeHTTP(client, r); !client.deadline.IsZero() {
+					t.Error("the connection keeps a deadline")
+				}
+			})
+			select {
+			case <-sent:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("clients that do not read a list as %s keep others from theirs", b.kind)
+			}
+		}
+		close(over)
+		calls.Wait()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
@@ -19,7 +20,7 @@ import (
 // filtered, in bytes. A longer one is not passed on.
 const maxAnswer = 2 << 20
 
-// largeAnswers is how many answers above smallBody are held and filtered at once:
+// largeAnswers is how many answers above smallBody are collected and filtered at once:
 // reading one takes many times its length.
 const largeAnswers = 3
 
@@ -34,8 +35,17 @@ var items = []struct {
 	{"resourceTemplates", authz.ReadResource, authz.Resource, "uriTemplate"},
 }
 
+// members are the names of the lists.
+var members = func() (names []string) {
+	for _, list := range items {
+		names = append(names, list.member)
+	}
+	return names
+}()
+
 // filter takes out of a message's result what visible denies. Messages without a
-// list are returned as they are.
+// list are returned as they are. It refuses names in another case, which a client may
+// take for those that are filtered.
 func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 	if trimmed := bytes.TrimSpace(message); len(trimmed) > 0 && trimmed[0] == '[' {
 		var batch []jsontext.Value
@@ -51,15 +61,15 @@ func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 		}
 		return json.Marshal(batch)
 	}
-	var envelope map[string]jsontext.Value
-	if err := json.Unmarshal(message, &envelope); err != nil {
+	envelope, err := jsonrpc.Read(message, "result")
+	if err != nil {
 		return nil, err
 	}
 	if envelope["result"].Kind() != '{' {
 		return message, nil
 	}
-	var result map[string]jsontext.Value
-	if err := json.Unmarshal(envelope["result"], &result); err != nil {
+	result, err := jsonrpc.Read(envelope["result"], members...)
+	if err != nil {
 		return nil, err
 	}
 	changed := false
@@ -78,7 +88,6 @@ func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 	if !changed {
 		return message, nil
 	}
-	var err error
 	if envelope["result"], err = json.Marshal(result, json.Deterministic(true)); err != nil {
 		return nil, err
 	}
@@ -92,12 +101,12 @@ func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.V
 	}
 	kept := []jsontext.Value{}
 	for _, item := range all {
-		var members map[string]jsontext.Value
-		if err := json.Unmarshal(item, &members); err != nil {
+		fields, err := jsonrpc.Read(item, id)
+		if err != nil {
 			return nil, err
 		}
 		var name string
-		if err := json.Unmarshal(members[id], &name); err != nil {
+		if err := json.Unmarshal(fields[id], &name); err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 		if visible(name) {
@@ -121,6 +130,8 @@ type answer struct {
 	acquire func() error
 	release func()
 	holds   bool
+	// sending waits for a place among those that are sent.
+	sending func() (done func(), err error)
 
 	begun  bool
 	mode   mode
@@ -219,7 +230,12 @@ func (a *answer) event(event []byte) error {
 			event = sse.WithData(event, filtered)
 		}
 	}
-	_, err := a.ResponseWriter.Write(event)
+	done, err := a.send(len(event))
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = a.ResponseWriter.Write(event)
 	return err
 }
 
@@ -238,7 +254,13 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (a *answer) end() {
 	if a.mode == wholeJSON && !a.failed {
 		body, err := filter(a.whole.Bytes(), a.visible)
+		a.whole = bytes.Buffer{}
 		if err == nil {
+			done, gone := a.send(len(body))
+			if gone != nil {
+				return
+			}
+			defer done()
 			a.Header().Set("Content-Length", strconv.Itoa(len(body)))
 			a.ResponseWriter.WriteHeader(http.StatusOK)
 			_, _ = a.ResponseWriter.Write(body) //nolint:errcheck // a client that left needs no answer

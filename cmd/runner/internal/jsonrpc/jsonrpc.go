@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,11 +21,11 @@ const MaxBatch = 100
 
 // Message is a request, a notification or a response. Absent members are nil.
 type Message struct {
-	ID     jsontext.Value `json:"id,omitzero"`
-	Method string         `json:"method,omitzero"`
-	Params jsontext.Value `json:"params,omitzero"`
-	Result jsontext.Value `json:"result,omitzero"`
-	Error  jsontext.Value `json:"error,omitzero"`
+	ID     jsontext.Value
+	Method string
+	Params jsontext.Value
+	Result jsontext.Value
+	Error  jsontext.Value
 }
 
 // Response reports whether the message answers a request.
@@ -50,8 +52,12 @@ func Parse(body []byte) (messages []Message, batch bool, err error) {
 		}
 	}
 	for _, raw := range raws {
-		m := Message{}
-		if err := Members(raw, &m, envelope...); err != nil {
+		all, err := Read(raw, envelope...)
+		if err != nil {
+			return nil, batch, err
+		}
+		m := Message{ID: all["id"], Params: all["params"], Result: all["result"], Error: all["error"]}
+		if m.Method, err = all.Text("method"); err != nil {
 			return nil, batch, err
 		}
 		if err := m.check(); err != nil {
@@ -74,24 +80,103 @@ func (m Message) check() error {
 	return nil
 }
 
-// Members decodes an object into a struct, and refuses names that differ from
-// the given ones in case only: some readers take those for the same.
-func Members(object jsontext.Value, into any, names ...string) error {
-	var all map[string]jsontext.Value
-	if err := json.Unmarshal(object, &all); err != nil {
-		return fmt.Errorf("reading the message: %w", err)
-	}
-	if all == nil {
-		return errors.New("the message is not an object")
+// Object are the members of an object, as they stand in its text.
+type Object map[string]jsontext.Value
+
+// decoders are used again: one is larger than most messages.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// Read reads an object. It refuses names that differ from the given ones in case only:
+// some readers take those for the same. The values are parts of text.
+func Read(text jsontext.Value, names ...string) (Object, error) {
+	decoder := decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // nothing else is in it
+	decoder.Reset(bytes.NewBuffer(text))
+	defer func() {
+		decoder.Reset(strings.NewReader("")) // it would hold the text
+		decoders.Put(decoder)
+	}()
+	all, err := read(decoder, text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the message: %w", err)
 	}
 	for name := range all {
 		folded := slices.IndexFunc(names, func(known string) bool { return strings.EqualFold(known, name) })
 		if folded >= 0 && names[folded] != name {
-			return fmt.Errorf("the message has the member %q: write %q", name, names[folded])
+			return nil, fmt.Errorf("the message has the member %q: write %q", name, names[folded])
 		}
 	}
-	if err := json.Unmarshal(object, into); err != nil {
-		return fmt.Errorf("reading the message: %w", err)
+	return all, nil
+}
+
+var errNoObject = errors.New("the message is not an object")
+
+func read(decoder *jsontext.Decoder, text jsontext.Value) (Object, error) {
+	begin, err := decoder.ReadToken()
+	switch {
+	case err != nil:
+		return nil, err
+	case begin.Kind() != '{':
+		return nil, errNoObject
 	}
-	return nil
+	all := Object{}
+	for decoder.PeekKind() != '}' {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		name := token.String()
+		value, err := decoder.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		end := decoder.InputOffset()
+		all[name] = text[end-int64(len(value)) : end : end]
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, err
+	}
+	switch _, err := decoder.ReadToken(); {
+	case err == nil:
+		return nil, errors.New("there is more behind the object")
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	return all, nil
+}
+
+// Text is a member that is a text, empty if there is none or it is null.
+func (o Object) Text(name string) (string, error) {
+	value, told := o[name]
+	switch {
+	case !told || value.Kind() == 'n':
+		return "", nil
+	case value.Kind() != '"':
+		return "", fmt.Errorf("reading the message: %s is not a text", name)
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	return string(text), err
+}
+
+// Exceeds reports whether there are more names and values in a text than most. The
+// text has been read before.
+func Exceeds(text jsontext.Value, most int) bool {
+	bound := 1
+	for _, before := range []string{",", ":", "[", "{"} { // what a name or a value stands behind
+		bound += bytes.Count(text, []byte(before))
+	}
+	if bound <= most {
+		return false
+	}
+	// Some of these are in texts.
+	decoder := jsontext.NewDecoder(bytes.NewReader(text))
+	for count := 0; count <= most; {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return !errors.Is(err, io.EOF)
+		}
+		if kind := token.Kind(); kind != ']' && kind != '}' {
+			count++
+		}
+	}
+	return true
 }

@@ -1,8 +1,12 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 func TestParse(t *testing.T) {
@@ -34,6 +38,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestExceeds(t *testing.T) {
+	for text, values := range map[string]int{
+		``: 0, `1`: 1, `[]`: 1, `{}`: 1, `[[],[]]`: 3, `{"a":[1,{"b":2}]}`: 7, `{"a":"[,,,,:{"}`: 3, `[1,[2,3],"x,y"]`: 6,
+	} {
+		if Exceeds([]byte(text), values) || values > 0 && !Exceeds([]byte(text), values-1) {
+			t.Errorf("%s does not have %d names and values", text, values)
+		}
+	}
+}
+
 func errText(err error) string {
 	if err == nil {
 		return ""
@@ -41,13 +55,24 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// FuzzParse holds any body to: no panic, and what is read is one method or one
-// answer.
+// FuzzParse holds any body to: no panic, objects are those of the library, and what is
+// read is one method or one answer.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"id":1,"method":"ping"}`, `[{"id":1,"result":{}}]`, `{"Method":"ping"}`, "\x00", `[[]]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		object, failed := Read(body)
+		var same map[string]jsontext.Value
+		err := json.Unmarshal(body, &same)
+		if (err == nil && same != nil) != (failed == nil) {
+			t.Errorf("%q is read with %v, and by the library with %v", body, failed, err)
+		}
+		for name, value := range same {
+			if err == nil && (!bytes.Equal(object[name], value) || len(object) != len(same)) {
+				t.Errorf("%q is read as %s, and by the library as %s", body, object, same)
+			}
+		}
 		messages, _, err := Parse(body)
 		if err != nil {
 			return

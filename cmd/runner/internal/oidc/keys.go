@@ -33,13 +33,15 @@ const (
 )
 
 var (
-	// errUnavailable is the error of a token that cannot be verified now.
-	errUnavailable = errors.New("the issuer's keys cannot be fetched")
+	// errUnavailable is the error of a token that cannot be verified now, and errNoKeys
+	// of one for which no keys are known.
+	errUnavailable = errors.New("the token cannot be verified now")
+	errNoKeys      = fmt.Errorf("%w: the issuer's keys cannot be fetched", errUnavailable)
 	// errSignature is the error of a token that no key of the issuer has signed.
 	errSignature = errors.New("no key of the issuer has signed the token")
 )
 
-// keys are what one fetch found.
+// keys are what one fetch found; none of an issuer that has no keys.
 type keys struct {
 	issuer string
 	set    []jose.JSONWebKey
@@ -84,7 +86,7 @@ func newIssuer(config Config) *issuer {
 }
 
 // verify returns the payload of a token that the issuer has signed, and the
-// issuer's name. Its error is errUnavailable or errSignature.
+// issuer's name. Its error is errNoKeys or errSignature.
 func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature) (payload []byte, name string, err error) {
 	known, err := i.current(ctx)
 	if err != nil {
@@ -100,7 +102,8 @@ func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature) (payl
 	return payload, known.issuer, err
 }
 
-// current is what is known of the issuer, fetched again when it is old.
+// current is what is known of the issuer, fetched again when it is old. Its error is
+// errNoKeys.
 func (i *issuer) current(ctx context.Context) (*keys, error) {
 	i.mu.Lock()
 	last, fetched, next := i.last, i.fetched, i.next
@@ -118,7 +121,7 @@ func (i *issuer) current(ctx context.Context) (*keys, error) {
 		}
 		return last, nil
 	case now.Before(next):
-		return nil, errUnavailable
+		return nil, errNoKeys
 	}
 	return i.fetch(ctx)
 }
@@ -134,11 +137,11 @@ func (i *issuer) fetch(ctx context.Context) (*keys, error) {
 	})
 	select {
 	case <-ctx.Done():
-		return nil, errUnavailable
+		return nil, errNoKeys
 	case result := <-done:
 		found, ok := result.Val.(*keys)
 		if result.Err != nil || !ok {
-			return nil, errUnavailable
+			return nil, errNoKeys
 		}
 		return found, nil
 	}
@@ -181,6 +184,9 @@ func (i *issuer) read(ctx context.Context) (*keys, error) {
 		if location == "" {
 			location = found.Keys
 		}
+	}
+	if name != "" && location == "" && i.config.Introspection != nil {
+		return &keys{issuer: name}, nil
 	}
 	if name == "" || location == "" {
 		return nil, fmt.Errorf("%s names no issuer or no keys", i.config.Discovery)

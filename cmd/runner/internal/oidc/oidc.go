@@ -3,8 +3,10 @@
 // (MCP specification 2025-11-25, basic/authorization; RFC 6750, RFC 9728).
 //
 // oidc.go lets callers in, tokens.go is what makes a token valid, keys.go where
-// the issuer's keys come from, metadata.go what clients read before they log in,
-// and package oidctest an issuer for tests.
+// the issuer's keys come from, introspection.go how the issuer is asked about a
+// token, trust.go whose certificates are taken for it, metadata.go what clients read
+// before they log in, audit.go what is logged of those who are not let in, and
+// package oidctest an issuer for tests.
 package oidc
 
 import (
@@ -37,7 +39,10 @@ type Config struct {
 	// KeysURL is where the issuer's keys are (RFC 7517); the one of the discovery
 	// document if empty.
 	KeysURL string
-	// Client fetches the discovery document and keys.
+	// Introspection is where the issuer tells what a token is that is no JWT, and
+	// every token if it has no keys; nil where all are JWTs.
+	Introspection *Introspection
+	// Client fetches the discovery document and keys, and asks about tokens.
 	Client *http.Client
 	// Algorithms that may sign a token, asymmetric ones.
 	Algorithms []string
@@ -49,6 +54,8 @@ type Config struct {
 	Skew time.Duration
 	// UsernameClaim names the caller; sub if empty.
 	UsernameClaim string
+	// GroupsClaim holds the caller's groups; none if empty.
+	GroupsClaim string
 	// Usernames that are let in; everybody with a valid token if empty.
 	Usernames []string
 	// Resource is the URL of this server, as clients know it (RFC 8707).
@@ -64,6 +71,8 @@ type Config struct {
 	Refuse func(w http.ResponseWriter, status int, message string)
 	// Log is told why the issuer's keys cannot be fetched; nothing if nil.
 	Log *slog.Logger
+	// Audit is told of each request that is not let in; nobody if nil.
+	Audit *slog.Logger
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
@@ -72,6 +81,7 @@ type Config struct {
 type Login struct {
 	config Config
 	tokens *tokens
+	audit  audit
 }
 
 // New asks the issuer for nothing before the first token comes.
@@ -82,7 +92,7 @@ func New(config Config) *Login {
 	if config.UsernameClaim == "" {
 		config.UsernameClaim = "sub"
 	}
-	return &Login{config: config, tokens: newTokens(config)}
+	return &Login{config: config, tokens: newTokens(config), audit: newAudit(config.Audit)}
 }
 
 // Guard lets requests with a valid token through to the next handler, without the
@@ -110,7 +120,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	token, err := bearer(r)
 	if err != nil {
-		g.challenge(w, err.status, err.code, err.message)
+		g.refuse(w, r, authz.Caller{}, *err)
 		return
 	}
 	if g.own(token) {
@@ -121,19 +131,27 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(failure, errUnavailable):
 		w.Header().Set("Retry-After", "10")
-		g.config.Refuse(w, http.StatusServiceUnavailable, "the issuer's keys cannot be fetched, so no token can be verified")
-		return
+		g.config.Refuse(w, http.StatusServiceUnavailable, failure.Error())
 	case failure != nil:
-		g.challenge(w, http.StatusUnauthorized, "invalid_token", failure.Error())
-		return
+		g.refuse(w, r, authz.Caller{}, refusal{http.StatusUnauthorized, "invalid_token", failure.Error()})
 	case !id.scoped:
-		g.challenge(w, http.StatusForbidden, "insufficient_scope", "the token lacks a scope: it needs "+strings.Join(g.config.Scopes, " "))
-		return
+		g.refuse(w, r, id.caller, refusal{http.StatusForbidden, "insufficient_scope", "the token lacks a scope: it needs " + strings.Join(g.config.Scopes, " ")})
 	case len(g.config.Usernames) > 0 && !slices.Contains(g.config.Usernames, id.caller.Subject):
-		g.config.Refuse(w, http.StatusForbidden, id.caller.Subject+" is not among those who may call")
+		g.refuse(w, r, id.caller, refusal{http.StatusForbidden, "", authz.Shown(id.caller.Subject) + " is not among those who may call"})
+	default:
+		g.pass(w, r, id.caller)
+	}
+}
+
+// refuse answers a request that is not let in. A client can cure all refusals but
+// that of its name, and is told how.
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, caller authz.Caller, why refusal) {
+	g.audit.refused(r, caller, why)
+	if why.status == http.StatusForbidden && why.code == "" {
+		g.config.Refuse(w, why.status, why.message)
 		return
 	}
-	g.pass(w, r, id.caller)
+	g.challenge(w, why.status, why.code, why.message)
 }
 
 // own reports whether a token is the process's own.
@@ -164,19 +182,19 @@ func bare(r *http.Request) *http.Request {
 	return r
 }
 
-// malformed is what is wrong with the way in which a token was sent: 400 with a
-// code, or 401 without one for a request that sent none (RFC 6750, section 3.1).
-type malformed struct {
+// refusal is why a request is not let in, with the code that the client is told:
+// none for a request without a token (RFC 6750, section 3.1).
+type refusal struct {
 	status        int
 	code, message string
 }
 
 // bearer is the token of the Authorization header, the only way that MCP knows.
-func bearer(r *http.Request) (string, *malformed) {
-	invalid := func(message string) (string, *malformed) {
-		return "", &malformed{http.StatusBadRequest, "invalid_request", message}
+func bearer(r *http.Request) (string, *refusal) {
+	invalid := func(message string) (string, *refusal) {
+		return "", &refusal{http.StatusBadRequest, "invalid_request", message}
 	}
-	if strings.Contains(r.URL.RawQuery, "access_token") && r.URL.Query().Has("access_token") {
+	if r.URL.RawQuery != "" && r.URL.Query().Has("access_token") {
 		return invalid("a token in the query is not taken, since URLs are logged: send it in the header Authorization")
 	}
 	values := r.Header["Authorization"]
@@ -187,11 +205,11 @@ func bearer(r *http.Request) (string, *malformed) {
 	token = strings.TrimSpace(token)
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"):
-		return "", &malformed{http.StatusUnauthorized, "", "no token: send one in the header Authorization, as Bearer TOKEN"}
+		return "", &refusal{http.StatusUnauthorized, "", "no token: send one in the header Authorization, as Bearer TOKEN"}
 	case token == "":
 		return invalid("the header Authorization is not of the form Bearer TOKEN")
 	case len(token) > maxToken:
-		return "", &malformed{http.StatusUnauthorized, "invalid_token", "the token is too long"}
+		return "", &refusal{http.StatusUnauthorized, "invalid_token", "the token is too long"}
 	}
 	return token, nil
 }

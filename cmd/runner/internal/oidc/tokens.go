@@ -1,8 +1,10 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +20,8 @@ import (
 )
 
 // remembered is how many verified tokens are kept, until they expire: verifying a
-// signature takes longer than all the rest of a call. Each holds up to 12 KiB.
+// signature takes longer than all the rest of a call. Each holds up to 12 KiB of
+// claims, or up to 64 KiB where the issuer tells that many of a token.
 const remembered = 1024
 
 // identity is what a valid token says.
@@ -34,31 +37,38 @@ type tokens struct {
 	config     Config
 	algorithms []jose.SignatureAlgorithm
 	issuer     *issuer
-	verified   *lru.Cache // by hash, so that no dump of the memory holds a token
+	introspect *introspector // nil where all tokens are JWTs
+	verified   *lru.Cache    // by hash, so that no dump of the memory holds a token
 }
 
 func newTokens(config Config) *tokens {
 	t := &tokens{config: config, issuer: newIssuer(config), verified: lru.New(remembered)}
+	if config.Introspection != nil {
+		t.introspect = newIntrospector(config, t.read)
+	}
 	for _, algorithm := range config.Algorithms {
 		t.algorithms = append(t.algorithms, jose.SignatureAlgorithm(algorithm))
 	}
 	return t
 }
 
-// verify returns who sent a token. The error is errUnavailable if that cannot be
+// verify returns who sent a token. The error is an errUnavailable if that cannot be
 // told now, else it says what is wrong with the token.
 func (t *tokens) verify(ctx context.Context, token string) (identity, error) {
 	key := sha256.Sum256([]byte(token))
-	if known, ok := t.verified.Get(key); ok {
+	known, wasValid := t.verified.Get(key)
+	if wasValid {
 		id := known.(identity) //nolint:forcetypeassert // nothing else is added
 		if t.config.Now().Before(id.expires) {
 			return id, nil
 		}
-		t.verified.Remove(key)
 	}
-	id, err := t.judge(ctx, token)
-	if err == nil {
+	id, err := t.judge(ctx, token, key, wasValid)
+	switch {
+	case err == nil:
 		t.verified.Add(key, id)
+	case !errors.Is(err, errUnavailable):
+		t.verified.Remove(key)
 	}
 	return id, err
 }
@@ -73,7 +83,33 @@ type claims struct {
 	Scp       jsontext.Value `json:"scp"`
 }
 
-func (t *tokens) judge(ctx context.Context, token string) (identity, error) {
+// judge verifies a JWT by the issuer's keys, and has the issuer tell of any other
+// token. An issuer without keys tells of all.
+func (t *tokens) judge(ctx context.Context, token string, key hash, wasValid bool) (identity, error) {
+	if t.introspect == nil {
+		return t.signed(ctx, token)
+	}
+	if isJWT(token) {
+		known, err := t.issuer.current(ctx)
+		if err != nil {
+			return identity{}, err
+		}
+		if len(known.set) > 0 {
+			return t.signed(ctx, token)
+		}
+	}
+	return t.introspect.ask(ctx, token, key, wasValid)
+}
+
+// isJWT reports whether a token has the form of a JWT (RFC 7519, section 7.2),
+// whoever may have signed it, and whether it is signed at all.
+func isJWT(token string) bool {
+	head, rest, _ := strings.Cut(token, ".")
+	header, err := base64.RawURLEncoding.DecodeString(head)
+	return err == nil && strings.Count(rest, ".") == 1 && bytes.HasPrefix(bytes.TrimSpace(header), []byte("{"))
+}
+
+func (t *tokens) signed(ctx context.Context, token string) (identity, error) {
 	// The compact form alone: other forms spell one token in many ways.
 	signed, err := jose.ParseSignedCompact(token, t.algorithms)
 	if err != nil {
@@ -86,48 +122,111 @@ func (t *tokens) judge(ctx context.Context, token string) (identity, error) {
 	case err != nil:
 		return identity{}, errNotSigned
 	}
-	return t.read(payload, issuer)
+	return t.read(payload, issuer, false)
 }
 
 // errNotSigned is the error of what is no token of the issuer.
 var errNotSigned = errors.New("the token is not a JWT that the issuer has signed with an algorithm that is allowed")
 
-// read checks the claims of a token whose signature is right.
-func (t *tokens) read(payload []byte, issuer string) (identity, error) {
+// read checks the claims of a token that the issuer has signed, or that it has told
+// of: it may then leave out its name and when the token expires (RFC 7662, section
+// 2.2).
+func (t *tokens) read(payload []byte, issuer string, told bool) (identity, error) {
 	var c claims
 	var all map[string]jsontext.Value
 	if json.Unmarshal(payload, &all) != nil || json.Unmarshal(payload, &c) != nil {
 		return identity{}, errors.New("the token's claims cannot be read")
 	}
-	if c.Issuer != issuer {
+	if c.Issuer != issuer && (!told || all["iss"] != nil) {
 		return identity{}, errors.New("the token is of another issuer")
 	}
 	if !slices.ContainsFunc(listed(c.Audience), func(a string) bool { return slices.Contains(t.config.Audiences, a) }) {
 		return identity{}, fmt.Errorf("the token is for another audience: it must be for %s", strings.Join(t.config.Audiences, " or "))
 	}
-	var name string
-	if json.Unmarshal(all[t.config.UsernameClaim], &name) != nil || name == "" {
-		return identity{}, fmt.Errorf("the token has no claim %s that names its bearer", t.config.UsernameClaim)
+	name, err := t.username(all)
+	if err != nil {
+		return identity{}, err
 	}
-	// Some providers let everybody register with an address that is not theirs.
-	if verified, told := all["email_verified"]; told && t.config.UsernameClaim == "email" && string(verified) != "true" {
-		return identity{}, errors.New("the token's claim email is not verified: its claim email_verified must be true")
+	groups, err := t.groups(all)
+	if err != nil {
+		return identity{}, err
 	}
-	if c.Expires == nil {
-		return identity{}, errors.New("the token has no claim exp")
-	}
-	now, expires := t.config.Now(), at(*c.Expires).Add(t.config.Skew)
-	if !now.Before(expires) {
-		return identity{}, errors.New("the token has expired")
-	}
-	if c.NotBefore != nil && now.Add(t.config.Skew).Before(at(*c.NotBefore)) {
-		return identity{}, errors.New("the token is not valid yet")
+	expires, err := t.expiry(c, told)
+	if err != nil {
+		return identity{}, err
 	}
 	return identity{
-		caller:  authz.Caller{Subject: name, Claims: payload},
+		caller:  authz.Caller{Subject: name, Issuer: issuer, Claims: payload, Groups: groups}.Ready(),
 		scoped:  scoped(append(strings.Fields(c.Scope), scopes(c.Scp)...), t.config.Scopes),
 		expires: expires,
 	}, nil
+}
+
+// username is who sent the token.
+func (t *tokens) username(all map[string]jsontext.Value) (string, error) {
+	var name string
+	if json.Unmarshal(all[t.config.UsernameClaim], &name) != nil || name == "" {
+		return "", fmt.Errorf("the token has no claim %s that names its bearer", t.config.UsernameClaim)
+	}
+	// Some providers let everybody register with an address that is not theirs.
+	if verified, told := all["email_verified"]; told && t.config.UsernameClaim == "email" && string(verified) != "true" {
+		return "", errors.New("the token's claim email is not verified: its claim email_verified must be true")
+	}
+	return name, nil
+}
+
+// The groups of a caller, and the bytes of the name of one, are bounded: policies look
+// at them with every call.
+const maxGroups, maxGroup = 512, 512
+
+// groups are those of the caller. A claim that cannot be taken whole is an error: a
+// policy that forbids a group must not miss it.
+func (t *tokens) groups(all map[string]jsontext.Value) ([]string, error) {
+	name := t.config.GroupsClaim
+	claim, told := all[name]
+	if name == "" {
+		return nil, nil
+	}
+	// Providers leave out a claim that is long, and say so (OpenID Connect Core,
+	// section 5.6.2).
+	var elsewhere map[string]jsontext.Value
+	if json.Unmarshal(all["_claim_names"], &elsewhere) == nil && elsewhere[name] != nil {
+		return nil, fmt.Errorf("the token only refers to its claim %s (_claim_names): have the provider send fewer groups", name)
+	}
+	if !told || string(claim) == "null" {
+		return nil, nil
+	}
+	groups := listed(claim)
+	switch {
+	case groups == nil:
+		return nil, fmt.Errorf("the token's claim %s is neither a text nor a list of texts", name)
+	case len(groups) > maxGroups:
+		return nil, fmt.Errorf("the token's claim %s has %d groups, more than %d: have the provider send fewer", name, len(groups), maxGroups)
+	case slices.ContainsFunc(groups, func(g string) bool { return len(g) > maxGroup }):
+		return nil, fmt.Errorf("the token's claim %s has a group with a name of more than %d bytes", name, maxGroup)
+	}
+	return groups, nil
+}
+
+// expiry is until when the token need not be judged again.
+func (t *tokens) expiry(c claims, told bool) (time.Time, error) {
+	now := t.config.Now()
+	expires := now.Add(toldAge)
+	if c.Expires != nil {
+		end := at(*c.Expires).Add(t.config.Skew)
+		if !now.Before(end) {
+			return time.Time{}, errors.New("the token has expired")
+		}
+		if !told || end.Before(expires) {
+			expires = end
+		}
+	} else if !told {
+		return time.Time{}, errors.New("the token has no claim exp")
+	}
+	if c.NotBefore != nil && now.Add(t.config.Skew).Before(at(*c.NotBefore)) {
+		return time.Time{}, errors.New("the token is not valid yet")
+	}
+	return expires, nil
 }
 
 // at is a NumericDate (RFC 7519, section 2), bounded to what time can hold.

@@ -12,7 +12,8 @@ import (
 var ErrTooLong = errors.New("the event is too long")
 
 // Splitter cuts what is written to it into events: blocks of lines up to and
-// with the empty line that ends them. The zero value takes no event.
+// with the empty line that ends them. It leaves out the mark at the begin of a
+// stream. The zero value takes no event.
 type Splitter struct {
 	// Limit is the longest event in bytes.
 	Limit int
@@ -25,7 +26,15 @@ type Splitter struct {
 	// last one, whose LF belongs to it.
 	filled bool
 	cr     bool
+	begun  bool
 }
+
+// keep is the largest buffer, in bytes, that is used for the next event. A stream may
+// be idle for ever.
+const keep = 64 << 10
+
+// mark is what a stream may begin with (a byte order mark); it is of no line.
+var mark = []byte("\ufeff")
 
 // Write implements io.Writer. Its errors are those of Event, and ErrTooLong.
 func (s *Splitter) Write(p []byte) (int, error) {
@@ -51,7 +60,12 @@ func (s *Splitter) Write(p []byte) (int, error) {
 			continue
 		}
 		event := s.buffer
-		s.buffer = s.buffer[:0]
+		if s.buffer = s.buffer[:0]; cap(s.buffer) > keep {
+			s.buffer = nil
+		}
+		if !s.begun {
+			s.begun, event = true, bytes.TrimPrefix(event, mark)
+		}
 		if err := s.Event(event); err != nil {
 			return i, err
 		}

@@ -31,6 +31,8 @@ func TestSplitter(t *testing.T) {
 		"two in a chunk":   {[]string{"data: a\n\nid: 1\ndata: b\n\n"}, []string{"data: a\n\n", "id: 1\ndata: b\n\n"}, ""},
 		"byte by byte":     {strings.Split("data: a\r\n\r\ndata: b\r\r", ""), []string{"data: a\r\n\r", "data: b\r\r"}, ""},
 		"an unfinished":    {[]string{"data: a\n\ndata: b\n"}, []string{"data: a\n\n"}, "data: b\n"},
+		"a mark":           {[]string{"\xef", "\xbb\xbfdata: a\n\n\ufeffdata: b\n\n"}, []string{"data: a\n\n", "\ufeffdata: b\n\n"}, ""},
+		"two marks":        {[]string{"\ufeff\ufeffdata: a\n\n"}, []string{"\ufeffdata: a\n\n"}, ""},
 		"only empty lines": {[]string{"\n\n"}, []string{"\n", "\n"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,6 +44,16 @@ func TestSplitter(t *testing.T) {
 	}
 	if _, _, err := split(8, "data: 123456\n\n"); !errors.Is(err, ErrTooLong) {
 		t.Errorf("a long event: %v", err)
+	}
+}
+
+// A stream that is idle keeps little.
+func TestALargeEventsBufferIsGivenBack(t *testing.T) {
+	s := &Splitter{Limit: 1 << 20, Event: func([]byte) error { return nil }}
+	for _, size := range []int{10, keep, 10} {
+		if _, err := s.Write([]byte("data: " + strings.Repeat("a", size) + "\n\n")); err != nil || cap(s.Rest()) > keep {
+			t.Errorf("after an event of %d bytes it keeps %d: %v", size, cap(s.Rest()), err)
+		}
 	}
 }
 

@@ -11,11 +11,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -33,6 +36,14 @@ type Issuer struct {
 	// wait until the channel is closed.
 	Down, Empty atomic.Bool
 	Hang        atomic.Pointer[chan struct{}]
+	// Asked counts how often it was asked about a token, and Busy how many questions
+	// it has now. It tells what is in Tokens, an Object or a text that it answers as it
+	// stands, and of others that they are not active, once Held is closed, if there is
+	// one. Password is of the client "mcp:proxy".
+	Asked, Busy atomic.Int32
+	Tokens      sync.Map
+	Held        atomic.Pointer[chan struct{}]
+	Password    atomic.Value
 	// Keys is where the discovery document says that the keys are, if not here.
 	Keys atomic.Value
 }
@@ -64,9 +75,11 @@ func New(t *testing.T) *Issuer {
 			return
 		}
 		x, y := p.ec.X.FillBytes(make([]byte, 32)), p.ec.Y.FillBytes(make([]byte, 32))
-		fmt.Fprintf(w, `{"keys":[{"kty":"RSA","kid":%q,"n":%q,"e":%q},{"kty":"EC","crv":"P-256","kid":"ec","x":%q,"y":%q}]}`,
-			p.Kid.Load(), text(p.rsa.N.Bytes()), text(big.NewInt(int64(p.rsa.E)).Bytes()), text(x), text(y))
+		ec := Object{"kty": "EC", "crv": "P-256", "kid": "ec", "x": text(x), "y": text(y)}
+		answer(w, Object{"keys": []Object{p.Key().With(Object{"kid": p.Kid.Load()}), ec}})
 	})
+	p.Password.Store("secret")
+	mux.HandleFunc("POST /introspect", p.introspect)
 	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hang := p.Hang.Load(); hang != nil {
 			<-*hang
@@ -79,6 +92,34 @@ func New(t *testing.T) *Issuer {
 	}))
 	t.Cleanup(p.Close)
 	return p
+}
+
+func (p *Issuer) introspect(w http.ResponseWriter, r *http.Request) {
+	p.Asked.Add(1)
+	p.Busy.Add(1)
+	defer p.Busy.Add(-1)
+	name, password, _ := r.BasicAuth()
+	if name != "mcp%3Aproxy" || password != url.QueryEscape(fmt.Sprint(p.Password.Load())) {
+		http.Error(w, "who asks?", http.StatusUnauthorized)
+		return
+	}
+	told, known := p.Tokens.Load(r.PostFormValue("token"))
+	if held := p.Held.Load(); !known && held != nil {
+		<-*held
+	}
+	switch told := told.(type) {
+	case string:
+		fmt.Fprint(w, told)
+	case Object:
+		answer(w, told.With(Object{"active": true}))
+	default:
+		fmt.Fprint(w, `{"active":false}`)
+	}
+}
+
+// Bundle is the certificate of whoever issued the server's, in PEM.
+func (p *Issuer) Bundle() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
 }
 
 func text(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -95,6 +136,19 @@ func (o Object) With(other Object) Object {
 		}
 	}
 	return all
+}
+
+func answer(w http.ResponseWriter, body Object) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(w, "%s", data)
+}
+
+// Key is the public RSA key.
+func (p *Issuer) Key() Object {
+	return Object{"kty": "RSA", "n": text(p.rsa.N.Bytes()), "e": text(big.NewInt(int64(p.rsa.E)).Bytes())}
 }
 
 // Encoded is v as a part of a token.

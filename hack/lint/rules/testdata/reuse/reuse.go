@@ -22,8 +22,8 @@ func note() *corev1ac.ConfigMapApplyConfiguration { return corev1ac.ConfigMap("a
 
 func twice(ctx context.Context, w *apply.Writer, c client.Client) {
 	intent := note().WithData(map[string]string{"a": "1"})
-	_, _ = w.Put(ctx, nil, intent)
-	_, _ = w.Put(ctx, nil, intent) // want `this intent was applied in line 25 and is used again`
+	_, _ = w.Apply(ctx, nil, intent)
+	_, _ = w.Apply(ctx, nil, intent) // want `this intent was applied in line 25 and is used again`
 
 	answered := note()
 	_ = c.Apply(ctx, answered) // want `only controllers/apply may`
@@ -46,14 +46,14 @@ func underAnotherName(ctx context.Context, w *apply.Writer) {
 	intent := note()
 	other := intent.WithData(map[string]string{"a": "1"})
 	var applied runtime.ApplyConfiguration = intent
-	_, _ = w.Put(ctx, nil, applied)
-	_, _ = w.Put(ctx, nil, other) // want `was applied`
+	_, _ = w.Apply(ctx, nil, applied)
+	_, _ = w.Apply(ctx, nil, other) // want `was applied`
 }
 
 func again(ctx context.Context, w *apply.Writer) {
 	intent := note()
 	for {
-		if _, err := w.Put(ctx, nil, intent); !errors.Is(err, apply.ErrExists) { // want `was applied`
+		if _, err := w.Apply(ctx, nil, intent); !errors.Is(err, apply.ErrExists) { // want `was applied`
 			return
 		}
 	}
@@ -62,7 +62,7 @@ func again(ctx context.Context, w *apply.Writer) {
 func onOneWay(ctx context.Context, w *apply.Writer, late bool) {
 	intent := note()
 	if late {
-		_, _ = w.Put(ctx, nil, intent)
+		_, _ = w.Apply(ctx, nil, intent)
 	} else {
 		intent = note()
 	}
@@ -70,56 +70,56 @@ func onOneWay(ctx context.Context, w *apply.Writer, late bool) {
 }
 
 func ofAStruct(ctx context.Context, w *apply.Writer, want wanted, shared *wanted) {
-	_, _ = w.Put(ctx, nil, want.config)
-	_, _ = w.Put(ctx, nil, want.other)
-	_, _ = w.Put(ctx, nil, want.config) // want `was applied`
-	_, _ = w.Put(ctx, nil, shared.config)
-	_, _ = w.Put(ctx, nil, shared.config) // want `was applied`
+	_, _ = w.Apply(ctx, nil, want.config)
+	_, _ = w.Apply(ctx, nil, want.other)
+	_, _ = w.Apply(ctx, nil, want.config) // want `was applied`
+	_, _ = w.Apply(ctx, nil, shared.config)
+	_, _ = w.Apply(ctx, nil, shared.config) // want `was applied`
 }
 
 func ofAStructAgain(ctx context.Context, w *apply.Writer, shared *wanted) {
 	for range 2 {
-		_, _ = w.Put(ctx, nil, shared.config) // want `was applied`
+		_, _ = w.Apply(ctx, nil, shared.config) // want `was applied`
 	}
 }
 
 func captured(ctx context.Context, w *apply.Writer) func() {
 	intent := note()
 	again := func() { intent = note() }
-	_, _ = w.Put(ctx, nil, intent)
-	_, _ = w.Put(ctx, nil, intent) // want `was applied`
+	_, _ = w.Apply(ctx, nil, intent)
+	_, _ = w.Apply(ctx, nil, intent) // want `was applied`
 	return again
 }
 
 // once is how it is done.
 func once(ctx context.Context, w *apply.Writer, wants []wanted, shared *wanted) error {
 	intent := note()
-	_, err := w.Put(ctx, nil, intent)
+	_, err := w.Apply(ctx, nil, intent)
 	if errors.Is(err, apply.ErrExists) {
 		intent = note()
-		_, err = w.Put(ctx, nil, intent)
+		_, err = w.Apply(ctx, nil, intent)
 	}
 	for _, want := range wants {
-		_, failed := w.Put(ctx, nil, want.config)
+		_, failed := w.Apply(ctx, nil, want.config)
 		err = errors.Join(err, failed)
 	}
 	for range 2 {
 		each := note()
-		_, failed := w.Put(ctx, nil, each)
+		_, failed := w.Apply(ctx, nil, each)
 		err = errors.Join(err, failed)
 	}
 	next := note()
 	for range 2 {
-		_, failed := w.Put(ctx, nil, next)
+		_, failed := w.Apply(ctx, nil, next)
 		next = note()
 		err = errors.Join(err, failed)
 	}
 	whole := *shared
 	keep := func() *wanted { return &whole }
-	_, failed := w.Put(ctx, nil, whole.config)
+	_, failed := w.Apply(ctx, nil, whole.config)
 	whole = *keep()
 	whole.config.WithImmutable(true)
-	_, failed = w.Put(ctx, nil, shared.other)
+	_, failed = w.Apply(ctx, nil, shared.other)
 	shared.other = note()
 	shared.other.WithImmutable(true)
 	return errors.Join(err, failed)
@@ -132,9 +132,9 @@ func before(ctx context.Context, w *apply.Writer, absent bool) error {
 		intent.WithImmutable(true)
 	}
 	if absent {
-		_, err := w.Put(ctx, nil, intent)
+		_, err := w.Apply(ctx, nil, intent)
 		return err
 	}
-	_, err := w.Put(ctx, nil, intent.WithData(nil))
+	_, err := w.Apply(ctx, nil, intent.WithData(nil))
 	return err
 }

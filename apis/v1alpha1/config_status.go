@@ -1,0 +1,60 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ConfigStatus is the observed state of a configuration that workloads refer to.
+// Its own controller writes all of it, and no other one any of it.
+type ConfigStatus struct {
+	// observedGeneration is the metadata.generation for which the conditions
+	// hold. -1 means that the operator has not seen the configuration yet.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions say whether the configuration is valid, and whether every workload
+	// that refers to it runs with its content.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
+	// digits, as status.workload.configs of a server has it that runs with it. Empty
+	// where the spec is not valid.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Hash string `json:"hash,omitempty"`
+
+	// workloads is the number of workloads that refer to the configuration.
+	// +optional
+	Workloads *int32 `json:"workloads,omitempty"`
+
+	// referencingWorkloads are the workloads that refer to the configuration, sorted
+	// by kind and name, and of more than 500 the first 500.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=500
+	ReferencingWorkloads []WorkloadReference `json:"referencingWorkloads,omitempty"`
+}
+
+// WorkloadReference names a workload of the same namespace.
+type WorkloadReference struct {
+	// kind of the workload, for example MCPServer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name of the workload.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// GetConfigStatus is the status.
+func (c *MCPOIDCConfig) GetConfigStatus() *ConfigStatus { return &c.Status }
+
+// GetConfigStatus is the status.
+func (c *MCPAuthzConfig) GetConfigStatus() *ConfigStatus { return &c.Status }

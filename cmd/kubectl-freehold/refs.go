@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/references"
+)
+
+// configReferences is what refs prints for programs.
+type configReferences struct {
+	Object     reference   `json:"object"`
+	References []referring `json:"references"`
+}
+
+// referring is the other end of one reference: a workload of a configuration, or a
+// configuration of a workload.
+type referring struct {
+	Object reference `json:"object"`
+	// Content says whether the workload runs with what the configuration says now.
+	Content string `json:"content,omitempty"`
+	Ready   string `json:"ready,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// What a workload runs with of a configuration: what it says now, what it said
+// before, or nothing of it yet.
+const (
+	contentCurrent = "current"
+	contentOlder   = "older"
+	contentNone    = "none"
+)
+
+func (c *cli) refs() *cobra.Command {
+	out := output{}
+	cmd := &cobra.Command{
+		Use:   "refs (KIND NAME | KIND/NAME)",
+		Short: "Show who refers to a configuration",
+		Long: `Show all servers that refer to an MCPOIDCConfig or MCPAuthzConfig, also those
+that its status no longer lists, or the configurations that an MCPServer refers to.
+The column CONTENT says what the server runs with:
+
+  current   what the configuration says now
+  older     what the configuration said before
+  none      nothing of this configuration yet
+
+READY and REASON are those of the object in the line.`,
+		Example: `  # The servers with these policies
+  kubectl freehold refs mcpauthz company
+
+  # The configurations of a server
+  kubectl freehold refs mcp everything
+
+  # For a program
+  kubectl freehold refs mcpoidc/company -o json`,
+		ValidArgsFunction: c.completeObject,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			u, err := c.object(args...)
+			if err != nil {
+				return err
+			}
+			ends, err := c.otherEnds(u)
+			if err != nil {
+				return err
+			}
+			return c.showRefs(out, u, ends)
+		},
+	}
+	out.add(cmd)
+	return cmd
+}
+
+// otherEnds are the workloads of a configuration, or the configurations of a
+// workload.
+func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
+	kinds, of := []string{argument(contract.MCPServer)}, workloadsOf
+	switch kind := u.GroupVersionKind().GroupKind(); {
+	case kind == contract.MCPServer.GroupKind():
+		kinds, of = configKinds(), configsOf
+	case !slices.ContainsFunc(contract.Configs(), func(config contract.Config) bool { return config.Object.GroupKind() == kind }):
+		return nil, fmt.Errorf("%s is neither a configuration nor an MCPServer: name an MCPOIDCConfig, an MCPAuthzConfig or an MCPServer", title(u))
+	}
+	found, err := all(resource.NewBuilder(c.flags).Unstructured().
+		NamespaceParam(u.GetNamespace()).DefaultNamespace().RequestChunksOf(pageSize).
+		ResourceTypeOrNameArgs(true, strings.Join(kinds, ",")).Flatten().Do())
+	if err != nil {
+		return nil, err
+	}
+	return of(u, found)
+}
+
+// workloadsOf are those of servers that refer to a configuration.
+func workloadsOf(config *unstructured.Unstructured, servers []*unstructured.Unstructured) ([]referring, error) {
+	ends := []referring{}
+	for _, u := range servers {
+		server := &v1alpha1.MCPServer{}
+		if err := decode(u, server); err != nil {
+			return nil, err
+		}
+		if references.From(server, config.GetKind()) == config.GetName() {
+			ends = append(ends, endOf(referenceTo(u), content(server, config), server.Status.Conditions))
+		}
+	}
+	return ends, nil
+}
+
+// configsOf are those that a server refers to. One that does not exist has neither
+// content nor conditions.
+func configsOf(u *unstructured.Unstructured, configs []*unstructured.Unstructured) ([]referring, error) {
+	server := &v1alpha1.MCPServer{}
+	if err := decode(u, server); err != nil {
+		return nil, err
+	}
+	ends := []referring{}
+	for _, kind := range contract.Configs() {
+		name := references.From(server, kind.Object.Kind)
+		if name == "" {
+			continue
+		}
+		i := slices.IndexFunc(configs, func(c *unstructured.Unstructured) bool {
+			return c.GetKind() == kind.Object.Kind && c.GetName() == name
+		})
+		if i < 0 {
+			gvk := kind.Object.GroupVersionKind
+			ends = append(ends, referring{Object: reference{gvk.GroupVersion().String(), gvk.Kind, u.GetNamespace(), name}, Reason: "NotFound"})
+			continue
+		}
+		var config struct {
+			Status v1alpha1.ConfigStatus `json:"status"`
+		}
+		if err := decode(configs[i], &config); err != nil {
+			return nil, err
+		}
+		ends = append(ends, endOf(referenceTo(configs[i]), content(server, configs[i]), config.Status.Conditions))
+	}
+	return ends, nil
+}
+
+func decode(u *unstructured.Unstructured, into any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		return fmt.Errorf("reading %s: %w", title(u), err)
+	}
+	return nil
+}
+
+// content is what a server runs with of a configuration, empty where the
+// configuration does not say what it is now.
+func content(server *v1alpha1.MCPServer, config *unstructured.Unstructured) string {
+	now, _, err := unstructured.NestedString(config.Object, "status", "hash")
+	if err != nil || now == "" {
+		return ""
+	}
+	if server.Status.Workload == nil {
+		return contentNone
+	}
+	for _, has := range server.Status.Workload.Configs {
+		switch {
+		case has.Kind != config.GetKind() || has.Name != config.GetName():
+		case has.Hash == now:
+			return contentCurrent
+		default:
+			return contentOlder
+		}
+	}
+	return contentNone
+}
+
+func endOf(object reference, content string, conditions []metav1.Condition) referring {
+	end := referring{Object: object, Content: content}
+	for _, t := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionSuspended} {
+		if c := meta.FindStatusCondition(conditions, t); c != nil {
+			end.Reason = c.Reason
+			if t == v1alpha1.ConditionReady {
+				end.Ready = string(c.Status)
+			}
+			break
+		}
+	}
+	return end
+}
+
+func (c *cli) showRefs(out output, u *unstructured.Unstructured, ends []referring) error {
+	slices.SortFunc(ends, func(a, b referring) int {
+		return strings.Compare(a.Object.Kind+"/"+a.Object.Name, b.Object.Kind+"/"+b.Object.Name)
+	})
+	if !out.isTable() {
+		return out.print(c.Out, "ConfigReferences", &configReferences{Object: referenceTo(u), References: ends})
+	}
+	if len(ends) == 0 {
+		fmt.Fprintln(c.ErrOut, "no references")
+		return nil
+	}
+	lines := [][]string{{"OBJECT", "CONTENT", "READY", "REASON"}}
+	for _, end := range ends {
+		lines = append(lines, []string{end.Object.Kind + "/" + end.Object.Name, end.Content, end.Ready, safe(end.Reason)})
+	}
+	return table(c.Out, lines)
+}

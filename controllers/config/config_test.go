@@ -1,0 +1,248 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+)
+
+// referrers are so many servers; those of going are being deleted.
+func referrers(n int, going ...int) world {
+	w := world{}
+	for i := range n {
+		w.servers = append(w.servers, v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%03d", i)}})
+	}
+	for _, i := range going {
+		w.servers[i].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	return w
+}
+
+// The count is exact, the list bounded, and nothing of what was listed before is
+// looked at: an append-only list never forgets.
+func TestTheListIsComputedFromTheReferrersAlone(t *testing.T) {
+	for n, last := range map[int]string{0: "", 1: "s000", 500: "s499", 501: "s499", 700: "s499"} {
+		want := desired(referrers(n))
+		if want.held != (n > 0) || int(want.workloads) != n || len(want.listed) != min(n, 500) {
+			t.Errorf("of %d: held %t, %d counted, %d listed", n, want.held, want.workloads, len(want.listed))
+		}
+		if n > 0 && want.listed[len(want.listed)-1].Name != last {
+			t.Errorf("of %d: the last one listed is %+v", n, want.listed[len(want.listed)-1])
+		}
+	}
+	if gone := desired(referrers(3, 0, 1, 2)); !gone.held || gone.workloads != 3 {
+		t.Errorf("servers that are being deleted refer until they are gone: %+v", gone)
+	}
+}
+
+func TestADeletionSaysByWhomItIsHeld(t *testing.T) {
+	for name, tc := range map[string]struct {
+		w    world
+		want string
+	}{
+		"one":          {referrers(1), "Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s000. Remove the reference from each, or delete it"},
+		"one is going": {referrers(2, 0), "Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s001. Remove the reference from each, or delete it"},
+		"all go":       {referrers(2, 0, 1), "Reconciling deletion waits until no workload refers to this configuration. These refer to it and are being deleted: MCPServer s000, s001"},
+		"many":         {referrers(9), "Stalled deletion waits until no workload refers to this configuration. These refer to it: MCPServer s000, s001, s002, s003, s004 and others. Remove the reference from each, or delete it"},
+	} {
+		movement, message := holds(tc.w)
+		if diff := cmp.Diff(tc.want, movement+" "+message); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	// Of many, a change of the count says nothing new, which would be a write.
+	_, nine := holds(referrers(9))
+	if _, ten := holds(referrers(10)); nine != ten {
+		t.Errorf("with one more it says %q", ten)
+	}
+}
+
+// No text of a policy stops the controller: what cannot be read is said.
+func TestAPolicyThatCannotBeReadIsSaid(t *testing.T) {
+	for name, tc := range map[string]struct{ text, entities, says string }{
+		"right":           {text: "permit(principal, action, resource);"},
+		"not Cedar":       {"\npermit(principal);", "", `policy "a", line 2, column`},
+		"empty":           {" ", "", `policy "a" has no statement`},
+		"half a text":     {`permit(principal == Client::"`, "", `policy "a"`},
+		"no text at all":  {"\x00\xff\xfe", "", `policy "a"`},
+		"deep":            {"permit(principal, action, resource) when { " + strings.Repeat("(", 5000), "", `policy "a"`},
+		"a wild number":   {"permit(principal, action, resource) when { 99999999999999999999999 == 1 };", "", `policy "a"`},
+		"wrong entities":  {"permit(principal, action, resource);", "{", "entities"},
+		"entities of nil": {"permit(principal, action, resource);", "[null]", "entities"},
+	} {
+		c := &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: tc.text}}, Entities: tc.entities}}
+		err := judgePolicies(c).invalid
+		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+			t.Errorf("%s: %v, want %q", name, err, tc.says)
+		}
+	}
+	if j := judgePolicies(&v1alpha1.MCPOIDCConfig{}); j.invalid != nil {
+		t.Errorf("of another kind: %v", j.invalid)
+	}
+}
+
+// kstatus takes an object that is Stalled for Failed, and one with Ready alone for
+// Current.
+func TestFindings(t *testing.T) {
+	everywhere := conditions.True("RolledOut", "every workload that refers to this configuration has its present content")
+	invalid := errors.New(`policy "a", line 1, column 2: no`)
+	for name, tc := range map[string]struct {
+		j    judgement
+		want map[string]conditions.Finding
+	}{
+		"valid": {judgement{}, map[string]conditions.Finding{"Ready": conditions.True("Valid", "the spec is valid"), "RolledOut": everywhere}},
+		"invalid": {judgement{invalid: invalid}, map[string]conditions.Finding{
+			"Ready": conditions.False("SpecInvalid", invalid.Error()), "Stalled": conditions.True("SpecInvalid", invalid.Error()),
+		}},
+		"valid, with a word that is none": {
+			judgePolicies(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `permit(principal is Person, action, resource);`}}}}),
+			map[string]conditions.Finding{
+				"Ready":           conditions.True("Valid", "the spec is valid"),
+				"RolledOut":       everywhere,
+				"PolicyUnmatched": conditions.True("UnknownWords", `policy "a", line 1, column 1: principal is Person matches nothing: principals are Client::"NAME", in Group::"NAME"`),
+			},
+		},
+	} {
+		if diff := cmp.Diff(tc.want, findings(tc.j, nil, 25, nil)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An MCPOIDCConfig that no schema has looked at is said to be wrong.
+func TestALoginWithoutAnIssuerIsSaid(t *testing.T) {
+	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{}); j.invalid == nil || j.hash != "" {
+		t.Errorf("it is %+v", j)
+	}
+	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://a.example.com"}}}); j.invalid != nil || j.hash == "" {
+		t.Errorf("it is %+v", j)
+	}
+}
+
+// A server that runs with nothing yet is not waited for: it starts with what the
+// configuration says. One that runs with another configuration is.
+func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
+	w := referrers(4)
+	w.servers[3].Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "other", Hash: "new"}}}
+	w.servers[3].Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "SpecInvalid"}}
+	for i, hash := range []string{"old", "new"} {
+		w.servers[i].Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}}}
+		w.servers[i].Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
+	}
+	r := New(Kinds()[1], nil, nil, nil)
+	members := r.members("company", "new", w.servers)
+	if diff := cmp.Diff([]rollout.Member{{Name: "s000", Phase: rollout.Waiting}, {Name: "s001", Phase: rollout.Done}, {Name: "s003", Phase: rollout.Apart}}, members); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for wrong, want := range map[string]metav1.ConditionStatus{"": "False", "old": "True"} {
+		found := findings(judgement{hash: "new"}, r.members("company", "new", w.servers), 25, nil)
+		if wrong != "" {
+			found = findings(judgement{hash: wrong}, r.members("company", wrong, w.servers[:1]), 25, nil)
+		}
+		if got := found["RolledOut"].Status; got != want {
+			t.Errorf("RolledOut is %s, want %s", got, want)
+		}
+	}
+}
+
+// A judgement is remembered of one generation.
+func TestPoliciesAreReadOnceAGeneration(t *testing.T) {
+	read := 0
+	kind := Kinds()[1]
+	kind.judge = func(config) judgement { read++; return judgement{} }
+	r := New(kind, nil, nil, nil)
+	c := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 1}}
+	r.judgement(c)
+	r.judgement(c)
+	c.Generation = 2
+	r.judgement(c)
+	if read != 2 {
+		t.Errorf("its policies were read %d times", read)
+	}
+}
+
+// recorded is a queue that notes what is to be added later.
+type recorded struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added []string
+}
+
+func (q *recorded) AddAfter(r reconcile.Request, after time.Duration) {
+	q.added = append(q.added, fmt.Sprint(r.NamespacedName, " ", after))
+}
+
+func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
+	refers := func(policies string, more func(*v1alpha1.MCPServer)) client.Object {
+		s := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: types.UID("u")}}
+		s.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "login"}}
+		if policies != "" {
+			s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: policies}
+		}
+		if more != nil {
+			more(s)
+		}
+		return s
+	}
+	live := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a", Finalizers: []string{"freehold.dev/mcpauthzconfig"}}}
+	live.Spec.Policies = []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}
+	has := func(hash, ready string) func(*v1alpha1.MCPServer) {
+		return func(s *v1alpha1.MCPServer) {
+			s.Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, ConfigRollout: true, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "a", Hash: hash}}}
+			s.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(ready), Reason: "Updating"}}
+		}
+	}
+	going := live.DeepCopy()
+	going.Name, going.DeletionTimestamp = "going", &metav1.Time{Time: time.Unix(1, 0)}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live, going).Build()
+	for name, tc := range map[string]struct {
+		before, after client.Object
+		want          []string
+	}{
+		"born":              {nil, refers("a", nil), []string{"ns/a 1s"}},
+		"the first":         {nil, refers("b", nil), []string{"ns/b 50ms"}},
+		"born without":      {nil, refers("", nil), nil},
+		"gone":              {refers("a", nil), nil, []string{"ns/a 1s"}},
+		"gone from a going": {refers("going", nil), nil, []string{"ns/going 50ms"}},
+		"moved":             {refers("a", nil), refers("b", nil), []string{"ns/a 1s", "ns/b 50ms"}},
+		"dropped":           {refers("a", nil), refers("", nil), []string{"ns/a 1s"}},
+		"going":             {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = &metav1.Time{} }), []string{"ns/a 1s"}},
+		"other changes":     {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.Image, s.Status.URL = "i", "u" }), nil},
+		"took it":           {refers("a", nil), refers("a", has("old", "True")), []string{"ns/a 1s"}},
+		"takes it":          {refers("a", has("old", "True")), refers("a", has(judgePolicies(live).hash, "False")), []string{"ns/a 1s"}},
+		"of another kind":   {refers("a", has("old", "True")), refers("a", func(s *v1alpha1.MCPServer) { has("old", "True")(s); s.Status.URL = "u" }), nil},
+		"another's":         {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = nil }), nil},
+	} {
+		q, h := &recorded{}, New(Kinds()[1], reader, nil, nil).referrers()
+		switch {
+		case tc.before == nil:
+			h.Create(t.Context(), event.CreateEvent{Object: tc.after}, q)
+		case tc.after == nil:
+			h.Delete(t.Context(), event.DeleteEvent{Object: tc.before}, q)
+		default:
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, q)
+		}
+		if diff := cmp.Diff(tc.want, q.added); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

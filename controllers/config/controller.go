@@ -1,0 +1,106 @@
+// Package config keeps the status of shared configurations, and holds their
+// deletion while workloads refer to them. It is one controller for all kinds of
+// configurations; what tells them apart is data, in controller_kinds.go.
+//
+// controller.go is the pass, observe.go its reads, desired.go what is wanted,
+// status.go what is reported, deletion.go the pass of a configuration that goes,
+// watches.go what wakes it. What a pass shares with those of other kinds is in
+// controllers/reconcile, who refers to what in controllers/references.
+package config
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+)
+
+// remembered is how many specs a process remembers the judgement of. Forgetting
+// one costs reading its policies again.
+const remembered = 1 << 10
+
+// Reconciler keeps the status of the configurations of one kind.
+type Reconciler struct {
+	reconcile.Core
+	// Percent is how many of a hundred servers take a changed configuration at a time.
+	Percent int
+	kind    Kind
+	reader  client.Reader // the cache
+	// judged has judgements of specs, by uid.
+	judged *lru.Cache
+}
+
+// New returns a Reconciler of a kind. reader may be a cache.
+func New(kind Kind, reader client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
+	return &Reconciler{
+		Core:    reconcile.NewCore(applier, recorder, kind.frame()),
+		Percent: rollout.DefaultPercent, kind: kind, reader: reader, judged: lru.New(remembered),
+	}
+}
+
+// Reconcile is one pass over one configuration.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	object := r.kind.empty()
+	if err := r.reader.Get(ctx, req.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	frame, wait, err := r.Begin(ctx, object, object.GetConfigStatus().Conditions)
+	if frame == nil {
+		return ctrl.Result{RequeueAfter: wait}, err
+	}
+	w, err := r.observe(ctx, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := &pass{frame, object}
+	if object.GetDeletionTimestamp() != nil {
+		return p.End(ctx, r.delete(ctx, p, w))
+	}
+	return p.End(ctx, r.run(ctx, p, w))
+}
+
+// pass is a pass over a configuration.
+type pass struct {
+	*reconcile.Pass
+	config config
+}
+
+// run decides and writes. The finalizer comes first: a configuration that says who
+// refers to it is held.
+func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
+	want := desired(w)
+	on, refused := p.HoldWhile(ctx, want.held)
+	if !on {
+		return refused
+	}
+	j := r.judgement(p.config)
+	counted := r.count(ctx, p, want, j)
+	found := findings(j, r.members(p.config.GetName(), j.hash, w.servers), r.Percent, p.Conflicts)
+	return errors.Join(refused, counted, p.Report(ctx, found))
+}
+
+// count states what the configuration says, and who refers to it.
+func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, j judgement) error {
+	_, err := p.Apply(ctx, r.kind.StatusManager, p.config, r.kind.intent(p.config.GetName(), p.config.GetNamespace(), want.status(j.hash)))
+	return err
+}
+
+// judgement is that of a spec, remembered: reading policies takes a while, and
+// each referrer wakes a pass.
+func (r *Reconciler) judgement(c config) judgement {
+	known, _ := r.judged.Get(c.GetUID())
+	if j, ok := known.(judgement); ok && j.generation == c.GetGeneration() {
+		return j
+	}
+	j := r.kind.judge(c)
+	j.generation = c.GetGeneration()
+	r.judged.Add(c.GetUID(), j)
+	return j
+}

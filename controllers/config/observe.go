@@ -1,0 +1,20 @@
+package config
+
+import (
+	"context"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/references"
+)
+
+// world is everything a pass looks at beside the configuration.
+type world struct {
+	// servers are those that refer to it, sorted by name, also those that are being
+	// deleted. They are the cache's own.
+	servers []v1alpha1.MCPServer
+}
+
+func (r *Reconciler) observe(ctx context.Context, c config) (world, error) {
+	servers, err := references.To(ctx, r.reader, r.kind.Object.Kind, c.GetNamespace(), c.GetName())
+	return world{servers: servers}, err
+}

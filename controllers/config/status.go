@@ -1,0 +1,53 @@
+package config
+
+import (
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+)
+
+// findings are the answers to all questions, by condition type. members are the
+// servers that take what the configuration says.
+func findings(j judgement, members []rollout.Member, percent int, conflicts []*apply.Conflict) map[string]conditions.Finding {
+	answer := valid(j)
+	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer}
+	if j.invalid != nil {
+		found[v1alpha1.ConditionStalled] = conditions.True(answer.Reason, answer.Message) // only a person can change it
+	} else {
+		found[v1alpha1.ConditionRolledOut] = rollout.RolledOut(contract.MCPServer.Kind, members, percent)
+	}
+	if len(j.unmatched) > 0 {
+		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(j.unmatched)
+	}
+	if len(conflicts) > 0 {
+		found[v1alpha1.ConditionFieldConflict] = conditions.FieldConflict(conflicts)
+	}
+	return found
+}
+
+// valid says whether servers can run with the configuration.
+func valid(j judgement) conditions.Finding {
+	if j.invalid != nil {
+		return conditions.False(v1alpha1.ReasonSpecInvalid, j.invalid.Error())
+	}
+	return conditions.True(v1alpha1.ReasonValid, "the spec is valid")
+}
+
+// members are the servers that run with something, by how far they are with what the
+// configuration says now. A new one starts with that.
+func (r *Reconciler) members(name, hash string, servers []v1alpha1.MCPServer) []rollout.Member {
+	var members []rollout.Member
+	for i := range servers {
+		if m, ok := r.member(name, hash, &servers[i]); ok {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+func (r *Reconciler) member(name, hash string, server *v1alpha1.MCPServer) (m rollout.Member, ok bool) {
+	kind, w := r.kind.Object.Kind, rollout.OfServer(server)
+	return w.Member(kind, name, hash), w.Claim != nil
+}

@@ -1,0 +1,93 @@
+package config
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/references"
+)
+
+// Register adds the controller to a manager, whose cache must have the index of
+// controllers/references.
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(r.kind.Object.Kind)).For(r.kind.empty()).
+		Watches(&v1alpha1.MCPServer{}, r.referrers()).
+		WithOptions(options).
+		Complete(r)
+}
+
+// A configuration waits after the first of several changes of its referrers: each
+// state of its status is a write, and one write tells of all. It does not wait as
+// long where the finalizer is to come or to go.
+const (
+	burst = time.Second
+	soon  = 50 * time.Millisecond
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// referrers wakes the configuration that a workload refers to, and the one that it
+// referred to before. The queue keeps the first of several times.
+func (r *Reconciler) referrers() handler.EventHandler {
+	kind := r.kind.Object.Kind
+	wake := func(ctx context.Context, q queue, workloads ...client.Object) {
+		for _, w := range workloads {
+			if name := references.From(w, kind); name != "" {
+				key := types.NamespacedName{Namespace: w.GetNamespace(), Name: name}
+				q.AddAfter(reconcile.Request{NamespacedName: key}, r.pause(ctx, key))
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			switch before, after := references.From(e.ObjectOld, kind), references.From(e.ObjectNew, kind); {
+			case before != after:
+				wake(ctx, q, e.ObjectOld, e.ObjectNew)
+			case after != "" && r.moved(ctx, e.ObjectOld, e.ObjectNew):
+				wake(ctx, q, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// moved reports whether what a configuration says of a server can change, which goes
+// on to refer to it.
+func (r *Reconciler) moved(ctx context.Context, before, after client.Object) bool {
+	old, ok := before.(*v1alpha1.MCPServer)
+	now, is := after.(*v1alpha1.MCPServer)
+	if !ok || !is || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) {
+		return true
+	}
+	live, name := r.kind.empty(), references.From(now, r.kind.Object.Kind)
+	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.Namespace, Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
+		return false // it has a pass of its own once it is there
+	}
+	hash := r.judgement(live).hash
+	was, had := r.member(name, hash, old)
+	m, has := r.member(name, hash, now)
+	return was != m || had != has
+}
+
+// pause is how long a configuration waits after a change of a referrer.
+func (r *Reconciler) pause(ctx context.Context, key types.NamespacedName) time.Duration {
+	live := r.kind.empty()
+	err := r.reader.Get(ctx, key, live, client.UnsafeDisableDeepCopy)
+	if err != nil || live.GetDeletionTimestamp() != nil || !slices.Contains(live.GetFinalizers(), r.kind.Finalizer) {
+		return soon
+	}
+	return burst
+}

@@ -1,0 +1,50 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// byOwner is the index of what a pass lists, by whose it is. It has the name of the
+// label.
+const byOwner = workload.LabelServer
+
+// indexed reads from a manager's cache. A cache walks over the namespace for a label;
+// this one finds the pods and run configs of an owner by the index.
+type indexed struct{ client.Reader }
+
+// index adds the index to the cache of a manager.
+func index(ctx context.Context, mgr ctrl.Manager) (indexed, error) {
+	configs := &metav1.PartialObjectMetadata{}
+	configs.SetGroupVersionKind(contract.ConfigMap.GroupVersionKind)
+	for _, kind := range []client.Object{&corev1.Pod{}, configs} {
+		err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOwner, func(obj client.Object) []string { return []string{obj.GetLabels()[workload.LabelServer]} })
+		if err != nil {
+			return indexed{}, err
+		}
+	}
+	return indexed{mgr.GetClient()}, nil
+}
+
+// List lists objects, by the index where one owner's are asked for.
+func (r indexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	switch list.(type) {
+	case *corev1.PodList, *metav1.PartialObjectMetadataList:
+		asked := (&client.ListOptions{}).ApplyOptions(opts)
+		if asked.LabelSelector == nil {
+			break
+		}
+		if key, one := asked.LabelSelector.RequiresExactMatch(workload.LabelServer); one {
+			opts = append(slices.Clip(opts), client.MatchingFields{byOwner: key})
+		}
+	}
+	return r.Reader.List(ctx, list, opts...)
+}

@@ -1,0 +1,161 @@
+package mcpserver
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+func reads(text string) *runspec.SharedPolicies {
+	read := runspec.ReadPolicies(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: text}}}})
+	return &read
+}
+
+const (
+	all     = "permit(principal, action, resource);"
+	nothing = "forbid(principal, action, resource);"
+)
+
+// guarded is a server that runs with all, of a configuration that now says nothing
+// is allowed, and the phase and admission that are observed of it.
+func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPServer, world) {
+	t.Helper()
+	server := echo()
+	server.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "team"}
+	opts := options
+	opts.Policies = reads(all)
+	rendered := workload.Render(server, opts)
+	rev := revision.Revision{Generation: 3, Hash: rendered.Hash}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{
+		Generation: rev.Generation, Hash: rev.Hash, OwnHash: rendered.OwnHash,
+		Configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", opts.Policies.Hash)},
+	}
+	server.Status.URL = "http://old"
+	runs := map[string]string{workload.AnnotationBackendHash: rendered.Content.Rendering.Backend}
+	w := world{
+		proxy: proxyOf(rev), backend: backendOf(rev), ownBackend: true,
+		configs: []metav1.PartialObjectMetadata{config(rev)}, pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, rev), pod("backend", workload.ComponentBackend, rev)},
+		policies: reads(nothing),
+	}
+	for _, annotations := range []map[string]string{w.backend.Spec.Template.Annotations, w.pods[1].Annotations} {
+		for key, value := range runs {
+			annotations[key] = value
+		}
+	}
+	w.proxy.Spec.Template.Annotations["freehold.dev/guards"] = "authorization"
+	w.pods[0].Annotations["freehold.dev/guards"] = "authorization"
+	w.proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
+	}}
+	w.shared = []shared{{named("MCPAuthzConfig", "team", w.policies.Hash), phase, admitted}}
+	return server, w
+}
+
+func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phase    rollout.Phase
+		admitted bool
+		edit     func(*v1alpha1.MCPServer, *world)
+		waits    bool
+		rolls    bool // counts among those under way
+	}{
+		"not its turn":   {rollout.Waiting, false, nil, true, false},
+		"its turn":       {rollout.Waiting, true, nil, false, true},
+		"it had begun":   {rollout.Moving, true, nil, false, true},
+		"not in turns":   {rollout.Apart, true, nil, false, false},
+		"its own change": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, _ *world) { s.Spec.Image = "other" }, false, false},
+		"its own change after it failed": {rollout.Failed, true, func(s *v1alpha1.MCPServer, _ *world) {
+			s.Spec.Image, s.Status.Workload.ConfigRollout = "other", true
+		}, false, true},
+		"its own change after it answered": {rollout.Moving, true, func(s *v1alpha1.MCPServer, _ *world) {
+			s.Spec.Image, s.Status.Workload.ConfigRollout = "other", true
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3, ServerUID: "uid"}
+			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBackendAnswers, Status: metav1.ConditionTrue}}
+		}, false, false},
+		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = nil }, false, true},
+		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs = nil }, false, true},
+		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = proxyOf(older) }, false, true},
+		"nothing changes for it":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.policies = reads(all) }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, w := guarded(t, tc.phase, tc.admitted)
+			if tc.edit != nil {
+				tc.edit(server, &w)
+			}
+			want := desired(server, w, options)
+			if waits := want.waitsFor != nil; waits != tc.waits || len(want.problems) > 0 {
+				t.Fatalf("waits: %t, want %t; problems %v", waits, tc.waits, want.problems)
+			}
+			if tc.waits {
+				if !want.kept || want.stopped || want.revision != revisionOf(w.proxy) {
+					t.Errorf("what stands is not kept: %+v", want)
+				}
+				return
+			}
+			claim := want.workloadStatus(server).Status.Workload
+			if rolls := claim.ConfigRollout != nil && *claim.ConfigRollout; rolls != tc.rolls && !want.claimed(server) {
+				t.Errorf("counts among those under way: %t, want %t", rolls, tc.rolls)
+			}
+			if len(claim.Configs) != 1 || *claim.Configs[0].Hash != w.shared[0].Hash || *claim.OwnHash == "" {
+				t.Errorf("the claim records %+v", claim)
+			}
+		})
+	}
+}
+
+// Ready never says that the new policy holds where the old one does.
+func TestAServerThatWaitsIsNotReady(t *testing.T) {
+	trouble := func(s *scene) {
+		s.world.pods[1] = waiting(s.world.pods[1], "ImagePullBackOff", "")
+		s.world.proxy.Status.AvailableReplicas = 0
+	}
+	for name, tc := range map[string]struct {
+		admitted     bool
+		edit         func(*scene)
+		reason, says string
+	}{
+		"it serves":        {false, func(*scene) {}, v1alpha1.ReasonRolloutPending, `MCPAuthzConfig "team" has changed`},
+		"it is in trouble": {false, trouble, v1alpha1.ReasonImagePull, ""},
+		// Else it would not count among those under way, however many there are.
+		"its turn, and a pod of it is in trouble": {true, trouble, v1alpha1.ReasonUpdating, ""},
+		"its turn, after it waited":               {true, said(v1alpha1.ReasonRolloutPending), v1alpha1.ReasonUpdating, ""},
+	} {
+		server, w := guarded(t, rollout.Waiting, tc.admitted)
+		s := scene{server: server, world: w, want: desired(server, w, options)}
+		said(v1alpha1.ReasonReady)(&s)
+		tc.edit(&s)
+		answered(metav1.ConditionTrue, "Answers", "")(&s)
+		server.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3, ServerUID: "uid"}
+		f := ready(s.server, s.world, s.want, nil)
+		if f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
+			t.Errorf("%s: Ready is %v, want False because of %s", name, f, tc.reason)
+		}
+		if found := findings(s.server, s.world, s.want, f, noon); tc.reason == v1alpha1.ReasonRolloutPending && found[v1alpha1.ConditionReconciling].Reason != f.Reason {
+			t.Errorf("%s: it says %v", name, found)
+		}
+	}
+}
+
+// What another server holds up is no reason to give up.
+func TestNobodyIsStalledBecauseItWaitsForItsTurn(t *testing.T) {
+	s := up(said(v1alpha1.ReasonRolloutPending), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRolloutPending, ""))
+	s.server.Status.Conditions[1].ObservedGeneration = s.server.Generation
+	late := noon.AddDate(1, 0, 0)
+	f := ready(s.server, s.world, wanted{revision: current, content: contentOf(current), waitsFor: &v1alpha1.WorkloadConfig{}}, nil)
+	if kind, _ := movement(s.server, s.world, f, late); kind != v1alpha1.ConditionReconciling {
+		t.Errorf("after a year it is %s because of %v", kind, f)
+	}
+	if due := s.world.deadline(s.server, late); due != 0 {
+		t.Errorf("it is looked at again after %s", due)
+	}
+}

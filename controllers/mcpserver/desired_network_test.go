@@ -1,0 +1,93 @@
+package mcpserver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+// A protected server has its NetworkPolicy before anything that carries content; one
+// that is not has none, and ours goes.
+func TestWhoMayConnectToTheBackend(t *testing.T) {
+	ours := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", OwnerReferences: ofEcho()}}
+	theirs := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend"}}
+	guard := func(s *v1alpha1.MCPServer) {
+		s.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}}
+	}
+	says := func(ingress v1alpha1.BackendIngress) func(*v1alpha1.MCPServer) {
+		return func(s *v1alpha1.MCPServer) { s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: ingress} }
+	}
+	for name, tc := range map[string]struct {
+		edits          []func(*v1alpha1.MCPServer)
+		live           *networkingv1.NetworkPolicy
+		proxy          bool
+		makes, removes bool
+		exposed        bool
+	}{
+		"without a protection":                    {},
+		"no longer with one":                      {live: ours, removes: true},
+		"a policy of another owner":               {live: theirs},
+		"policies":                                {edits: []func(*v1alpha1.MCPServer){guard}, makes: true},
+		"a login":                                 {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{} }}, proxy: true, makes: true},
+		"shared policies":                         {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} }}, proxy: true, makes: true},
+		"a network of nothing":                    {edits: []func(*v1alpha1.MCPServer){guard, says("")}, makes: true},
+		"asked for without a protection":          {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
+		"switched off":                            {edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours, removes: true, exposed: true},
+		"switched off without a protection":       {edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
+		"a wrong spec, and nothing runs":          {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
+		"a wrong spec beside what runs":           {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true, makes: true},
+		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, w := echo(), world{ingress: tc.live}
+			for _, edit := range tc.edits {
+				edit(server)
+			}
+			if tc.proxy {
+				w.proxy = proxyOf(current)
+			}
+			want := desired(server, w, options)
+			made := false
+			for i, child := range want.children {
+				if policy, is := child.ac.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
+					made = i == 0 && *policy.Name == "echo-backend"
+				}
+			}
+			if made != tc.makes || (want.opens != nil) != tc.removes {
+				t.Errorf("makes the NetworkPolicy first: %t, removes it: %t; want %t, %t", made, want.opens != nil, tc.makes, tc.removes)
+			}
+			exposed := backendExposed(server)
+			if (exposed != nil) != tc.exposed || exposed != nil && !strings.Contains(exposed.Message, "Service echo-backend") {
+				t.Errorf("exposed: %v", exposed)
+			}
+		})
+	}
+}
+
+// A policy that matches no call is said, and stops nothing.
+func TestAPolicyThatMatchesNoCall(t *testing.T) {
+	server := echo()
+	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{
+		{Name: "typo", Policy: `permit(principal, action == Action::"call_tol", resource);`}, {Name: "right", Policy: `permit(principal, action, resource is Tool);`},
+	}}
+	want := desired(server, world{}, options)
+	unmatched := func(want wanted) (conditions.Finding, bool) {
+		f, ok := findings(server, world{}, want, conditions.Finding{}, time.Now())[v1alpha1.ConditionPolicyUnmatched]
+		return f, ok
+	}
+	f, warns := unmatched(want)
+	if !want.renderable() || !warns || !strings.HasPrefix(f.Message, `policy "typo", line 1, column 1: action == Action::"call_tol" matches nothing: actions are `) || strings.Contains(f.Message, "right") {
+		t.Errorf("%v, %v", want.problems, f)
+	}
+	server.Spec.AuthzConfig.Policies = server.Spec.AuthzConfig.Policies[1:]
+	if f, warns := unmatched(desired(server, world{}, options)); warns {
+		t.Error(f)
+	}
+}

@@ -1,0 +1,92 @@
+package mcpserver
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/references"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// turns wakes the servers whose turn it is to take a changed configuration, and no
+// others, when one that refers to it has moved.
+func (r *Reconciler) turns() handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { r.moved(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.moved(ctx, q, e.Object, nil) },
+	}
+}
+
+// moved looks at what a server was before, and is after; nil for one that is gone.
+func (r *Reconciler) moved(ctx context.Context, q queue, before, after client.Object) {
+	if alike(before, after) {
+		return
+	}
+	for _, kind := range []string{contract.MCPAuthzConfig.Kind, contract.MCPOIDCConfig.Kind} {
+		name := references.From(before, kind)
+		if name == "" {
+			continue
+		}
+		config, err := r.config(ctx, kind, before.GetNamespace(), name)
+		if err != nil || phase(before, config) == phase(after, config) {
+			continue // one that is not there is taken by nobody
+		}
+		plan, err := r.plan(ctx, before.GetNamespace(), config)
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "not waking who is next")
+			continue
+		}
+		for _, next := range plan.Admitted {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: before.GetNamespace(), Name: next}})
+		}
+	}
+}
+
+// alike reports whether nothing changed of what a phase is read from, as with most
+// events.
+func alike(before, after client.Object) bool {
+	b, _ := before.(*v1alpha1.MCPServer)
+	a, _ := after.(*v1alpha1.MCPServer)
+	return b != nil && a != nil && references.From(b, contract.MCPAuthzConfig.Kind) == references.From(a, contract.MCPAuthzConfig.Kind) &&
+		references.From(b, contract.MCPOIDCConfig.Kind) == references.From(a, contract.MCPOIDCConfig.Kind) &&
+		apiequality.Semantic.DeepEqual(rollout.OfServer(b), rollout.OfServer(a))
+}
+
+// phase is how far a server is that refers to a configuration, -1 for one that does
+// not.
+func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
+	server, ok := obj.(*v1alpha1.MCPServer)
+	if !ok || references.From(server, config.Kind) != config.Name {
+		return -1
+	}
+	return rollout.OfServer(server).Member(config.Kind, config.Name, config.Hash).Phase
+}
+
+// config is a configuration as a claim would record it now.
+func (r *Reconciler) config(ctx context.Context, kind, namespace, name string) (v1alpha1.WorkloadConfig, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if kind == contract.MCPAuthzConfig.Kind {
+		c := &v1alpha1.MCPAuthzConfig{}
+		if err := r.reader.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err != nil {
+			return v1alpha1.WorkloadConfig{}, err
+		}
+		return named(kind, name, r.policies.hash(c)), nil
+	}
+	c := &v1alpha1.MCPOIDCConfig{}
+	if err := r.reader.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err != nil {
+		return v1alpha1.WorkloadConfig{}, err
+	}
+	return named(kind, name, runspec.LoginHash(c)), nil
+}

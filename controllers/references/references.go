@@ -1,0 +1,50 @@
+// Package references knows which workloads refer to which shared configurations,
+// in both directions: references.go by what a spec says, index.go by what a cache
+// holds. A kind of workload, or a field that refers, is one row here.
+package references
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// field is a field of an MCPServer that names a configuration.
+type field struct {
+	// config is the kind that it names.
+	config string
+	// path is its name in the cache's index.
+	path string
+	name func(*v1alpha1.MCPServerSpec) string
+}
+
+var fields = []field{
+	{contract.MCPOIDCConfig.Kind, "spec.oidcConfigRef.name", func(s *v1alpha1.MCPServerSpec) string {
+		if s.OIDCConfigRef == nil {
+			return ""
+		}
+		return s.OIDCConfigRef.Name
+	}},
+	{contract.MCPAuthzConfig.Kind, "spec.authzConfigRef.name", func(s *v1alpha1.MCPServerSpec) string {
+		if s.AuthzConfigRef == nil {
+			return ""
+		}
+		return s.AuthzConfigRef.Name
+	}},
+}
+
+// From is the name of the configuration of a kind that a workload refers to, empty
+// if to none.
+func From(workload client.Object, config string) string {
+	server, ok := workload.(*v1alpha1.MCPServer)
+	if !ok {
+		return ""
+	}
+	for _, f := range fields {
+		if f.config == config {
+			return f.name(&server.Spec)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,32 @@
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+)
+
+// RolledOut answers whether all members have the present content of a
+// configuration. The words stay the same while the members move one by one.
+func RolledOut(kind string, members []Member, percent int) conditions.Finding {
+	if failed := For(members, percent).Failed; failed != "" {
+		return conditions.False(v1alpha1.ReasonHeld, fmt.Sprintf(
+			"%s %q is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kind, failed))
+	}
+	apart := ""
+	for _, m := range members {
+		switch {
+		case m.Phase == Waiting || m.Phase == Moving:
+			return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+				"%d percent of the workloads that refer to this configuration take its present content at a time; the others serve with the content before", percent))
+		case m.Phase == Apart && (apart == "" || m.Name < apart):
+			apart = m.Name
+		}
+	}
+	if apart != "" {
+		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%s %q does not have this content yet: its conditions say why", kind, apart))
+	}
+	return conditions.True(v1alpha1.ReasonRolledOut, "every workload that refers to this configuration has its present content")
+}

@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+)
+
+const readers = `permit(principal, action == Action::"call_tool", resource == Tool::"read");`
+
+// saying is what is read of an MCPAuthzConfig, one a text.
+func saying(texts ...string) *runspec.SharedPolicies {
+	config := &v1alpha1.MCPAuthzConfig{}
+	for i, text := range texts {
+		config.Spec.Policies = append(config.Spec.Policies, v1alpha1.AuthzPolicy{Name: string(rune('a' + i)), Policy: text})
+	}
+	read := runspec.ReadPolicies(config)
+	return &read
+}
+
+func shared(t *testing.T) *v1alpha1.MCPServer {
+	t.Helper()
+	server := read(t, "full")
+	server.Spec.AuthzConfig, server.Spec.AuthzConfigRef = nil, &v1alpha1.LocalReference{Name: "team"}
+	return server
+}
+
+func TestWhatAConfigurationSaysIsNotTheServersOwn(t *testing.T) {
+	before := sound(t, shared(t), options)
+	for name, tc := range map[string]struct {
+		content, own bool // whether it changes
+		edit         change
+	}{
+		"nothing": {false, false, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
+		"spaces of a policy": {false, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+			o.Policies = saying("// who reads\n" + strings.ReplaceAll(readers, " ", "\n "))
+		}},
+		"a policy": {true, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Policies = saying(readers, readers) }},
+		"a login": {true, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+			o.Login = login.DeepCopy()
+			o.Login.Spec.OIDC.UsernameClaim = "email"
+		}},
+		"a login that is mounted": {true, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+			o.Login = login.DeepCopy()
+			o.Login.Spec.OIDC.CABundleRef = nil
+		}},
+		"the scopes":  {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef.Scopes = []string{"x"} }},
+		"the image":   {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image = "other" }},
+		"the name":    {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfigRef.Name = "other" }},
+		"a reference": {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
+		"the way back to a server's own policies": {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+			s.Spec.AuthzConfigRef, s.Spec.AuthzConfig = nil, &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: readers}}}
+		}},
+	} {
+		server, opts := shared(t), options
+		tc.edit(server, &opts)
+		got := sound(t, server, opts)
+		if content, own := got.Hash != before.Hash, got.OwnHash != before.OwnHash; content != tc.content || own != tc.own {
+			t.Errorf("%s: changes content: %t, want %t; changes the server's own: %t, want %t", name, content, tc.content, own, tc.own)
+		}
+	}
+	if own := sound(t, read(t, "minimal"), options).OwnHash; own != "" {
+		t.Errorf("a server without references has %s of its own", own)
+	}
+}
+
+func TestAReferenceThatCannotBeFollowedIsAProblemWithItsReason(t *testing.T) {
+	gone := &metav1.Time{}
+	for name, tc := range map[string]struct {
+		edit         change
+		reason, says string
+	}{
+		"no policies": {
+			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Policies = nil },
+			v1alpha1.ReasonAuthzConfigNotFound, `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`,
+		},
+		"no login": {
+			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Login = nil },
+			v1alpha1.ReasonOIDCConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
+		},
+		"neither": {
+			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Login, o.Policies = nil, nil },
+			v1alpha1.ReasonAuthzConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
+		},
+		"no Cedar": {
+			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Policies = saying(readers, "\npermit(") },
+			v1alpha1.ReasonAuthzConfigInvalid, `spec.authzConfigRef: MCPAuthzConfig "team": policy "b", line 2, column`,
+		},
+		"policies that go": {func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+			p := *o.Policies
+			p.Deleting, o.Policies = true, &p
+		}, v1alpha1.ReasonAuthzConfigDeleting, `spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`},
+		"a login that goes": {func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+			o.Login = login.DeepCopy()
+			o.Login.DeletionTimestamp = gone
+		}, v1alpha1.ReasonOIDCConfigDeleting, `spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`},
+		"and something of its own": {func(s *v1alpha1.MCPServer, o *podtemplate.Options) {
+			s.Spec.Proxy.Service.Labels = map[string]string{"": ""}
+			o.Policies = nil
+		}, "", `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`},
+	} {
+		server, opts := shared(t), options
+		tc.edit(server, &opts)
+		got := Render(server, opts)
+		if err := got.Problems.Error(); got.Reason != tc.reason || !strings.Contains(err, tc.says) {
+			t.Errorf("%s: %s because of %q, want %s with %q", name, err, got.Reason, tc.reason, tc.says)
+		}
+	}
+}
+
+// A server that runs with a configuration does not stop because that is to go.
+func TestAServerGoesOnWithAConfigurationThatGoes(t *testing.T) {
+	server, opts := shared(t), options
+	opts.Policies = saying(readers)
+	opts.Policies.Deleting = true
+	server.Status.Workload = &v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "team", Hash: "before"}}}
+	sound(t, server, opts)
+}

@@ -1,0 +1,227 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/config"
+	"github.com/freehold-dev/freehold/controllers/references"
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// policies is an MCPAuthzConfig with one policy of this text.
+func policies(name, text string) string {
+	return fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\nspec: {policies: [{name: all, policy: %q}]}\n", name, text)
+}
+
+const permitAll = "permit(principal, action, resource);"
+
+func policiesOf(s *kit.Env, name string) *v1alpha1.MCPAuthzConfig {
+	return &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
+}
+
+// configSays waits until a configuration says of Ready this reason, about the spec
+// that now stands, and counts so many workloads.
+func configSays(s *kit.Env, live *v1alpha1.MCPAuthzConfig, reason string, workloads int) {
+	GinkgoHelper()
+	s.Await(live, fmt.Sprintf("%s says %s, with %d workloads", live.Name, reason, workloads), func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
+		if c == nil || c.Reason != reason || c.ObservedGeneration != live.Generation || live.Status.Workloads == nil || int(*live.Status.Workloads) != workloads {
+			return fmt.Errorf("its status is %+v", live.Status)
+		}
+		return nil
+	})
+}
+
+// verdict expects what Flux makes of a configuration.
+func verdict(s *kit.Env, live *v1alpha1.MCPAuthzConfig, want status.Status) {
+	GinkgoHelper()
+	is, message, err := kit.Kstatus(s.Unstructured(live))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(is).To(Equal(want), message)
+}
+
+func listed(live *v1alpha1.MCPAuthzConfig) []string {
+	var names []string
+	for _, w := range live.Status.ReferencingWorkloads {
+		names = append(names, w.Kind+"/"+w.Name)
+	}
+	return names
+}
+
+// operateConfigs starts a process with the controllers of configurations alone:
+// servers stay as they were written.
+func operateConfigs(s *kit.Env) *operator {
+	GinkgoHelper()
+	o := &operator{env: s, requests: &kit.Requests{}, register: func(ctx context.Context, mgr ctrl.Manager, options controllers.Options) error {
+		applier := controllers.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+		Expect(applier.Impersonate(mgr.GetConfig(), kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
+		Expect(references.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
+		for _, kind := range config.Kinds() {
+			c := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
+			Expect(c.Register(mgr, controller.Options{SkipNameValidation: &options.SkipNameValidation})).To(Succeed())
+		}
+		return nil
+	}}
+	o.start(controllers.Options{})
+	DeferCleanup(func() { o.stop() })
+	return o
+}
+
+var _ = Describe("A shared configuration", func() {
+	It("tells who refers to it, is held while they do, and goes with the last of them", func() {
+		s := newEnv()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, policies("company", permitAll))
+		live := policiesOf(s, "company")
+		configSays(s, live, v1alpha1.ReasonValid, 0)
+		Expect(live.Finalizers).To(BeEmpty(), "nobody refers to it")
+
+		s.Apply(git, server("echo", "suspend: true\nauthzConfigRef: {name: company}"))
+		s.Apply(git, server("other", "suspend: true\nauthzConfigRef: {name: company}"))
+		configSays(s, live, v1alpha1.ReasonValid, 2)
+		Expect(listed(live)).To(Equal([]string{"MCPServer/echo", "MCPServer/other"}))
+		Expect(live.Finalizers).To(Equal([]string{contract.AuthzConfigs().Finalizer}))
+		s.Owns(live, string(contract.AuthzConfigFinalizer), `metadata.finalizers[="freehold.dev/mcpauthzconfig"]`)
+		s.Owns(live, string(contract.AuthzConfigStatus), "status.workloads", "status.referencingWorkloads")
+
+		verdict(s, live, status.CurrentStatus)
+
+		s.Delete(live)
+		configSays(s, live, v1alpha1.ReasonDeleting, 2)
+		verdict(s, live, status.TerminatingStatus)
+		stalled := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionStalled)
+		Expect(stalled).NotTo(BeNil())
+		Expect(stalled.Message).To(ContainSubstring("MCPServer echo, other. Remove the reference from each, or delete it"))
+		s.Apply(git, server("other", "suspend: true"))
+		configSays(s, live, v1alpha1.ReasonDeleting, 1)
+		s.Delete(serverOf(s, "echo"))
+		s.AwaitGone(live)
+	})
+
+	It("says whether every server has its present content", func() {
+		s := newEnv()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, policies("company", permitAll))
+		s.Apply(git, server("echo", "authzConfigRef: {name: company}"))
+		ready(s, "echo")
+		live := policiesOf(s, "company")
+		rolled := func() string {
+			GinkgoHelper()
+			s.Await(live, "it is rolled out", func() error {
+				c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionRolledOut)
+				if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != live.Generation || live.Status.Hash == "" {
+					return fmt.Errorf("its status is %+v", live.Status)
+				}
+				return nil
+			})
+			Expect(serverOfLive(s).Status.Workload.Configs).To(ContainElement(v1alpha1.WorkloadConfig{Kind: "MCPAuthzConfig", Name: "company", Hash: live.Status.Hash}))
+			return live.Status.Hash
+		}
+		first := rolled()
+		states := s.Record(live)
+		s.Apply(git, policies("company", "forbid(principal, action, resource);"))
+		Expect(rolled()).NotTo(Equal(first))
+		seen := false
+		states.Check(func(state kit.State) error {
+			object := &v1alpha1.MCPAuthzConfig{}
+			Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(state.Object.Object, object)).To(Succeed())
+			seen = seen || meta.IsStatusConditionFalse(object.Status.Conditions, v1alpha1.ConditionRolledOut)
+			return nil
+		})
+		Expect(seen).To(BeTrue(), "it never said that a server lacks its content")
+	})
+
+	It("follows a reference that moves, and lets go of a configuration that nobody needs any more", func() {
+		s := newEnv()
+		operateConfigs(s)
+		s.Apply(git, policies("one", permitAll))
+		s.Apply(git, policies("two", permitAll))
+		s.Apply(git, server("echo", "authzConfigRef: {name: one}"))
+		one, two := policiesOf(s, "one"), policiesOf(s, "two")
+		configSays(s, one, v1alpha1.ReasonValid, 1)
+		s.Apply(git, server("echo", "authzConfigRef: {name: two}"))
+		configSays(s, two, v1alpha1.ReasonValid, 1)
+		configSays(s, one, v1alpha1.ReasonValid, 0)
+		Expect(listed(one)).To(BeEmpty())
+		Expect(one.Finalizers).To(BeEmpty())
+		Expect(two.Finalizers).NotTo(BeEmpty())
+	})
+
+	It("says what is wrong with a policy, and goes with its namespace all the same", func() {
+		s := newEnv()
+		operateConfigs(s)
+		s.Apply(git, policies("company", "permit(principal, action);"))
+		s.Apply(git, server("echo", "authzConfigRef: {name: company}"))
+		live := policiesOf(s, "company")
+		configSays(s, live, v1alpha1.ReasonSpecInvalid, 1)
+		verdict(s, live, status.FailedStatus)
+		for _, c := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
+			Expect(meta.FindStatusCondition(live.Status.Conditions, c).Message).To(ContainSubstring(`policy "all", line 1, column`))
+		}
+		s.Delete(live, client.PropagationPolicy(metav1.DeletePropagationForeground))
+		configSays(s, live, v1alpha1.ReasonDeleting, 1)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+		s.Must(s.Client.Delete(s.Ctx, namespace), "deleting the namespace")
+		s.AwaitGone(namespace)
+	})
+
+	It("costs few writes when 100 servers are born, and counts 510 of which it lists 500", func() {
+		s := newEnv()
+		op := operateConfigs(s)
+		s.Apply(git, policies("company", permitAll))
+		live := policiesOf(s, "company")
+		configSays(s, live, v1alpha1.ReasonValid, 0)
+		quiet(op)
+		born := func(from, to int) kit.Log {
+			mark := op.requests.Mark()
+			for i := from; i < to; i++ {
+				s.Apply(git, server(fmt.Sprintf("s%03d", i), "authzConfigRef: {name: company}"))
+			}
+			configSays(s, live, v1alpha1.ReasonValid, to)
+			quiet(op)
+			return op.writes(mark)
+		}
+		writes := born(0, 1)
+		Expect(writes).To(HaveLen(2), "the finalizer and the count:\n%s", writes)
+		writes = born(1, 2)
+		Expect(writes).To(HaveLen(1), writes.String())
+		writes = born(2, 102)
+		Expect(len(writes)).To(BeNumerically("<=", 10), writes.String())
+		born(102, 510)
+		Expect(listed(live)).To(HaveLen(500))
+		Expect(listed(live)[499]).To(Equal("MCPServer/s499"))
+		Expect(strings.Join(listed(live), " ")).NotTo(ContainSubstring("s500"))
+
+		mark := op.requests.Mark()
+		s.Delete(serverOf(s, "s000"))
+		configSays(s, live, v1alpha1.ReasonValid, 509)
+		Expect(listed(live)[0]).To(Equal("MCPServer/s001"))
+		Expect(listed(live)[499]).To(Equal("MCPServer/s500"))
+		quiet(op)
+		Expect(op.writes(mark)).To(HaveLen(1), op.writes(mark).String())
+
+		// A new leader has nothing to say, nor has time: there is no poll.
+		mark = op.requests.Mark()
+		op.restart()
+		quiet(op)
+		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
+	})
+})
