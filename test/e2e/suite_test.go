@@ -6,6 +6,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"testing"
 	"time"
@@ -131,6 +133,17 @@ func (s story) ready(ctx context.Context) *v1alpha1.MCPServer {
 		c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(c).NotTo(BeNil())
 		g.Expect(c.Status).To(Equal(metav1.ConditionTrue), "%s: %s", c.Reason, c.Message)
+	}).Should(Succeed())
+	// The node learns of a new endpoint a moment later, and refuses connections
+	// until then.
+	at, err := url.Parse(server.Status.URL)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func() error {
+		conn, err := net.DialTimeout("tcp", at.Host, 2*time.Second)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	}).Should(Succeed())
 	return server
 }
