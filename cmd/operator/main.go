@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/freehold-dev/freehold/controllers"
 )
@@ -84,10 +83,16 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		Scheme:                 scheme,
 		Cache:                  cacheOptions,
 		HealthProbeBindAddress: s.probeAddress,
-		Metrics:                server.Options{BindAddress: s.metricsAddress},
+		Metrics:                s.metrics(),
 		LeaderElection:         s.leaderElect,
+		LeaseDuration:          &s.lease.duration,
+		RenewDeadline:          &s.lease.renewDeadline,
+		RetryPeriod:            &s.lease.retryPeriod,
 		// The process ends when its context does, so the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
+	}
+	if s.profiling {
+		options.PprofBindAddress = profilingAddress
 	}
 	if s.leaderElect {
 		if options.LeaderElectionResourceLockInterface, err = s.lock(config); err != nil {

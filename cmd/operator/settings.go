@@ -12,11 +12,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // settings are the operator's flags.
@@ -27,40 +31,69 @@ type settings struct {
 	leaseNamespace string
 	probeAddress   string
 	metricsAddress string
+	metricsSecure  bool
+	metricsCertDir string
+	profiling      bool
+	lease          lease
 	qps            float64
 	burst          int
 	logLevel       slog.Level
+	logFormat      string
 }
+
+// lease are the times of the leader election
+// (https://pkg.go.dev/k8s.io/client-go/tools/leaderelection#LeaderElectionConfig).
+type lease struct{ duration, renewDeadline, retryPeriod time.Duration }
 
 // parse reads the flags. It returns flag.ErrHelp if help was asked for, and an
 // error that says what to write for a flag that is wrong.
 func parse(args []string, usage io.Writer) (settings, error) {
 	s := settings{}
-	var namespaces, pullPolicy, pullSecrets string
+	var namespaces, pullPolicy, pullSecrets, proxyResources string
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
 	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "", "pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
 	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "", "names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
+	flags.StringVar(&proxyResources, "proxy-resources", "",
+		`resources of the proxies whose spec.proxy.resources is unset, as JSON, for example {"requests":{"cpu":"50m"},"limits":{"memory":"512Mi"}}`)
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many servers are reconciled at once")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
 		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
+	flags.DurationVar(&s.lease.duration, "lease-duration", 15*time.Second, "how long others wait before they take the Lease of a leader that no longer renews it")
+	flags.DurationVar(&s.lease.renewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up and ends")
+	flags.DurationVar(&s.lease.retryPeriod, "retry-period", 2*time.Second, "how often the Lease is renewed, or asked for")
 	flags.StringVar(&s.controllers.IdentityNamespace, "identity-namespace", "",
 		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(contract.Controllers(), " and ")+"; the operator writes as itself if empty")
 	flags.StringVar(&s.probeAddress, "probe-address", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
+	flags.BoolVar(&s.metricsSecure, "metrics-secure", false,
+		"serve metrics over TLS, only to callers whose token the API server knows and lets get the path /metrics")
+	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for --metrics-secure, read again when they change; a certificate that the operator signs itself if empty")
+	flags.BoolVar(&s.profiling, "profiling", false, "serve profiles of Go at "+profilingAddress+"/debug/pprof, for kubectl port-forward")
 	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run")
 	flags.IntVar(&s.burst, "burst", controllers.DefaultBurst, "requests to the API server at once")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", formatJSON, "format of the log: "+formatJSON+" or "+formatText)
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
 	}
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
 	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
 	s.namespaces = list(namespaces)
+	if proxyResources != "" {
+		s.controllers.Workload.ProxyResources = &v1alpha1.Resources{}
+		if err := yaml.UnmarshalStrict([]byte(proxyResources), s.controllers.Workload.ProxyResources); err != nil {
+			return settings{}, fmt.Errorf(`--proxy-resources is not JSON of resources: %w: write for example {"limits":{"memory":"512Mi"}}`, err)
+		}
+		as := &v1alpha1.ProxySpec{Resources: s.controllers.Workload.ProxyResources}
+		if err := podtemplate.AsError(podtemplate.Check("spec.proxy", as)); err != nil {
+			return settings{}, fmt.Errorf("--proxy-resources as %w", err)
+		}
+	}
 	return s, s.check()
 }
 
@@ -88,8 +121,28 @@ func (s settings) check() error {
 		return fmt.Errorf("--config-rollout-share is %d: write how many percent of the servers take a changed configuration at a time, 1 to 100", s.controllers.ConfigRolloutShare)
 	case s.qps > 0 && s.burst < 1:
 		return fmt.Errorf("--burst is %d: write how many requests may be sent at once, at least 1", s.burst)
+	case s.logFormat != formatJSON && s.logFormat != formatText:
+		return fmt.Errorf("--log-format is %q: write %s or %s", s.logFormat, formatJSON, formatText)
+	case s.metricsCertDir != "" && !s.metricsSecure:
+		return fmt.Errorf("--metrics-cert-dir needs --metrics-secure: without it metrics are served without TLS")
+	case s.leaderElect && s.lease.check() != nil:
+		return s.lease.check()
 	case s.leaderElect && s.leaseNamespace == "":
 		return fmt.Errorf("--lease-namespace is missing: write the namespace of the leader's Lease, or set POD_NAMESPACE")
+	}
+	return nil
+}
+
+// check holds the times to what client-go's leader election takes, whose own
+// message names no flag.
+func (l lease) check() error {
+	switch {
+	case l.retryPeriod <= 0:
+		return fmt.Errorf("--retry-period is %s: write a time above 0, for example 2s", l.retryPeriod)
+	case float64(l.renewDeadline) <= leaderelection.JitterFactor*float64(l.retryPeriod):
+		return fmt.Errorf("--renew-deadline is %s: write more than %g times --retry-period, which is %s", l.renewDeadline, leaderelection.JitterFactor, l.retryPeriod)
+	case l.duration <= l.renewDeadline:
+		return fmt.Errorf("--lease-duration is %s: write more than --renew-deadline, which is %s", l.duration, l.renewDeadline)
 	}
 	return nil
 }
@@ -103,13 +156,10 @@ func (s settings) limit(config *rest.Config) {
 	}
 }
 
-// renewDeadline is controller-runtime's default: half of it is how long one
-// request of the leader election may take.
-const renewDeadline = 10 * time.Second
-
 // lock is client-go's lock on the leader's Lease. The one that the manager makes
 // records Events, for which the operator has no right: the Lease says who leads.
-// A renewal does not wait for the rate limiter of the controllers.
+// A renewal does not wait for the rate limiter of the controllers, and its request
+// takes half of the deadline at most.
 func (s settings) lock(config *rest.Config) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -118,10 +168,20 @@ func (s settings) lock(config *rest.Config) (resourcelock.Interface, error) {
 	unlimited := rest.CopyConfig(config)
 	unlimited.RateLimiter = nil
 	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, s.leaseNamespace, contract.LeaseName,
-		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, unlimited, renewDeadline)
+		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, unlimited, s.lease.renewDeadline)
 }
 
-// handler logs as JSON, for whatever collects the log of a pod.
+// Formats of the log: JSON for whatever collects the log of a pod, text for people.
+const (
+	formatJSON = "json"
+	formatText = "text"
+)
+
+// handler writes the log.
 func (s settings) handler(w io.Writer) slog.Handler {
-	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: s.logLevel})
+	options := &slog.HandlerOptions{Level: s.logLevel}
+	if s.logFormat == formatText {
+		return slog.NewTextHandler(w, options)
+	}
+	return slog.NewJSONHandler(w, options)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -36,15 +37,43 @@ func TestEveryClientSharesOneBound(t *testing.T) {
 
 func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 	for says, args := range map[string][]string{
-		"--runner-image is missing":      {},
-		"--config-rollout-share is 0":    {"--runner-image=r", "--config-rollout-share=0"},
-		"--config-rollout-share is 101":  {"--runner-image=r", "--config-rollout-share=101"},
-		"--burst is 0":                   {"--runner-image=r", "--burst=0"},
-		"--lease-namespace is missing":   {"--runner-image=r", "--leader-elect", "--lease-namespace="},
-		"--runner-image-pull-policy is ": {"--runner-image=r", "--runner-image-pull-policy=Sometimes"},
+		"--runner-image is missing":        {},
+		"--config-rollout-share is 0":      {"--runner-image=r", "--config-rollout-share=0"},
+		"--config-rollout-share is 101":    {"--runner-image=r", "--config-rollout-share=101"},
+		"--burst is 0":                     {"--runner-image=r", "--burst=0"},
+		"--lease-namespace is missing":     {"--runner-image=r", "--leader-elect", "--lease-namespace="},
+		"--runner-image-pull-policy is ":   {"--runner-image=r", "--runner-image-pull-policy=Sometimes"},
+		"--log-format is \"xml\"":          {"--runner-image=r", "--log-format=xml"},
+		"needs --metrics-secure":           {"--runner-image=r", "--metrics-cert-dir=/certs"},
+		"--retry-period is 0s":             {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--retry-period=0"},
+		"--renew-deadline is 2s":           {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--renew-deadline=2s"},
+		"--lease-duration is 10s":          {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--lease-duration=10s"},
+		"--proxy-resources is not JSON":    {"--runner-image=r", `--proxy-resources={"memory":"1Gi"}`},
+		"resources.requests.memory: above": {"--runner-image=r", `--proxy-resources={"requests":{"memory":"1Gi"},"limits":{"memory":"1Mi"}}`},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want %q", args, err, says)
 		}
+	}
+}
+
+func TestTheLogHasTheFormatThatIsAskedFor(t *testing.T) {
+	for format, want := range map[string]string{"json": `"msg":"starting","server":"a/b"}`, "text": `msg=starting server=a/b`} {
+		s, err := parse([]string{"--runner-image=r", "--log-format=" + format}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		slog.New(s.handler(&out)).Info("starting", "server", "a/b")
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("--log-format=%s writes %q", format, out.String())
+		}
+	}
+}
+
+func TestProxyResourcesAreRead(t *testing.T) {
+	s, err := parse([]string{"--runner-image=r", `--proxy-resources={"limits":{"memory":"512Mi"}}`}, io.Discard)
+	if err != nil || s.controllers.Workload.ProxyResources.Limits.Memory().String() != "512Mi" {
+		t.Errorf("got %+v, %v", s.controllers.Workload.ProxyResources, err)
 	}
 }

@@ -43,6 +43,9 @@ type Options struct {
 	// RunnerPullSecrets are names of Secrets with credentials of that image's
 	// registry, looked for in each owner's namespace.
 	RunnerPullSecrets []string
+	// ProxyResources are those of proxies whose spec states none; small ones of our
+	// own if nil.
+	ProxyResources *v1alpha1.Resources
 	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
 	// there is none.
 	Login *v1alpha1.MCPOIDCConfig
@@ -116,7 +119,7 @@ func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options)
 		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(startSeconds)).
 		WithLivenessProbe(probe("/livez").WithTimeoutSeconds(5)).
 		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2)).
-		WithResources(proxyResources(spec.Resources)).
+		WithResources(proxyResources(spec.Resources, opts.ProxyResources)).
 		// The last words of a container that ends are its log, not a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(runnerSecurity()).
@@ -131,12 +134,14 @@ func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options)
 // make of what is read of it fits in, as a test of the runner's program measures.
 const proxyMemory = "256Mi"
 
-// proxyResources are those of the spec, as a whole, or small requests and a limit
-// of memory. There is none of CPU by default: a proxy that is throttled slows
-// every call.
-func proxyResources(stated *v1alpha1.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if stated != nil && len(stated.Limits)+len(stated.Requests) > 0 {
-		return resources(stated.Limits, stated.Requests)
+// proxyResources are the first of those stated, each as a whole, or small requests
+// and a limit of memory. There is none of CPU by default: a proxy that is throttled
+// slows every call.
+func proxyResources(stated ...*v1alpha1.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
+	for _, s := range stated {
+		if s != nil && len(s.Limits)+len(s.Requests) > 0 {
+			return resources(s.Limits, s.Requests)
+		}
 	}
 	return resources(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(proxyMemory)}, corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("10m"),

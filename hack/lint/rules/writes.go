@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/types"
 	"regexp"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -33,6 +34,13 @@ var verbs = []struct {
 	{source{"k8s.io/cli-runtime/pkg/resource", matches(`^(Create|Patch|Replace|Delete|DeleteWithOptions)$`)}, state},
 }
 
+// asks are clients of kinds that are questions: the API server answers a create and
+// stores nothing (docs/adr/0029-a-review-is-a-question.md).
+var asks = []source{
+	{"k8s.io/client-go/kubernetes/typed/authentication", matches(`^Create$`)},
+	{"k8s.io/client-go/kubernetes/typed/authorization", matches(`^Create$`)},
+}
+
 // state is what to do instead of most of them.
 const state = "state an intent and give it to a Writer (apply.Applier.As), or read through client.Reader"
 
@@ -52,7 +60,7 @@ func runWrites(pass *analysis.Pass) (any, error) {
 				return true
 			}
 			fn, ok := pass.TypesInfo.Uses[name].(*types.Func)
-			if !ok {
+			if !ok || slices.ContainsFunc(asks, func(s source) bool { return s.has(fn) }) {
 				return true
 			}
 			for _, verb := range verbs {
