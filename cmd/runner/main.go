@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
@@ -38,6 +39,9 @@ var version = "dev"
 const misconfigured = 2
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "call" { // what helm test runs
+		os.Exit(call.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+	}
 	go giveBack()
 	// The limit is the container's. A tenth of it is left for what is no heap.
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
