@@ -209,6 +209,10 @@ func TestNamespacesNarrowTheOperator(t *testing.T) {
 	for _, object := range documents(t, string(text)) {
 		switch object["kind"] {
 		case "ClusterRoleBinding":
+			// Tokens have no namespace, and neither has the path of metrics.
+			if name, _ := metadata(object)["name"].(string); strings.HasPrefix(name, "freehold-operator-metrics-") {
+				continue
+			}
 			t.Errorf("%v binds in every namespace", metadata(object)["name"])
 		case "RoleBinding":
 			bound[metadata(object)["namespace"].(string)]++

@@ -30,6 +30,15 @@ var cases = map[string][]string{
 		"--values", "testdata/everything.values.yaml",
 		"--set", "crds.install=false",
 	},
+	// What exists already is not made, and other names.
+	"elsewhere": {
+		"--values", "testdata/elsewhere.values.yaml",
+		"--set", "crds.install=false,policy.install=false",
+	},
+	"single": {
+		"--values", "testdata/single.values.yaml",
+		"--set", "crds.install=false,policy.install=false,rbac.create=false,rbac.aggregate=false",
+	},
 }
 
 // helm runs the pinned Helm without the settings of the machine.
@@ -183,6 +192,18 @@ func TestSchemaRefuses(t *testing.T) {
 		"a pull policy of no kind":   {"image.pullPolicy=Sometimes", "pullPolicy"},
 		"a namespace of no kind":     {"namespaces[0]=Team_A", "namespaces"},
 		"the probes' port":           {"metrics.port=8081", "port"},
+		"the profiles' port":         {"metrics.port=6060", "port"},
+		"a format of no kind":        {"log.format=xml", "format"},
+		"a time without a unit":      {"leaderElection.leaseDuration=15", "leaseDuration"},
+		"a label of the chart's own": {"commonLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"},
+		"a pod label of its own":     {"podLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"},
+		"resources of no kind":       {"proxyDefaults.resources.memory=1Gi", "memory"},
+		"no flag":                    {"extraArgs[0]=profiling", "extraArgs"},
+		"a share of pods of no kind": {"podDisruptionBudget.maxUnavailable=half", "maxUnavailable"},
+		"a monitor of nothing":       {"metrics.serviceMonitor.enabled=true", "set metrics.port"},
+		"a monitor without Service":  {"metrics.serviceMonitor.enabled=true,metrics.port=8080,metrics.service.enabled=false", "metrics.service.enabled"},
+		"a pod monitor of nothing":   {"metrics.podMonitor.enabled=true", "set metrics.port"},
+		"secure without a port":      {"metrics.secure=true", "set metrics.port"},
 		"a level of no kind":         {"log.level=loud", "level"},
 		"an account of a controller": {"serviceAccount.name=freehold-rbac", "serviceAccount"},
 		"an operator of nowhere":     {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},

@@ -1,6 +1,8 @@
 {{/* The name that everything of a release begins with. */}}
 {{- define "freehold.fullname" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 44 | trimSuffix "-" -}}
 {{- else -}}
 {{- printf "%s-%s" .Release.Name .Chart.Name | trunc 44 | trimSuffix "-" -}}
@@ -14,12 +16,36 @@ freehold, is for what the operator makes. */}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "freehold.selector" -}}
-app.kubernetes.io/name: freehold
+app.kubernetes.io/name: {{ .Values.nameOverride | default "freehold" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
+{{- end -}}
+
+{{/* The rest of the metadata after the name: labels and annotations of everything, and those of
+this object. */}}
+{{- define "freehold.metadata" -}}
+labels:
+  {{- include "freehold.labels" .root | nindent 2 }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* An object that is read from a file, with the metadata of what the chart installs. */}}
+{{- define "freehold.object" -}}
+{{- $metadata := merge (dict) (include "freehold.metadata" (dict "root" .root) | fromYaml) .object.metadata }}
+{{- $_ := set .object "metadata" $metadata }}
+{{- toYaml .object }}
 {{- end -}}
 
 {{- define "freehold.image" -}}
@@ -37,4 +63,17 @@ app.kubernetes.io/component: operator
 {{- else -}}
 {{- .identity -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The endpoint of a ServiceMonitor or a PodMonitor. */}}
+{{- define "freehold.endpoint" -}}
+{{- $endpoint := dict "port" "metrics" "path" "/metrics" "interval" .monitor.interval "scrapeTimeout" .monitor.scrapeTimeout }}
+{{- if .root.Values.metrics.secure }}
+{{- $_ := set $endpoint "scheme" "https" }}
+{{- $_ := set $endpoint "tlsConfig" (dict "insecureSkipVerify" true) }}
+{{- if .token }}
+{{- $_ := set $endpoint "bearerTokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" }}
+{{- end }}
+{{- end }}
+{{- toYaml (merge (dict) .monitor.endpoint $endpoint) }}
 {{- end -}}
