@@ -56,7 +56,7 @@ error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.refs(), c.release())
+	root.AddCommand(c.owners(), c.audit(), c.importing(), c.refs(), c.release())
 	return root
 }
 

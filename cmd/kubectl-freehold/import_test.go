@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
+)
+
+// samples are objects of others, after their published schemas.
+func samples(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/import/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("there are the samples %q: %v", files, err)
+	}
+	return files
+}
+
+func imported(t *testing.T, file string) string {
+	t.Helper()
+	d := sit("")
+	if code := d.run(t.Context(), []string{"import", "-f", file}); code != exitFine {
+		t.Fatal(d.said(code))
+	}
+	return d.out.String()
+}
+
+// What is printed is compared as a whole. test/input has the API server take it.
+func TestWhatImportMakesOfSamples(t *testing.T) {
+	for _, file := range samples(t) {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		golden(t, filepath.Join("testdata", "golden", "import-"+name+".yaml"), imported(t, file))
+	}
+}
+
+func documents(text string) []string {
+	var found []string
+	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+		if strings.Contains(document, "kind:") {
+			found = append(found, document)
+		}
+	}
+	return found
+}
+
+// A field that is none of ours would be pruned in silence.
+func TestImportMakesOnlyFieldsOfOurs(t *testing.T) {
+	ours := map[string]func() any{
+		"MCPServer":      func() any { return &v1alpha1.MCPServer{} },
+		"MCPOIDCConfig":  func() any { return &v1alpha1.MCPOIDCConfig{} },
+		"MCPAuthzConfig": func() any { return &v1alpha1.MCPAuthzConfig{} },
+	}
+	checked := 0
+	for _, file := range samples(t) {
+		for _, document := range documents(imported(t, file)) {
+			var header struct{ Kind string }
+			if err := yaml.Unmarshal([]byte(document), &header); err != nil {
+				t.Fatal(err)
+			}
+			if header.Kind == "" {
+				continue // comments only
+			}
+			if err := yaml.UnmarshalStrict([]byte(document), ours[header.Kind]()); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, document)
+			}
+			checked++
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d objects were checked", checked)
+	}
+}
+
+// taken are fields whose meaning is in what was made, without their value.
+var taken = regexp.MustCompile(`^spec\.(type|stdioTransport|source\.type|config\.storage\[\d+\]\.(permissions|source\.type)|transportType|mcp\.stateless|` +
+	`proxyMode|audit\.enabled|authzConfig\.(type|inline\.entitiesJson|groupEntityType|groupClaimName)|` +
+	`oidcConfig\.(type|kubernetes\.issuer|inline\.insecureAllowHTTP)|inline\.\w+PrivateIP|kubernetesServiceAccount\.useClusterAuth|podTemplateSpec\.spec\.containers\[\d+\]\.name)$`)
+
+// No value gets lost: it stands in the object, or a comment names its field.
+func TestImportSaysWhatBecameOfEachValue(t *testing.T) {
+	checked := 0
+	for _, file := range samples(t) {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range documents(string(source)) {
+			d := sit(document)
+			if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != exitFine {
+				t.Fatal(d.said(code))
+			}
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			for path, value := range values("spec", object["spec"]) {
+				checked++
+				if !taken.MatchString(path) && !stands(t, d.out.String(), path, value) {
+					t.Errorf("%s: nothing says what became of %s: %v\n%s", file, path, value, d.out.String())
+				}
+			}
+		}
+	}
+	if checked < 150 {
+		t.Errorf("%d values were checked", checked)
+	}
+}
+
+// values are all leaves of an object.
+func values(path string, value any) map[string]any {
+	found := map[string]any{}
+	switch v := value.(type) {
+	case map[string]any:
+		for key, below := range v {
+			for p, leaf := range values(path+"."+key, below) {
+				found[p] = leaf
+			}
+		}
+	case []any:
+		for i, below := range v {
+			for p, leaf := range values(fmt.Sprintf("%s[%d]", path, i), below) {
+				found[p] = leaf
+			}
+		}
+	default:
+		found[path] = value
+	}
+	return found
+}
+
+// remarked is a comment about a field.
+var remarked = regexp.MustCompile(`^# - (spec\.\S+?)(:| --) `)
+
+// stands reports whether an object has a value, or a comment a field or one that
+// it is in.
+func stands(t *testing.T, printed, path string, value any) bool {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		if remark := remarked.FindStringSubmatch(line); remark != nil && strings.HasPrefix(path, remark[1]) {
+			return true
+		}
+	}
+	for _, document := range documents(printed) {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatal(err)
+		}
+		for _, ours := range values("", object) {
+			if same := fmt.Sprint(ours); same == fmt.Sprint(value) || same == strings.TrimSuffix(fmt.Sprint(value), "/mcp") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Whoever called without a login before may not do so afterwards.
+func TestImportSuspendsWhatIsNoLongerGuarded(t *testing.T) {
+	for field, suspended := range map[string]bool{
+		"authzConfig: {type: configMap, configMap: {name: p}}":                         true,
+		"oidcConfig: {type: configMap, configMap: {name: p}}":                          true,
+		"webhookConfigRef: {name: p}":                                                  true,
+		"authServerRef: {name: p}":                                                     true,
+		"tools: [add]":                                                                 true,
+		"rateLimiting: {shared: {maxTokens: 1}}":                                       false,
+		"oidcConfigRef: {name: p, audience: a}":                                        false,
+		"authzConfig: {type: inline, inline: {policies: [a]}, groupClaimName: groups}": false,
+		"authzConfig: {type: inline, inline: {policies: [a]}, groupClaimName: team}":   true,
+	} {
+		d := sit("apiVersion: toolhive.stacklok.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: a, transport: sse, " + field + "}\n")
+		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != exitFine {
+			t.Fatal(d.said(code))
+		}
+		if got := strings.Contains(d.out.String(), "suspend: true\n"); got != suspended {
+			t.Errorf("%s: suspended %t, want %t\n%s", field, got, suspended, d.out.String())
+		}
+	}
+}
+
+// What a source holds stays in its comment, and a secret out of it.
+func TestImportPrintsCommentsThatStayComments(t *testing.T) {
+	d := sit(`{"apiVersion": "kagent.dev/v1alpha1", "kind": "MCPServer", "metadata": {"name": "a"},
+		"spec": {"transportType": "http", "deployment": {"image": "a"}, "x\u0085spec: {suspend: false}": "y\u2028kind: Pod", "z\nkind": 1}}`)
+	code := d.run(t.Context(), []string{"import", "-f", "-"})
+	if lines := strings.Count(d.out.String(), "\n# - "); code != exitFine || lines != 2 || strings.ContainsAny(d.out.String(), "\u0085\u2028") {
+		t.Errorf("%d comments:\n%s", lines, d.said(code))
+	}
+	if secret := imported(t, "testdata/import/toolhive.yaml"); strings.Contains(secret, "s3cr3t") {
+		t.Errorf("a secret was printed:\n%s", secret)
+	}
+}
+
+func TestImportNamesWhatItCannotRead(t *testing.T) {
+	secret := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+	ours := "---\napiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a}\nspec: {transportType: http, deployment: {image: a}}\n"
+	for name, tc := range map[string]struct {
+		in   string
+		code int
+	}{"beside others": {ours + secret, exitFine}, "alone": {secret, exitError}} {
+		d := sit(tc.in)
+		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != tc.code || !strings.Contains(d.err.String(), "left out: Secret/s: Secret in v1 cannot be imported") {
+			t.Errorf("%s:\n%s", name, d.said(code))
+		}
+	}
+}
+
+func TestThePageHasTheTableOfFields(t *testing.T) {
+	const page, begin, end = "../../docs/import.md", "<!-- generated from cmd/kubectl-freehold/internal/conversion -->\n", "<!-- end of what is generated -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		t.Fatalf("%s has no place for the table", page)
+	}
+	golden(t, page, before+begin+conversion.Markdown()+end+after)
+}

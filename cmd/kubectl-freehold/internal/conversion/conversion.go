@@ -1,0 +1,259 @@
+// Package conversion turns objects of other operators that run MCP servers into
+// objects of Freehold, and says what it could not turn.
+//
+// conversion.go works through the rows of a kind, fields.go reads and writes
+// fields by their path, takers.go has what a row does with a value, each other
+// file has the rows of one operator, after its published schemas, and table.go
+// prints all rows as a page. No field gets lost: what no row takes becomes a remark.
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// row is what becomes of one field of a kind.
+type row struct {
+	// from is the field's path, with every field below it that no earlier row
+	// took. A list or map is taken as a whole.
+	from string
+	// to is the field of ours with the same meaning, or empty.
+	to string
+	// note says what differs, or what to write where no field of ours is equal.
+	note string
+	// absent is the default of the other operator's schema, where the field is
+	// left out and ours has another default.
+	absent any
+	// granted is the one value that needs no field of ours.
+	granted any
+	// guards says that the field keeps callers out. If it is not taken over, the
+	// server is suspended, so that nobody calls what was guarded before.
+	guards bool
+	// secret says that a remark must not repeat the value.
+	secret bool
+	// take sets fields of ours. Without it the value is set as it is.
+	take taker
+}
+
+// taker sets fields of ours from a value, and returns what is left to say, or
+// nothing. value is not nil.
+type taker func(c *conversion, to string, value any) (remark string)
+
+// kind has the rows of one kind.
+type kind struct {
+	product  string
+	group    string
+	versions []string
+	kind     string
+	// to is the kind of ours, or empty.
+	to   string
+	note string
+	rows []row
+}
+
+// kinds are all that can be read.
+func kinds() []kind {
+	return slices.Concat(toolhive(), kmcp(), lifecycle())
+}
+
+// Result is one object of ours.
+type Result struct {
+	// Object has apiVersion, kind, metadata and spec; it is nil where no kind of
+	// ours is equal.
+	Object map[string]any
+	// From says what the object was made of.
+	From string
+	// Remarks are sentences about what was not taken over, or means something else
+	// now. Each begins with the path of a field of the source.
+	Remarks []string
+}
+
+// conversion is the work on one object.
+type conversion struct {
+	source *unstructured.Unstructured
+	// rest is the source without what rows took.
+	rest    map[string]any
+	main    map[string]any
+	more    []map[string]any
+	remarks []string
+	suspend []string
+}
+
+// Of converts one object. The error is for a kind that it does not know.
+func Of(u *unstructured.Unstructured) ([]Result, error) {
+	k, err := kindOf(u.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	c := &conversion{source: u, rest: u.DeepCopy().Object, main: object(u, k.to)}
+	c.metadata()
+	for _, r := range k.rows {
+		c.apply(k, r)
+	}
+	for _, leaf := range leaves("spec", c.rest["spec"]) {
+		c.remark(leaf.path, leaf.value, noEqual(k), false)
+	}
+	c.stdio()
+	c.holdBack()
+	from := fmt.Sprintf("%s %s, %s of %s", u.GetKind(), name(u), u.GetAPIVersion(), k.product)
+	if k.to == "" {
+		return []Result{{From: from, Remarks: append([]string{"kind " + k.kind + " has no equal: " + k.note}, c.remarks...)}}, nil
+	}
+	results := []Result{}
+	for _, extra := range c.more {
+		results = append(results, Result{Object: extra, From: from})
+	}
+	return append(results, Result{Object: c.main, From: from, Remarks: c.remarks}), nil
+}
+
+func name(u *unstructured.Unstructured) string {
+	if u.GetNamespace() == "" {
+		return u.GetName()
+	}
+	return u.GetNamespace() + "/" + u.GetName()
+}
+
+func kindOf(gvk schema.GroupVersionKind) (kind, error) {
+	var known []string
+	for _, k := range kinds() {
+		if k.group == gvk.Group && k.kind == gvk.Kind && slices.Contains(k.versions, gvk.Version) {
+			return k, nil
+		}
+		known = append(known, fmt.Sprintf("%s in %s/{%s}", k.kind, k.group, strings.Join(k.versions, ",")))
+	}
+	return kind{}, fmt.Errorf("%s in %s cannot be imported: the kinds that can are %s", gvk.Kind, gvk.GroupVersion(), strings.Join(known, ", "))
+}
+
+func noEqual(k kind) string {
+	if k.to == "" {
+		return ""
+	}
+	return k.to + " has no such field"
+}
+
+// object is an empty object of ours with the name of a source.
+func object(u *unstructured.Unstructured, kind string) map[string]any {
+	metadata := map[string]any{"name": u.GetName()}
+	if namespace := u.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": kind, "metadata": metadata, "spec": map[string]any{},
+	}
+}
+
+// lastApplied is kubectl's own copy of the source.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// metadata keeps labels and annotations. What the API server writes is left
+// out, since it says nothing about the server.
+func (c *conversion) metadata() {
+	annotations := c.source.GetAnnotations()
+	delete(annotations, lastApplied)
+	for key, values := range map[string]map[string]string{"labels": c.source.GetLabels(), "annotations": annotations} {
+		if len(values) > 0 {
+			set(c.main, "metadata."+key, texts(values))
+		}
+	}
+	for _, path := range []string{"metadata.finalizers", "metadata.ownerReferences"} {
+		if value, found := get(c.rest, path); found {
+			c.remark(path, value, "the other operator's; left out", false)
+		}
+	}
+}
+
+func texts(values map[string]string) map[string]any {
+	result := map[string]any{}
+	for key, value := range values {
+		result[key] = value
+	}
+	return result
+}
+
+func (c *conversion) apply(k kind, r row) {
+	value, found := cut(c.rest, r.from)
+	if !found && r.absent != nil {
+		value, found = r.absent, true
+	}
+	if !found || value == nil || r.granted != nil && fmt.Sprint(value) == fmt.Sprint(r.granted) {
+		return
+	}
+	take := r.take
+	switch {
+	case k.to == "" || r.to == "" && take == nil:
+		take = func(*conversion, string, any) string { return r.note }
+	case take == nil:
+		take = asItIs
+	}
+	before := compact(value) // a taker may take it apart
+	if remark := take(c, r.to, value); remark != "" {
+		c.say(r.from, before, remark, r.secret)
+		if r.guards {
+			c.guard(r.from)
+		}
+	} else if r.note != "" {
+		c.say(r.from, before, r.note, r.secret)
+	}
+}
+
+// stdio says what a server of that transport needs here.
+func (c *conversion) stdio() {
+	transport, _ := get(c.main, "spec.transport")
+	command, _ := get(c.main, "spec.command")
+	if list, _ := command.([]any); transport == "stdio" && len(list) == 0 {
+		c.remark("spec.transport", transport, "write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child", false)
+	}
+}
+
+// guard has the server suspended because of one field.
+func (c *conversion) guard(path string) { c.suspend = append(c.suspend, path) }
+
+// holdBack suspends a server that lost what kept callers out.
+func (c *conversion) holdBack() {
+	if len(c.suspend) == 0 || !slices.Contains(suspendable, c.main["kind"].(string)) {
+		return
+	}
+	set(c.main, "spec.suspend", true)
+	c.remarks = append(c.remarks, fmt.Sprintf("spec.suspend is true, because %s kept callers out before and has no equal: "+
+		"write what replaces it, then remove spec.suspend", strings.Join(c.suspend, ", ")))
+}
+
+// suspendable are the kinds of ours with spec.suspend.
+var suspendable = []string{"MCPServer", "MCPRemoteProxy"}
+
+// remark says one thing about one field, on one line.
+func (c *conversion) remark(path string, value any, text string, secret bool) {
+	c.say(path, compact(value), text, secret)
+}
+
+func (c *conversion) say(path, value, text string, secret bool) {
+	said := path
+	if !secret {
+		said += ": " + value
+	}
+	if text != "" {
+		said += " -- " + text
+	}
+	c.remarks = append(c.remarks, said)
+}
+
+func compact(value any) string {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Sprintf("%q", fmt.Sprint(value))
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// sorted are the keys of a map in an order that is always the same.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,49 @@
+package conversion
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Markdown is the table of all rows.
+func Markdown() string {
+	var page strings.Builder
+	for _, k := range kinds() {
+		if k.to == "" {
+			continue
+		}
+		fmt.Fprintf(&page, "### %s of %s\n\n`%s/{%s}`\n\n| field | becomes | differs, or instead |\n| --- | --- | --- |\n", k.kind, k.product, k.group, strings.Join(k.versions, ","))
+		for _, r := range k.rows {
+			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", r.from, becomes(r), differs(r))
+		}
+		page.WriteString("\n")
+	}
+	page.WriteString("### Kinds without an equal\n\n| kind | instead |\n| --- | --- |\n")
+	for _, k := range kinds() {
+		if k.to == "" {
+			fmt.Fprintf(&page, "| `%s` of %s | %s |\n", k.kind, k.product, k.note)
+		}
+	}
+	return page.String()
+}
+
+func becomes(r row) string {
+	switch {
+	case strings.HasPrefix(r.to, "spec") && !strings.Contains(r.to, " "):
+		return "`" + r.to + "`"
+	case r.to != "":
+		return r.to
+	case r.granted != nil:
+		return fmt.Sprintf("nothing if it is `%v`, else a comment", r.granted)
+	case r.take != nil:
+		return "nothing: no field is needed"
+	}
+	return "a comment"
+}
+
+func differs(r row) string {
+	if r.guards && r.note != "" {
+		return r.note + ". The server is suspended until then"
+	}
+	return r.note
+}

@@ -1,0 +1,153 @@
+package conversion
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// asItIs sets a field whose type is ours.
+func asItIs(c *conversion, to string, value any) string {
+	if list, isList := value.([]any); isList {
+		add(c.main, to, list...)
+		return ""
+	}
+	set(c.main, to, value)
+	return ""
+}
+
+// asItem sets a list of one.
+func asItem(c *conversion, to string, value any) string {
+	add(c.main, to, value)
+	return ""
+}
+
+// nothing is for a field whose meaning is in other fields.
+func nothing(*conversion, string, any) string { return "" }
+
+// words sets another word for each value.
+func words(ours map[string]string, otherwise string) taker {
+	return func(c *conversion, to string, value any) string {
+		word, known := ours[fmt.Sprint(value)]
+		if !known {
+			return otherwise
+		}
+		set(c.main, to, word)
+		return ""
+	}
+}
+
+// withoutHostPaths keeps the volumes that a pod of ours may have.
+func withoutHostPaths(c *conversion, to string, value any) string {
+	var refused []string
+	for _, volume := range items(value) {
+		if _, is := volume["hostPath"]; is {
+			refused = append(refused, text(volume["name"]))
+			continue
+		}
+		add(c.main, to, volume)
+	}
+	if len(refused) > 0 {
+		return fmt.Sprintf("hostPath is not allowed (%s): write a persistentVolumeClaim, configMap, secret or emptyDir of the same name", strings.Join(refused, ", "))
+	}
+	return ""
+}
+
+// variables turns a map of names to values, or to {value, valueFrom}, into env.
+func variables(c *conversion, to string, value any) string {
+	env, _ := value.(map[string]any)
+	for _, name := range sorted(env) {
+		item := map[string]any{"name": name}
+		if source, isMap := env[name].(map[string]any); isMap {
+			for key, v := range source {
+				item[key] = v
+			}
+		} else {
+			item["value"] = fmt.Sprint(env[name])
+		}
+		add(c.main, to, item)
+	}
+	return ""
+}
+
+// secretKeys turns {name, key, targetEnvName} into env.
+func secretKeys(c *conversion, to string, value any) string {
+	for _, secret := range items(value) {
+		name := text(secret["targetEnvName"])
+		if name == "" {
+			name = text(secret["key"])
+		}
+		add(c.main, to, map[string]any{"name": name, "valueFrom": map[string]any{
+			"secretKeyRef": map[string]any{"name": secret["name"], "key": secret["key"]},
+		}})
+	}
+	return ""
+}
+
+// allKeys turns references to Secrets into envFrom.
+func allKeys(c *conversion, to string, value any) string {
+	for _, ref := range items(value) {
+		if ref["name"] != "" {
+			add(c.main, to, map[string]any{"secretRef": map[string]any{"name": ref["name"]}})
+		}
+	}
+	return ""
+}
+
+// policies turns a list of Cedar texts into policies with names.
+func policies(c *conversion, to string, value any) string {
+	list, _ := value.([]any)
+	for i, policy := range list {
+		add(c.main, to, map[string]any{"name": "policy-" + strconv.Itoa(i+1), "policy": policy})
+	}
+	return ""
+}
+
+// The ports that spec.proxy.port may not have, by apis/v1alpha1.
+const (
+	lowestProxyPort = 1024
+	probePort       = 9440
+)
+
+// proxyPort sets the port of the proxy, unless ours may not listen there.
+func proxyPort(c *conversion, to string, value any) string {
+	port := number(value)
+	backend, stated := get(c.main, "spec.port")
+	if !stated {
+		backend = int64(8080)
+	}
+	if port < lowestProxyPort || port == probePort || port == number(backend) {
+		return "the proxy cannot listen there, since it must differ from spec.port and from 9440 and be 1024 or more: it listens on 8000"
+	}
+	set(c.main, to, port)
+	return ""
+}
+
+// publicURL sets the URL under which clients reach a server, without its path
+// of MCP.
+func publicURL(c *conversion, to string, value any) string {
+	path := "/mcp"
+	if stated, found := get(c.main, "spec.path"); found {
+		path = text(stated)
+	}
+	set(c.main, to, strings.TrimSuffix(strings.TrimSuffix(text(value), "/"), path))
+	return ""
+}
+
+// names of the container with the server's image, elsewhere and here.
+const container = "server"
+
+// inContainer sets a field of the backend's container by the overlay.
+func inContainer(field string) taker {
+	return func(c *conversion, to string, value any) string {
+		containers, _ := get(c.main, "spec.podTemplate.spec.containers")
+		for _, one := range items(containers) {
+			if one["name"] == container {
+				set(one, field, value)
+				return ""
+			}
+		}
+		add(c.main, "spec.podTemplate.spec.containers", map[string]any{"name": container, field: value})
+		return ""
+	}
+}

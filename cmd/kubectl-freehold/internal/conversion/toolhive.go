@@ -1,0 +1,195 @@
+package conversion
+
+import "slices"
+
+const (
+	toolhiveGroup = "toolhive.stacklok.dev"
+	notEnforced   = "no version of Freehold enforces it yet: the server stays not ready, with reason NotEnforced, until the field is removed"
+	wholeRelease  = "proxies have the pull secrets of the chart's value runner.imagePullSecrets"
+)
+
+var toolhiveVersions = []string{"v1alpha1", "v1beta1"}
+
+// toolhive has the kinds of Stacklok's ToolHive operator.
+func toolhive() []kind {
+	server := slices.Concat([]row{
+		{from: "spec.image", to: "spec.image"},
+		{from: "spec.transport", to: "spec.transport", absent: "stdio", take: toolhiveTransport},
+		{from: "spec.proxyMode", granted: "streamable-http", note: "the proxy serves clients of streamable HTTP and of HTTP+SSE at one URL"},
+		{from: "spec.mcpPort", to: "spec.port"},
+		{from: "spec.targetPort", to: "spec.port"},
+		{from: "spec.args", to: "spec.args"},
+		{from: "spec.env", to: "spec.env"},
+		{from: "spec.secrets", to: "spec.env", take: secretKeys},
+		{from: "spec.volumes", to: "spec.volumes and spec.volumeMounts", take: toolhiveVolumes},
+		{from: "spec.resources.limits", to: "spec.resources.limits"},
+		{from: "spec.resources.requests", to: "spec.resources.requests"},
+		{from: "spec.serviceAccount", to: "spec.serviceAccountName"},
+		{from: "spec.backendReplicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
+		{from: "spec.permissionProfile", note: networkPolicies + ": backend"},
+		{from: "spec.podTemplateSpec", to: "spec.podTemplate, and the fields of spec with the same meaning", take: toolhivePodTemplate},
+		{from: "spec.tools", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for these tools"},
+		{from: "spec.webhookConfigRef", guards: true, note: "Freehold calls no webhooks: write Cedar policies in spec.authzConfig"},
+		{from: "spec.rateLimiting", note: "Freehold does not limit rates: let the Ingress or Gateway in front do it"},
+	}, toolhiveProxy())
+	return []kind{
+		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServer", to: "MCPServer", rows: server},
+		toolhiveOIDC(),
+		toolhiveAuthz(),
+		none("MCPRemoteProxy", "run a server with an image for it, or wait for the kind MCPRemoteProxy"),
+		none("MCPToolConfig", "spec.authzConfig of the server can say which tools may be called"),
+		none("MCPExternalAuthConfig", "give the image its credentials in spec.env, from a Secret"),
+		none("MCPGroup", "label the servers"),
+		none("MCPTelemetryConfig", "the proxy's log and metrics are configured by the chart"),
+		none("MCPWebhookConfig", "write Cedar policies in spec.authzConfig"),
+		none("MCPRegistry", "Git holds the list of servers"),
+		none("MCPServerEntry", "clients are told the URL of a remote server themselves"),
+		none("EmbeddingServer", "run it as a Deployment"),
+		none("VirtualMCPServer", "clients connect to each server"),
+		none("VirtualMCPCompositeToolDefinition", "clients call the tools themselves"),
+	}
+}
+
+func none(name, instead string) kind {
+	return kind{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: name, note: instead}
+}
+
+// toolhiveProxy are the rows of the proxy, which servers and remote servers
+// share.
+func toolhiveProxy() []row {
+	return []row{
+		{from: "spec.proxyPort", to: "spec.proxy.port", take: proxyPort},
+		{from: "spec.port", to: "spec.proxy.port", take: proxyPort},
+		{from: "spec.replicas", to: "spec.proxy.replicas"},
+		{from: "spec.trustProxyHeaders", to: "spec.proxy.trustForwardedHeaders"},
+		{from: "spec.endpointPrefix", note: "write the URL that clients use, with the prefix, into spec.proxy.publicURL"},
+		{from: "spec.audit.enabled", to: "spec.proxy.audit", take: words(map[string]string{"true": "Enabled", "false": "Disabled"}, "write Enabled or Disabled")},
+		{from: "spec.resourceOverrides.proxyService.labels", to: "spec.proxy.service.labels"},
+		{from: "spec.resourceOverrides.proxyService.annotations", to: "spec.proxy.service.annotations"},
+		{from: "spec.resourceOverrides.proxyDeployment.podTemplateMetadataOverrides.labels", to: "spec.proxy.podTemplate.metadata.labels"},
+		{from: "spec.resourceOverrides.proxyDeployment.podTemplateMetadataOverrides.annotations", to: "spec.proxy.podTemplate.metadata.annotations"},
+		{from: "spec.resourceOverrides.proxyDeployment.imagePullSecrets", note: wholeRelease},
+		{from: "spec.resourceOverrides.proxyDeployment.env", note: "these are variables of ToolHive's own program"},
+		{from: "spec.resourceOverrides", note: "labels and annotations of the Deployment itself can be applied to it under a field manager of your own"},
+		{from: "spec.groupRef", to: "spec.groupRef.name", take: groupName},
+		{from: "spec.toolConfigRef.name", to: "spec.toolConfigRef.name", note: notEnforced},
+		{from: "spec.externalAuthConfigRef.name", to: "spec.externalAuthConfigRef.name", note: notEnforced},
+		{from: "spec.authServerRef", guards: true, note: "Freehold has no authorization server: write an MCPOIDCConfig for yours, and spec.oidcConfigRef"},
+		{from: "spec.oidcConfigRef.name", to: "spec.oidcConfigRef.name"},
+		{from: "spec.oidcConfigRef.audience", to: "spec.oidcConfigRef.audiences", take: asItem},
+		{from: "spec.oidcConfigRef.scopes", to: "spec.oidcConfigRef.scopes", note: "ToolHive only advertises scopes, Freehold also refuses tokens without them"},
+		{from: "spec.oidcConfigRef.resourceUrl", to: "spec.proxy.publicURL", take: publicURL},
+		{from: "spec.oidcConfig.resourceUrl", to: "spec.proxy.publicURL", take: publicURL},
+		{from: "spec.oidcConfig", to: "an MCPOIDCConfig, and spec.oidcConfigRef", guards: true, take: inlineOIDC},
+		{from: "spec.authzConfigRef.name", to: "spec.authzConfigRef.name"},
+		{from: "spec.authzConfig.type", take: nothing},
+		{from: "spec.authzConfig.inline.policies", to: "spec.authzConfig.policies", take: policies},
+		{from: "spec.authzConfig.inline.entitiesJson", to: "spec.authzConfig.entities", take: entities},
+		{from: "spec.authzConfig.inline.primaryUpstreamProvider", note: "it has no effect in ToolHive either"},
+		{from: "spec.authzConfig.groupClaimName", guards: true, granted: "groups", note: "write it into oidc.groupsClaim of the MCPOIDCConfig"},
+		{from: "spec.authzConfig.roleClaimName", guards: true, note: "Freehold reads groups from one claim, oidc.groupsClaim of the MCPOIDCConfig; policies can read the claim of roles as principal.claim_NAME"},
+		{from: "spec.authzConfig.groupEntityType", guards: true, granted: "THVGroup", note: "groups are Group::\"NAME\" and THVGroup::\"NAME\": write one of the two in the policies"},
+		{from: "spec.authzConfig", guards: true, note: "write the policies of this ConfigMap into spec.authzConfig, or into an MCPAuthzConfig that spec.authzConfigRef names"},
+		{from: "spec.telemetryConfigRef", note: "the proxy's log and metrics are configured by the chart"},
+		{from: "spec.telemetry", note: "the proxy's log and metrics are configured by the chart"},
+		{from: "spec.sessionAffinity", note: "no field is needed: the proxy finds the backend of a session"},
+		{from: "spec.sessionStorage", note: "no store is needed: a session's id says which backend has it"},
+		{from: "spec.proxyReadTimeout", note: "the proxy's times are not configurable"},
+		{from: "spec.proxyWriteTimeout", note: "the proxy's times are not configurable"},
+	}
+}
+
+// toolhiveTransport sets the transport, and says what a server of sse needs.
+func toolhiveTransport(c *conversion, to string, value any) string {
+	set(c.main, to, value)
+	if value == "sse" {
+		return "write into spec.path where the image answers, often /sse"
+	}
+	return ""
+}
+
+// toolhiveVolumes keeps no volume: all of them are directories of the node.
+func toolhiveVolumes(*conversion, string, any) string {
+	return "directories of a node are not allowed: write spec.volumes with a persistentVolumeClaim, configMap, secret or emptyDir, and spec.volumeMounts"
+}
+
+// groupName reads a reference of v1alpha1, which is a text, and of v1beta1.
+func groupName(c *conversion, to string, value any) string {
+	name := text(value)
+	if ref, isMap := value.(map[string]any); isMap {
+		name = text(ref["name"])
+	}
+	set(c.main, to, name)
+	return ""
+}
+
+// entities sets Cedar's entities, unless there are none.
+func entities(c *conversion, to string, value any) string {
+	if value != "[]" {
+		set(c.main, to, value)
+	}
+	return ""
+}
+
+// fromTemplate are fields of a pod template that spec says here.
+var fromTemplate = []struct{ from, to string }{
+	{"serviceAccountName", "spec.serviceAccountName"},
+	{"imagePullSecrets", "spec.imagePullSecrets"},
+}
+
+// fromContainer are fields of a container that spec says here.
+var fromContainer = []string{"command", "args", "env", "envFrom", "volumeMounts", "imagePullPolicy"}
+
+// toolhivePodTemplate divides a pod template into fields of spec, which ours
+// refuses in the overlay, and the overlay. ToolHive's container is called mcp.
+func toolhivePodTemplate(c *conversion, _ string, value any) string {
+	template, isMap := value.(map[string]any)
+	if !isMap {
+		return "it is no pod template"
+	}
+	remark := ""
+	spec, _ := template["spec"].(map[string]any)
+	for _, field := range fromTemplate {
+		if v, found := cut(spec, field.from); found {
+			asItIs(c, field.to, v)
+		}
+	}
+	if volumes, found := cut(spec, "volumes"); found {
+		remark = withoutHostPaths(c, "spec.volumes", volumes)
+	}
+	containers := []any{}
+	for _, one := range items(spec["containers"]) {
+		if one["name"] == "mcp" {
+			one["name"] = container
+			hoist(c, one)
+		}
+		if len(one) > 1 {
+			containers = append(containers, one)
+		}
+	}
+	delete(spec, "containers")
+	if len(containers) > 0 {
+		spec["containers"] = containers
+	}
+	if len(spec) == 0 {
+		delete(template, "spec")
+	}
+	if len(template) > 0 {
+		set(c.main, "spec.podTemplate", template)
+	}
+	return remark
+}
+
+// hoist moves what spec says here out of the container's overlay.
+func hoist(c *conversion, one map[string]any) {
+	for _, field := range fromContainer {
+		if v, found := cut(one, field); found {
+			asItIs(c, "spec."+field, v)
+		}
+	}
+	for _, field := range []string{"limits", "requests"} {
+		if v, found := cut(one, "resources."+field); found {
+			set(c.main, "spec.resources."+field, v)
+		}
+	}
+}
