@@ -20,10 +20,17 @@ const notApplying = "nothing will be applied, calls are served"
 // readTime is how long the first read of the cluster usually takes at most.
 const readTime = 10 * time.Second
 
+// askFirst is how long the first report waits for a backend that runs: most answer at
+// once, and what another says is reported later.
+const askFirst = 2 * time.Second
+
 // applyAndReport applies the backend and reports on it until ctx ends. Calls
 // are served whatever becomes of it.
 func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
 	runner := &backend.Runner{Run: s.run, Env: s.env, EnvErr: s.envErr}
+	if len(s.run.NotEnforced) == 0 {
+		runner.AskFirst = askFirst
+	}
 	if err := runner.Disagreement(); err != nil {
 		logger.Warn(notApplying, "why", err.Error())
 		return
@@ -156,7 +163,7 @@ func (l *loop) say(report backend.Report, err error) {
 // learn asks the backend about itself when it has started anew. Pods that were
 // not ready in between count as a start.
 func (l *loop) learn(ctx context.Context, report backend.Report, learned chan<- backend.Facts) {
-	if report.Waiting != "" || report.Start == l.asked {
+	if report.Start == l.asked || report.Waiting != "" && report.Start == (backend.Start{}) {
 		return
 	}
 	l.asked = report.Start

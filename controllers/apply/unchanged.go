@@ -1,10 +1,40 @@
 package apply
 
 import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
+
+// Unchanged reports whether Apply would send nothing, because live, which is there,
+// is as ac says already. Its errors are those of Apply.
+func (w *Writer) Unchanged(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration) (bool, error) {
+	in, err := w.applier.converter.freeze(ac)
+	if err != nil {
+		return false, fmt.Errorf("comparing as %s: %w", w.manager, err)
+	}
+	same, err := w.stands(ctx, live, in)
+	if err != nil {
+		return false, fmt.Errorf("comparing %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
+	}
+	return same, nil
+}
+
+func (w *Writer) stands(ctx context.Context, live client.Object, in intent) (bool, error) {
+	grant, err := w.grant(in)
+	if err != nil {
+		return false, err
+	}
+	k := w.memoryKey(in, grant)
+	if t, err := w.transfer(ctx, live, in, grant, k); t != nil || err != nil {
+		return false, err
+	}
+	return w.settled(ctx, live, in, grant, k)
+}
 
 // unchanged reports whether applying the intent to live would change nothing:
 // the manager owns exactly the intent's fields, and they have its values. It

@@ -207,7 +207,7 @@ func TestFindings(t *testing.T) {
 		want  conditions.Finding
 		retry bool
 	}{
-		"applied":           {nil, conditions.True("Applied", "the backend has the content of workload generation 3"), false},
+		"applied":           {nil, conditions.True("Applied", "the backend has the content of the workload generation in status.runtime"), false},
 		"a newer stands":    {&standingBack{"why", "StandingBack"}, conditions.False("StandingBack", "why"), false},
 		"a revision is odd": {&standingBack{"why", "BackendBlocked"}, conditions.False("BackendBlocked", "why"), false},
 		"unrenderable":      {podtemplate.Problems{{Field: "spec.x", Message: "no"}}, conditions.False("SpecInvalid", "spec.x: no"), false},
@@ -262,6 +262,7 @@ func TestStartsOfTheBackend(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{UID: "s1", Generation: 2, Annotations: intent.Annotations}}
+		s.Spec.Template.Annotations = intent.Spec.Template.Annotations
 		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 1, UpdateRevision: "a"}
 		edit(s)
 		return s
@@ -270,16 +271,52 @@ func TestStartsOfTheBackend(t *testing.T) {
 		set  *appsv1.StatefulSet
 		want Start
 	}{
-		"none":                    {nil, Start{}},
-		"one is ready":            {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a"}},
-		"none is ready":           {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
-		"an older pod runs":       {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
-		"its spec is new":         {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
-		"another's content":       {up(func(s *appsv1.StatefulSet) { s.Annotations[revision.AnnotationGeneration] = "2" }), Start{}},
-		"a revision that is torn": {up(func(s *appsv1.StatefulSet) { delete(s.Annotations, revision.AnnotationHash) }), Start{}},
+		"none":              {nil, Start{}},
+		"one is ready":      {up(func(*appsv1.StatefulSet) {}), Start{UID: "s1", Revision: "a"}},
+		"none is ready":     {up(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }), Start{}},
+		"an older pod runs": {up(func(s *appsv1.StatefulSet) { s.Status.UpdatedReplicas = 1 }), Start{}},
+		"its spec is new":   {up(func(s *appsv1.StatefulSet) { s.Generation = 3 }), Start{}},
+		"another's content": {up(func(s *appsv1.StatefulSet) { s.Spec.Template.Annotations[workload.AnnotationBackendHash] = "x" }), Start{}},
+		"an older proxy's":  {up(func(s *appsv1.StatefulSet) { s.Annotations[revision.AnnotationGeneration] = "2" }), Start{UID: "s1", Revision: "a"}},
 	} {
 		if got := r.started(tc.set); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// A new proxy in front of a backend that runs asks it first, for a while, and says in
+// one report what it learned.
+func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit   func(*Runner, *v1alpha1.MCPServer, *appsv1.StatefulSet)
+		passed time.Duration
+		want   time.Duration
+	}{
+		"it runs":               {nil, 0, 2 * time.Second},
+		"it is asked":           {nil, 1500 * time.Millisecond, 500 * time.Millisecond},
+		"it does not answer":    {nil, 2 * time.Second, 0},
+		"it has answered":       {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { r.Learn(Facts{}) }, 0, 0},
+		"a replica reported":    {func(_ *Runner, s *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { s.Status.Runtime.Generation = 3 }, 0, 0},
+		"other content runs":    {func(_ *Runner, _ *v1alpha1.MCPServer, s *appsv1.StatefulSet) { s.Spec.Template.Annotations = nil }, 0, 0},
+		"no pod of it is up":    {func(_ *Runner, _ *v1alpha1.MCPServer, s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 0 }, 0, 0},
+		"it is not to be asked": {func(r *Runner, _ *v1alpha1.MCPServer, _ *appsv1.StatefulSet) { r.AskFirst = 0 }, 0, 0},
+	} {
+		r, now := runner(t), time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+		r.AskFirst, r.Now = 2*time.Second, func() time.Time { return now }
+		set := &appsv1.StatefulSet{}
+		set.Spec.Template.Annotations = map[string]string{workload.AnnotationBackendHash: "b"}
+		set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, UpdateRevision: "a"}
+		w := world{statefulSet: set, server: server(r, func(s *v1alpha1.MCPServer) {
+			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2}
+		})}
+		if tc.edit != nil {
+			tc.edit(r, w.server, set)
+		}
+		r.asksFirst(w)
+		now = now.Add(tc.passed)
+		if got := max(0, r.asksFirst(w)); got != tc.want {
+			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
 	}
 }

@@ -21,6 +21,9 @@ type object struct {
 	kind   string
 	live   client.Object
 	intent runtime.ApplyConfiguration
+	// under is the intent as another revision would state it, nil for an object that
+	// always carries the latest.
+	under func(revision.Revision) runtime.ApplyConfiguration
 }
 
 // standingBack is the error of an object that is not this runner's to write
@@ -50,6 +53,11 @@ func settled(err error) bool {
 // is first, because its revision decides for all; each Service then passes the gate
 // on its own revision, for the StatefulSet may have been raised since. A field conflict
 // on one of them does not keep the others from being made.
+//
+// The StatefulSet is raised also where only the proxy's half is new: that write keeps
+// out a runner of an older generation that decided before it. A Service that is right
+// then keeps its revision, which is that of the last change of the backend: a runner
+// below that cannot write it, and those above mean the same by it.
 func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decision, error) {
 	statefulSet, err := r.statefulSet(w)
 	if err != nil {
@@ -59,6 +67,9 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decisi
 	for _, service := range r.services(w) {
 		if apply.WithoutConflicts(err) != nil {
 			break
+		}
+		if !r.hasContent(w.statefulSet) {
+			service.under = nil
 		}
 		_, e := r.through(ctx, service, live)
 		err = errors.Join(err, e)
@@ -84,6 +95,10 @@ func (r *Runner) through(ctx context.Context, o object, live bool) (revision.Dec
 		return decision, &standingBack{fmt.Sprintf("the %s has the content of workload generation %d, and this proxy pod that of %d", o.kind, rev.Generation, r.mine().Generation), v1alpha1.ReasonStandingBack}
 	case rev.Generation == 0 && !live:
 		return decision, errLookLive
+	case decision == revision.Raise && rev.Valid() && o.under != nil:
+		if same, err := r.Applier.As(contract.RunnerBackend).Unchanged(ctx, o.live, o.under(rev)); same || err != nil {
+			return decision, err
+		}
 	}
 	return decision, r.put(ctx, contract.RunnerBackend, o.live, o.intent, apply.AtVersion)
 }

@@ -3,7 +3,6 @@ package backend
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,6 +42,19 @@ func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error
 		status.WithConditions(r.stamp(server, last.Type, f))
 	}
 	return r.putStatus(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
+}
+
+// asksFirst is how long the first report still waits for what the backend says. Where
+// only the proxy's half is new, a backend of this content runs already, and one report
+// tells all.
+func (r *Runner) asksFirst(w world) time.Duration {
+	if r.fresh || reported(w.server, r) || r.started(w.statefulSet) == (Start{}) {
+		return 0
+	}
+	if r.waits.IsZero() {
+		r.waits = r.now()
+	}
+	return r.waits.Add(r.AskFirst).Sub(r.now())
 }
 
 func reported(server *v1alpha1.MCPServer, r *Runner) bool {
@@ -154,7 +166,7 @@ func (r *Runner) finding(server *v1alpha1.MCPServer, err error) (conditions.Find
 		// The backend serves all the same.
 		return conditions.FieldConflict(conflicts), nil
 	case err == nil:
-		return conditions.True(v1alpha1.ReasonApplied, fmt.Sprintf("the backend has the content of workload generation %d", r.mine().Generation)), nil
+		return conditions.True(v1alpha1.ReasonApplied, "the backend has the content of the workload generation in status.runtime"), nil
 	case errors.As(err, &back):
 		return conditions.False(back.reason, back.why), nil
 	case errors.As(err, &unadoptable):

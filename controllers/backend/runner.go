@@ -48,6 +48,12 @@ type Runner struct {
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
+	// AskFirst is how long the first report of a new proxy may wait for what a backend
+	// says that runs; 0 for not at all.
+	AskFirst time.Duration
+
+	// waits is since when it does.
+	waits time.Time
 	// rendered is the backend's StatefulSet, nil until it is asked for.
 	rendered *appsv1ac.StatefulSetApplyConfiguration
 	// known is what was learned last; fresh says that it waits to be reported.
@@ -152,6 +158,9 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	}
 	if ahead, err := r.ahead(ctx, w.server, live); ahead > 0 || err != nil {
 		return Report{Waiting: "the cache does not show our last report yet", Again: ahead}, err
+	}
+	if wait := r.asksFirst(w); wait > 0 {
+		return Report{Waiting: "the backend is asked before the first report", Again: wait, Start: r.started(w.statefulSet)}, nil
 	}
 	// The report comes before the write: once it stands, no runner of a lower
 	// generation gives birth to its content again.

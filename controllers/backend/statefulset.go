@@ -5,7 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -39,14 +38,20 @@ type Start struct {
 	Revision string
 }
 
-// started is the start of the backend that carries this runner's content, zero
+// hasContent reports whether the backend's pods are to run this runner's content,
+// whichever revision the StatefulSet carries.
+func (r *Runner) hasContent(s *appsv1.StatefulSet) bool {
+	return s != nil && s.Spec.Template.Annotations[workload.AnnotationBackendHash] == r.Run.Rendering.Backend
+}
+
+// started is the start of the backend that has this runner's content, zero
 // until all its pods are of one revision and one of them is ready. Content of
 // the proxy alone leaves it as it is.
 func (r *Runner) started(s *appsv1.StatefulSet) Start {
 	if s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas || s.Status.ReadyReplicas == 0 {
 		return Start{}
 	}
-	if rev, err := revision.Of(s.Annotations); err != nil || rev != r.mine() {
+	if !r.hasContent(s) {
 		return Start{}
 	}
 	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}

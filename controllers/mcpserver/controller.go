@@ -53,7 +53,8 @@ var kind = reconcile.Kind{
 		v1alpha1.ConditionBackendExposed, v1alpha1.ConditionPolicyUnmatched,
 	},
 	Expected: []string{v1alpha1.ReasonReady, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero},
-	Waits:    []string{v1alpha1.ReasonStarting}, // the Event of the first claim tells that it starts
+	// The Event of the claim tells that it starts or is updated; a turn, RolledOut of the configuration.
+	Waits: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 	Managers: []ownership.Manager{
 		contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerAddress,
 	},

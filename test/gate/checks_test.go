@@ -199,7 +199,8 @@ func (j *checker) content(a *process) {
 			continue
 		}
 		rev := j.revisions["Service/"+name].revision
-		if rev != a.revision() || service.Spec.Ports[0].Port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
+		// A Service keeps its revision while nothing but the proxy's half is new.
+		if rev.Generation > a.revision().Generation || rev.Generation == a.revision().Generation && rev != a.revision() || service.Spec.Ports[0].Port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
 			j.found(wrongAtRest, "the Service %s carries %d, port %d and labels %v; the StatefulSet carries %d",
 				name, rev.Generation, service.Spec.Ports[0].Port, service.Labels, a.revision().Generation)
 		}
@@ -219,7 +220,7 @@ func (j *checker) report(rev revision.Revision) {
 		j.found(wrongReport, "status.runtime is %v, the backend carries %d", status.Runtime, rev.Generation)
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBackendApplied)
-	if c == nil || c.Status != metav1.ConditionTrue || !strings.HasSuffix(c.Message, fmt.Sprint(" ", rev.Generation)) {
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplied {
 		j.found(wrongReport, "the condition is %v, the backend carries %d", c, rev.Generation)
 	}
 }

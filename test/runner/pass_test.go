@@ -295,3 +295,57 @@ func TestARefusedReportIsTriedAgain(t *testing.T) {
 		t.Errorf("it waits for %q", report.Waiting)
 	}
 }
+
+// serviceCarries is the revision of a Service of the backend.
+func (s *server) serviceCarries(name string) int64 {
+	s.Helper()
+	live := service(name)
+	s.Read(live)
+	rev, err := revision.Of(live.Annotations)
+	s.Must(err, "reading the revision of a Service")
+	return rev.Generation
+}
+
+// A change of the proxy alone is one report, and the revision on the StatefulSet. The
+// Services keep theirs until they, or the backend, become different.
+func TestAChangeOfTheProxyAloneIsTwoWrites(t *testing.T) {
+	s := newServer(t)
+	answers := backend.Facts{Answers: kit.Answers, Tools: new(int32(2))}
+	pass := func(generation int64, image string) kit.Log {
+		t.Helper()
+		p := s.steps(s.claim(generation, image))
+		p.runner.Learn(answers)
+		p.pass()
+		mark := p.sent.Mark()
+		if p.pass(); len(p.sent.Since(mark).Writes()) != 0 {
+			t.Errorf("generation %d does not come to rest: %s", generation, p.sent.Since(mark).Writes())
+		}
+		return p.sent.Since(0).Writes()
+	}
+	carry := func(service, headless int64) {
+		t.Helper()
+		if a, b := s.serviceCarries("echo-backend"), s.serviceCarries("echo-backend-headless"); a != service || b != headless {
+			t.Errorf("the Services carry %d and %d, want %d and %d", a, b, service, headless)
+		}
+	}
+	pass(1, "echo:1")
+	carry(1, 1)
+
+	s.object.Spec.Proxy = &v1alpha1.ProxySpec{Port: 8000, AllowedOrigins: []string{"https://a.example.com"}}
+	writes := pass(2, "echo:1")
+	if len(writes) != 2 || len(writes.Of("mcpservers/status")) != 1 || len(writes.Of("statefulsets")) != 1 {
+		t.Errorf("a change of the proxy: %s", writes)
+	}
+	s.carries(2, "echo:1")
+	carry(1, 1)
+
+	// What another manager changed is set back under the present revision.
+	s.Force("intruder", theirService)
+	s.object.Spec.Proxy.AllowedOrigins = nil
+	if writes = pass(3, "echo:1"); len(writes) != 3 || len(writes.Of("services")) != 1 {
+		t.Errorf("a change of the proxy, and a Service that is different: %s", writes)
+	}
+	carry(3, 1)
+	pass(4, "echo:2")
+	carry(4, 4)
+}

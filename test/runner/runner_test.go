@@ -53,7 +53,7 @@ func (s *server) reports(generation int64) {
 			return fmt.Errorf("runtime %v, condition %v", r, c)
 		case r.Generation != generation || r.ServerUID != string(s.object.UID) || r.Tools == nil || *r.Tools != 2 || r.Server == nil || r.Server.Name != "bench":
 			return fmt.Errorf("runtime %+v", *r)
-		case c.Status != metav1.ConditionTrue || c.Message != fmt.Sprintf("the backend has the content of workload generation %d", generation):
+		case c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplied:
 			return fmt.Errorf("condition %+v", *c)
 		}
 		return nil
