@@ -1,7 +1,8 @@
 // Command docs writes what is generated from the contract: docs/ownership.md,
 // in docs/architecture.md the table under "Who writes what", the admission
 // policies config/policy/managers-*.yaml and the roles config/rbac/*.yaml. Run
-// by `make generate` from the root of the repository.
+// by `make generate` from the root of the repository. api.go writes docs/api.md from
+// the CRDs.
 package main
 
 import (
@@ -71,7 +72,10 @@ func run(c ownership.Contract) error {
 	if err := policies(c); err != nil {
 		return err
 	}
-	return roles(c)
+	if err := roles(c); err != nil {
+		return err
+	}
+	return api()
 }
 
 // policies writes config/policy anew, but for the policies written by hand.

@@ -10,9 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -87,6 +91,10 @@ func TestTheAPIServerAcceptsWhatPagesShow(t *testing.T) {
 		judged[gvk.Kind]++
 		if err := accepts(s, &object); err != nil {
 			t.Errorf("%s: %v\n%s", m.at, err, m.text)
+		} else if gvk.Kind == "MCPServer" {
+			for _, problem := range problems(t, &object) {
+				t.Errorf("%s: Accepted would be False: %s: %s\n%s", m.at, problem.Field, problem.Message, m.text)
+			}
 		}
 	}
 	if judged["MCPServer"] < 8 || judged["MCPOIDCConfig"] < 4 {
@@ -98,6 +106,16 @@ func TestTheAPIServerAcceptsWhatPagesShow(t *testing.T) {
 func accepts(s *kit.Env, object *unstructured.Unstructured) error {
 	return s.Client.Patch(s.Ctx, object, client.Apply, client.FieldOwner("reader"), client.DryRunAll, //nolint:staticcheck // client.Apply of an apply configuration has no field validation
 		client.FieldValidation(metav1.FieldValidationStrict))
+}
+
+// problems are what the condition Accepted would say of a server whose
+// configurations exist.
+func problems(t *testing.T, object *unstructured.Unstructured) []podtemplate.Problem {
+	t.Helper()
+	server := &v1alpha1.MCPServer{}
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server), "decoding what the API server answered")
+	server.Spec.OIDCConfigRef, server.Spec.AuthzConfigRef = nil, nil
+	return workload.Render(server, podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}).Problems
 }
 
 func isOfOthers(group string) bool {
