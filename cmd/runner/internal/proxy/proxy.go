@@ -36,6 +36,9 @@ type Config struct {
 	// Guard, if not nil, stands in front of the backend: it answers itself what it
 	// does not pass on, and calls failed for a body that cannot be read.
 	Guard func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
+	// Translate, if not nil, stands between the guard and the backend: it passes requests on with pass, makes requests of its own
+	// with send, and calls failed for a body that cannot be read.
+	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 }
@@ -79,10 +82,20 @@ func New(config Config) *Proxy {
 		ErrorLog: log.New(discard{}, "", 0),
 	}
 	p.guarded = p.reverse
+	if config.Translate != nil {
+		p.guarded = config.Translate(p.reverse, http.HandlerFunc(p.send), p.failed)
+	}
 	if config.Guard != nil {
-		p.guarded = config.Guard(p.reverse, p.failed)
+		p.guarded = config.Guard(p.guarded, p.failed)
 	}
 	return p
+}
+
+// send makes a request that is not the client's own, and is counted beside it.
+func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
+	flight, ctx := p.traffic.begin(r, limited(w, r))
+	defer p.traffic.end(flight)
+	p.reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
 type discard struct{}
