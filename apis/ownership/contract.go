@@ -79,6 +79,11 @@ type Grant struct {
 	// Versioned says that writes may carry a resourceVersion, because they
 	// rest on a decision about the object as it was read. It is the exception.
 	Versioned bool
+	// Once says that the manager makes the object and never writes it again, nor reads
+	// it: what stands under its name is left as it is, whoever made it. The policies of
+	// apis/ownership/admission refuse the identity each update of such a kind, also of
+	// objects without the label, because an answer to a patch holds the whole object.
+	Once bool
 	// Baseline says that the pods of the object's spec.template stay within the
 	// baseline Pod Security Standard. The policies of apis/ownership/admission
 	// hold it, so that a stolen token of the identity opens no node.
@@ -240,6 +245,9 @@ func (c Contract) Check() []error {
 		}
 		if g.Create && g.Object.Subresource != "" {
 			errs = append(errs, fmt.Errorf("grant of %s on %s: a subresource creates nothing", g.Manager, g.Object))
+		}
+		if g.Once && (!g.Create || g.Versioned) {
+			errs = append(errs, fmt.Errorf("grant of %s on %s: what is written once is created, and has no version before", g.Manager, g.Object))
 		}
 		for _, other := range c.Grants[:i] {
 			errs = append(errs, g.clashes(other)...)

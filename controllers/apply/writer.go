@@ -102,6 +102,9 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 		return Outcome{}, &NotGranted{Manager: w.manager, Object: grant.Object.String(), Fields: []string{".metadata.resourceVersion"}}
 	}
 	k := w.memoryKey(in, grant)
+	if grant.Once {
+		return w.once(ctx, live, in, grant, k)
+	}
 	if absent(live) {
 		return w.birth(ctx, in, grant, k)
 	}

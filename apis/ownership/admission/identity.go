@@ -162,6 +162,9 @@ func (k compiler) at(g ownership.Grant) string {
 	if len(named) > 0 {
 		terms = append(terms, "("+strings.Join(named, " || ")+")")
 	}
+	if g.Once {
+		terms = append(terms, "oldObject == null")
+	}
 	return strings.Join(terms, " && ")
 }
 

@@ -76,7 +76,7 @@ func (k compiler) beyond() string {
 // noLabel answers an identity of ours that makes what a policy would not look at.
 func (k compiler) noLabel() string {
 	return join(
-		user, text(fmt.Sprintf(" belongs to %s, which makes no ", k.Product)), "request.kind.kind",
+		user, text(fmt.Sprintf(" belongs to %s, which writes no ", k.Product)), "request.kind.kind",
 		text(fmt.Sprintf(" without the label %s=%s: send it with that label, or, as a person, from an account of your own", k.Label.Key, k.Label.Value)),
 	)
 }

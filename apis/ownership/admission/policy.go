@@ -144,14 +144,19 @@ func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec,
 }
 
 // unlabelled refuses our identities to make objects that the policies of some
-// kinds would not look at, because they have no label.
+// kinds would not look at, because they have no label, and to update those of kinds
+// that they write once: the answer to an update holds the whole object.
 func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicySpec {
 	match, k := &admissionregistrationv1.MatchResources{}, of[0]
 	match.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: k.Label.Key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{k.Label.Value}},
 	}}
 	for _, each := range of {
-		match.ResourceRules = append(match.ResourceRules, each.rule([]string{each.resource}, admissionregistrationv1.Create))
+		operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
+		if each.once() {
+			operations = append(operations, admissionregistrationv1.Update)
+		}
+		match.ResourceRules = append(match.ResourceRules, each.rule([]string{each.resource}, operations...))
 	}
 	return admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionregistrationv1.Fail), MatchConstraints: match,
@@ -181,6 +186,11 @@ func (k compiler) labelled() bool {
 		has = has || slices.ContainsFunc(g.Fields, label.Overlaps)
 	}
 	return has
+}
+
+// once says that every grant on the kind is of what is written once.
+func (k compiler) once() bool {
+	return !slices.ContainsFunc(k.grants(), func(g ownership.Grant) bool { return !g.Once })
 }
 
 // resources are where the policy looks: at the object, at the subresources that

@@ -77,7 +77,7 @@ func (r *rules) of(c ownership.Contract, identity string) {
 		}
 		if g.Owner.Kind != "" {
 			r.add(g.Owner.Group, g.Owner.Resource()+"/finalizers", owners(g), "update")
-			if c.Takeover != nil {
+			if c.Takeover != nil && !g.Once {
 				r.add(g.Object.Group, resource, g.Names, "delete")
 			}
 		}
