@@ -40,6 +40,7 @@ var (
 	Service        = object("", "v1", "Service", "")
 	ConfigMap      = object("", "v1", "ConfigMap", "")
 	ServiceAccount = object("", "v1", "ServiceAccount", "")
+	Secret         = object("", "v1", "Secret", "")
 	NetworkPolicy  = object("networking.k8s.io", "v1", "NetworkPolicy", "")
 	Role           = object("rbac.authorization.k8s.io", "v1", "Role", "")
 	RoleBinding    = object("rbac.authorization.k8s.io", "v1", "RoleBinding", "")

@@ -29,8 +29,8 @@ func TestNobodyMayReadSecrets(t *testing.T) {
 		}
 	}
 	for _, g := range c.Grants {
-		if g.Object.Kind == "Secret" {
-			t.Errorf("%s writes Secrets", g.Manager)
+		if g.Object.Kind == "Secret" && !g.Once {
+			t.Errorf("%s writes Secrets that exist, and reads them in the answer", g.Manager)
 		}
 	}
 }

@@ -71,8 +71,11 @@ func children() []ownership.Grant {
 		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template",
 	}, revision)...)
 	proxy.Versioned, proxy.Baseline = true, true
+	session := build(Secret, "SERVER-session", "has the key of session ids", "data")
+	session.Once, session.Mode = true, ownership.Shared // people change the keys
 	return []ownership.Grant{
 		build(ServiceAccount, "SERVER-runner", "is the runner's identity", "automountServiceAccountToken"),
+		session,
 		build(ConfigMap, "SERVER-run-*-*", "tells the runner what to run", "data", "immutable", revision[0], revision[1]),
 		build(NetworkPolicy, "SERVER-backend", "lets only the proxy connect to the backend",
 			"spec.podSelector", "spec.policyTypes", "spec.ingress"),

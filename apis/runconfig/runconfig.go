@@ -29,6 +29,11 @@ const (
 	CAFile      = "ca.crt"
 
 	ClientSecretFile = "client-secret"
+	// SessionPath is the directory where the proxy mounts the Secret with the keys of
+	// session ids, and SessionKey the entry with which they are sealed; they are opened
+	// with each.
+	SessionPath = "/etc/freehold-session"
+	SessionKey  = "current"
 	// ProbePort is the TCP port on which the proxy answers probes.
 	ProbePort = 9440
 	// EnvGeneration is the environment variable with the workload generation

@@ -96,8 +96,9 @@ type MCPServerSpec struct {
 
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
-	// kubectl scale sets it. An image that keeps sessions in memory needs 1,
-	// because each call may reach any of the pods.
+	// kubectl scale sets it. The requests of a session reach the pod that keeps
+	// it; calls without a session reach any pod. A client of the transport of
+	// 2024-11-05 (HTTP+SSE) needs 1.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1

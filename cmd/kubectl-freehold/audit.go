@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -127,12 +129,26 @@ func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) er
 // installed reads the servers and what belongs to them. What could be read
 // comes along with an error.
 func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unstructured, err error) {
-	servers, err = c.listed(everywhere, argument(contract.MCPServer))
+	namespace, err := c.namespace()
 	if err != nil {
 		return nil, nil, err
 	}
-	children, unread := c.selected(everywhere, serverLabel, c.childKinds()...)
-	configs, err := c.listed(everywhere, configKinds()...)
+	list := func(selector string, types ...string) ([]*unstructured.Unstructured, error) {
+		builder := resource.NewBuilder(c.flags).Unstructured().
+			NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
+			RequestChunksOf(pageSize).ContinueOnError().
+			ResourceTypeOrNameArgs(true, strings.Join(types, ","))
+		if selector != "" {
+			builder = builder.LabelSelectorParam(selector)
+		}
+		return all(builder.Flatten().Do())
+	}
+	servers, err = list("", argument(contract.MCPServer))
+	if err != nil {
+		return nil, nil, err
+	}
+	children, unread := list(serverLabel, c.childKinds()...)
+	configs, err := list("", configKinds()...)
 	return servers, append(children, configs...), errors.Join(unread, err)
 }
 
@@ -145,11 +161,13 @@ func configKinds() []string {
 	return kinds
 }
 
-// childKinds are the kinds of objects that the contract gives names for.
+// childKinds are the kinds of objects that the contract gives names for, but for what
+// is written once: others may change it, and it may be a Secret, which who asks need
+// not be allowed to list.
 func (c *cli) childKinds() []string {
 	var kinds []string
 	for _, g := range c.contract.Grants {
-		if kind := argument(g.Object); len(g.Names) > 0 && !slices.Contains(kinds, kind) {
+		if kind := argument(g.Object); len(g.Names) > 0 && !g.Once && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}

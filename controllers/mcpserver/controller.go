@@ -3,7 +3,7 @@
 //
 // controller.go is the pass, controller_claims.go who claims, controller_known.go
 // what need not be rendered again, controller_identity.go what the runner acts
-// with, observe.go all its reads, observe_revisions.go the numbers in them,
+// with, controller_session.go the key of its session ids, observe.go all its reads, observe_revisions.go the numbers in them,
 // observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
 // the configurations that servers share, desired.go what is wanted, status.go
 // what is reported, status_ready.go whether calls are served, status_spec.go what
@@ -69,9 +69,9 @@ type Reconciler struct {
 	// going is since when, by the core's clock, a server is seen to stop, lastClaims are
 	// what this process claimed, and refusals what refuses pods, all by uid.
 	going, lastClaims, refusals *lru.Cache
-	// specs are what came of specs, by uid of the server, and objects those that
-	// were found to carry them, by their own.
-	specs, objects *lru.Cache
+	// specs are what came of specs, by uid of the server, sessions with which revision
+	// its Secret was made, and objects those that were found to carry specs, by their own.
+	specs, objects, sessions *lru.Cache
 	// large is held by who renders a large spec.
 	large turn
 	// policies are what MCPAuthzConfigs say, and Percent how many of a hundred servers
@@ -86,7 +86,7 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 		Core:   reconcile.NewCore(applier, recorder, kind),
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered),
-		specs: lru.New(remembered), objects: lru.New(2 * remembered),
+		specs: lru.New(remembered), objects: lru.New(2 * remembered), sessions: lru.New(remembered),
 		policies: newPolicies(), Percent: rollout.DefaultPercent,
 	}
 }
@@ -95,7 +95,7 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	server := &v1alpha1.MCPServer{}
 	if err := r.reader.Get(ctx, req.NamespacedName, server); err != nil {
-		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	frame, wait, err := r.Begin(ctx, server, server.Status.Conditions)
 	if frame == nil {
@@ -183,7 +183,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	if err != nil {
 		return false, err
 	}
-	p.Claimed(fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(w)))
+	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(w)))
 	return true, nil
 }
 
@@ -192,7 +192,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want wanted) error {
 	server := p.server
 	ours, err := r.applyIdentity(ctx, p, w, want)
-	errs := []error{err}
+	errs := []error{err, r.applySession(ctx, p, w, want)}
 	for _, child := range want.children {
 		if errors.Is(err, apply.ErrNamespaceTerminating) {
 			break // nor would the others be born

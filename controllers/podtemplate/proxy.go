@@ -26,7 +26,8 @@ const (
 	// which lacks a protection is known by its template.
 	AnnotationGuards = "freehold.dev/guards"
 
-	runVolume = "run-config"
+	runVolume     = "run-config"
+	sessionVolume = "session-keys"
 	// drainSeconds covers the 28 seconds in which the runner ends its calls, and
 	// what kubelet needs around them.
 	drainSeconds = 40
@@ -59,6 +60,8 @@ type Names struct {
 	Labels map[string]string
 	// ServiceAccount is the runner's.
 	ServiceAccount string
+	// Session is the Secret with the keys of session ids; empty for none.
+	Session string
 	// RunConfig is a ConfigMap that no run config is called, until AtRevision names
 	// the one that is mounted: the hash of the content covers the template.
 	RunConfig string
@@ -94,6 +97,10 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Opti
 		template.Spec.WithVolumes(files)
 		template.Spec.Containers[0].WithVolumeMounts(mount(runconfig.LoginVolume, runconfig.LoginPath))
 	}
+	if names.Session != "" {
+		template.Spec.WithVolumes(sessionKeys(names.Session))
+		template.Spec.Containers[0].WithVolumeMounts(mount(sessionVolume, runconfig.SessionPath))
+	}
 	overlay := proxyOverlay(spec)
 	merged, problems := overlay.merge(template)
 	if len(problems) > 0 {
@@ -103,6 +110,15 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Opti
 		return template, problems
 	}
 	return merged, nil
+}
+
+// sessionKeys is the volume of the keys of session ids, mounted without subPath, so
+// that kubelet brings the runner each change. Without the Secret the proxy serves what
+// needs no session.
+func sessionKeys(secret string) *corev1ac.VolumeApplyConfiguration {
+	const readable = 0o644
+	return corev1ac.Volume().WithName(sessionVolume).WithSecret(corev1ac.SecretVolumeSource().
+		WithSecretName(secret).WithDefaultMode(readable).WithOptional(true))
 }
 
 func proxyContainer(spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) *corev1ac.ContainerApplyConfiguration {

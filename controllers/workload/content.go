@@ -77,9 +77,13 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig,
 		problems = append(problems, podtemplate.Keys("spec.proxy.service.labels", user.Labels, true)...)
 		problems = append(problems, podtemplate.Keys("spec.proxy.service.annotations", user.Annotations, false)...)
 	}
-	proxy, wrong := podtemplate.Proxy(podtemplate.Names{
+	names := podtemplate.Names{
 		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()), RunConfig: RunConfigName(owner.Key(), revision.Revision{}),
-	}, spec, run.Proxy, opts)
+	}
+	if owner.Backend {
+		names.Session = SessionName(owner.Key())
+	}
+	proxy, wrong := podtemplate.Proxy(names, spec, run.Proxy, opts)
 	problems = append(problems, wrong...)
 	var err error
 	if rendered.Content.Rendering.Proxy, err = hashOf(proxy); err != nil {

@@ -25,6 +25,9 @@ const (
 // RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
 func RunnerName(key string) string { return key + podtemplate.RunnerSuffix }
 
+// SessionName is the Secret with the keys of session ids.
+func SessionName(key string) string { return key + "-session" }
+
 // ProxyName is the proxy's Deployment and Service.
 func ProxyName(key string) string { return dnsLabel(key, "-proxy") }
 
@@ -68,7 +71,7 @@ func IsRunConfigName(key, name string) bool {
 // IsChildName reports whether name is one that a child of the owner with this key
 // has.
 func IsChildName(key, name string) bool {
-	return slices.Contains([]string{RunnerName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
+	return slices.Contains([]string{RunnerName(key), SessionName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
 		IsRunConfigName(key, name)
 }
 

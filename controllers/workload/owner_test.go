@@ -23,7 +23,7 @@ func gateway(name string) Owner {
 func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 	rev, whose := revision.Revision{Generation: 7, Hash: "abc"}, map[string]string{}
 	var keys []string
-	for _, name := range []string{"echo", "gw", "echo-gw", "echo-proxy", "echo-proxy-gw", "echo-run", "echo-runner", "echo-backend", "echo-backend-headless"} {
+	for _, name := range []string{"echo", "gw", "echo-gw", "echo-proxy", "echo-proxy-gw", "echo-run", "echo-runner", "echo-session", "echo-backend", "echo-backend-headless"} {
 		keys = append(keys, Owner{Name: name}.Key(), gateway(name).Key())
 	}
 	if distinct := slices.Compact(slices.Sorted(slices.Values(keys))); len(distinct) != len(keys) {
@@ -36,8 +36,9 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 		for kind, name := range map[string]string{
 			"account": RunnerName(key), "ConfigMap": RunConfigName(key, rev), "Deployment": ProxyName(key), "StatefulSet": BackendName(key),
 			"Service": ProxyName(key), "Service of the backend": BackendName(key), "headless Service": HeadlessName(key),
+			"Secret": SessionName(key),
 		} {
-			if kind = kind[:7]; whose[kind+name] != "" && whose[kind+name] != key {
+			if kind = kind[:min(7, len(kind))]; whose[kind+name] != "" && whose[kind+name] != key {
 				t.Errorf("%s and %s both have a %s %s", key, whose[kind+name], kind, name)
 			}
 			whose[kind+name] = key

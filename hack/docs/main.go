@@ -150,6 +150,8 @@ func table(c ownership.Contract) string {
 	for _, g := range c.Grants {
 		sends := "an apply"
 		switch {
+		case g.Once:
+			sends = "a birth"
 		case g.Versioned && g.Create:
 			sends = "a birth, or at a version"
 		case g.Versioned:

@@ -58,6 +58,8 @@ func TestWhatNobodyMayDo(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	meta := metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}
 	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: meta}), "making a Secret")
+	labelled := metav1.ObjectMeta{Name: "echo-session", Namespace: s.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "freehold"}}
+	s.Must(s.Client.Create(s.Ctx, &corev1.Secret{ObjectMeta: labelled}), "making a Secret like one of ours")
 	s.Must(s.Client.Create(s.Ctx, &appsv1.StatefulSet{ObjectMeta: meta, Spec: idle()}), "making somebody's StatefulSet")
 	for identity, config := range everybody(t, s) {
 		t.Run(identity, func(t *testing.T) {
@@ -65,6 +67,16 @@ func TestWhatNobodyMayDo(t *testing.T) {
 			merge := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 			forbidden(t, "reading a Secret", c.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "theirs"}, &corev1.Secret{}), `cannot get resource "secrets"`)
 			forbidden(t, "listing Secrets", c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.Namespace)), `cannot list resource "secrets"`)
+			// The answer to a patch holds the Secret, also to one of nothing.
+			for _, name := range []string{"theirs", "echo-session"} {
+				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}
+				forbidden(t, "a patch of Secret "+name, c.Patch(t.Context(), secret.DeepCopy(), merge))
+				forbidden(t, "a patch of nothing of Secret "+name, c.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`))))
+				forbidden(t, "a dry run of it", c.Patch(t.Context(), secret.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{}`)), client.DryRunAll))
+				secret.SetGroupVersionKind(contract.Secret.GroupVersionKind)
+				again := unstructuredOf(s, secret)
+				forbidden(t, "an apply of Secret "+name, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(contract.MCPServerChildren), client.ForceOwnership))
+			}
 			forbidden(t, "a pod", c.Create(t.Context(), &corev1.Pod{ObjectMeta: meta}), `cannot create resource "pods"`)
 			forbidden(t, "a kind of others", c.Create(t.Context(), &batchv1.Job{ObjectMeta: meta}), `cannot create resource "jobs"`)
 			forbidden(t, "a change of a kind of others", c.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, merge), `cannot patch resource "namespaces"`)

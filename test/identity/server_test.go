@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,6 +52,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
 		"networkpolicies": workload.BackendNetworkPolicy(made.object),
+		"secrets":         workload.SessionSecret(owner, strings.Repeat("k", 32)),
 		"statefulsets":    backend, "runner/services": workload.BackendService(run),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)

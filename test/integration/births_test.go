@@ -14,6 +14,7 @@ import (
 var born = map[string]string{
 	"ServiceAccount": `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"b"%s}}`,
 	"ConfigMap":      `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"%s},"data":{"a":"b"}}`,
+	"Secret":         `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b"%s},"data":{"a":"Yg=="}}`,
 	"Service":        `{"apiVersion":"v1","kind":"Service","metadata":{"name":"b"%s},"spec":{"selector":{"a":"b"},"ports":[{"port":80}]}}`,
 	"Role":           `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"b"%s},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
 	"RoleBinding": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"b"%s},

@@ -121,7 +121,7 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 	// What stood open before, stays open; docs/policies.md says so.
 	s.Must(send(`{containers: [{name: server, image: j}, {name: debug, image: theirs}]}`), "taking the foreign sidecar's image")
 	proxy := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {hostPID: true, containers: [{name: c, image: i}]}}}}")
-	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true), "freehold-mcpserver belongs to Freehold, which makes no Deployment without the label app.kubernetes.io/managed-by=freehold")
+	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true), "freehold-mcpserver belongs to Freehold, which writes no Deployment without the label app.kubernetes.io/managed-by=freehold")
 	merge(proxy.Object, object(numbered).Object)
 	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true), "keeps the pods of a Deployment within the baseline", "the pod has hostPID")
 }

@@ -101,9 +101,10 @@ func makeConfigs(env *kit.Env) {
 	env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: company}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
 }
 
-// TestEveryGrantHasARow holds that no grant goes untried.
+// TestEveryGrantHasARow holds that no grant goes untried. What is written once has a
+// story of its own.
 func TestEveryGrantHasARow(t *testing.T) {
-	for _, g := range freehold.Grants {
+	for _, g := range slices.DeleteFunc(slices.Clone(freehold.Grants), func(g ownership.Grant) bool { return g.Once }) {
 		if !slices.ContainsFunc(rights, func(r right) bool { return r.manager == g.Manager && r.object == g.Object && g.Named(r.name) }) {
 			t.Errorf("nothing tries the grant of %s on %s", g.Manager, g.Object)
 		}

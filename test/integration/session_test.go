@@ -1,0 +1,52 @@
+package integration
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("The key of session ids", func() {
+	It("is made with a server, left as it is, and made again with new content", func() {
+		s := newEnv()
+		op := operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "echo-session"}}
+		s.Read(secret)
+		first := secret.Data["current"]
+		Expect(len(first)).To(BeNumerically(">=", 32))
+		Expect(secret.OwnerReferences).To(HaveLen(1))
+		Expect(secret.OwnerReferences[0].Name).To(Equal("echo"))
+
+		By("rotating it")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"stringData":{"current":"`+strings.Repeat("n", 32)+`","previous":"`+string(first)+`"}}`))
+		s.Must(s.Client.Patch(s.Ctx, secret, patch, client.FieldOwner("kubectl")), "rotating")
+		rotated := secret.ResourceVersion
+		s.Apply(git, server("echo", "restartedAt: 2026-11-22T10:00:00Z"))
+		atRest(s, "echo")
+		s.Read(secret)
+		Expect(secret.ResourceVersion).To(Equal(rotated))
+
+		By("restarting the operator")
+		mark := op.requests.Mark()
+		op.restart()
+		quiet(op)
+		Expect(op.requests.Since(mark).Of("secrets")).To(BeEmpty())
+
+		By("deleting it")
+		s.Delete(secret)
+		s.AwaitGone(secret)
+		s.Apply(git, server("echo", "restartedAt: 2026-11-22T11:00:00Z"))
+		s.Await(secret, "it is there again", func() error { return nil })
+		s.Read(secret)
+		Expect(secret.Data["current"]).NotTo(Equal(first))
+		Expect(op.requests.Since(mark).Of("secrets")).To(HaveLen(1), op.requests.Since(mark).String())
+	})
+})
