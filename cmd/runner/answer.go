@@ -61,7 +61,7 @@ func replyOf(response *http.Response) *reply {
 
 // ours reports whether the proxy gave the answer itself.
 func (r *reply) ours() bool {
-	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotJudged
+	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotJudged || r.code == proxy.CodeNoSessions
 }
 
 // wantsCredentials reports whether the backend answered that it would, to who
@@ -88,6 +88,9 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTimeout))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
+	case r.code == proxy.CodeNoSessions:
+		_, why, _ := strings.Cut(r.said, ": ")
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", clean(why, maxWords)))
 	case r.ours():
 		why := r.said[strings.LastIndex(r.said, ": ")+1:]
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, clean(strings.TrimSpace(why), maxWords)))

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -18,15 +21,28 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 	guard, err := guard(s.run, who, logger)
 	return proxy.Config{
 		Guard:                 guard,
-		Translate:             translate(who, logger),
 		Path:                  s.run.Proxy.Path,
 		Backend:               s.backend,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
 		Hosts:                 hosts(s.run, s.resolv),
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
 		Refusal:               refusal(s.run),
+		Sessions:              sessions(s),
 		Log:                   logger,
 	}, err
+}
+
+// sessions is how the backend's sessions are found. A session belongs to who began it,
+// by the name in its token, whatever else another token of the same caller says.
+func sessions(s settings) *proxy.Sessions {
+	return &proxy.Sessions{
+		Keys: session.Follow(s.sessions, workload.SessionName(s.run.Server.Name), s.run.Server.UID),
+		Pods: cmp.Or(s.pods, s.backend.Host), Content: s.run.Rendering.Backend,
+		Caller: func(r *http.Request) session.Caller {
+			caller := oidc.CallerOf(r)
+			return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}
+		},
+	}
 }
 
 // refusal is what callers read while the spec asks for something that this

@@ -31,6 +31,10 @@ type settings struct {
 	calls, probes string
 	// files is the directory of the files that the login needs.
 	files string
+	// sessions is the directory of the keys of session ids.
+	sessions string
+	// pods has the host:port whose addresses are those of the backend's ready pods.
+	pods string
 	// resolv is the pod's resolv.conf, empty if it has none.
 	resolv string
 	// self is where the proxy itself listens: the runner asks the backend on a
@@ -54,6 +58,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
 	flags.StringVar(&path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
 	flags.StringVar(&s.files, "login", runconfig.LoginPath, "directory of the files that the login needs")
+	flags.StringVar(&s.sessions, "session-keys", runconfig.SessionPath, "directory of the keys of session ids")
 	flags.StringVar(&address, "backend", "", "scheme and host of the backend; the backend's Service if empty")
 	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
@@ -83,6 +88,9 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	}
 	if s.backend, err = backendURL(s.run, address); err != nil {
 		return settings{}, err
+	}
+	if s.pods = s.backend.Host; address == "" {
+		s.pods = net.JoinHostPort(workload.HeadlessName(s.run.Server.Name), strconv.Itoa(int(s.run.Backend.Port)))
 	}
 	s.env, s.envErr = mark(getenv)
 	if s.envErr == nil {

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -45,7 +47,7 @@ func TestACallAllocatesLittle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := front(t, Config{}, "http://"+canned(t, tc.answer))
-			allocations, size := cost(t, b.url, tc.call)
+			allocations, size := cost(t, b.url, tc.call, modernHeaders)
 			t.Logf("%d allocations of %d bytes a call", allocations, size)
 			if allocations > tc.allocations || size > tc.bytes {
 				t.Errorf("a call costs %d allocations of %d bytes, want at most %d and %d", allocations, size, tc.allocations, tc.bytes)
@@ -99,9 +101,29 @@ func TestAnAnswerOfKnownLengthIsSentInOneWrite(t *testing.T) {
 
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
+const modernHeaders = "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n"
+
+// What a session costs is on top of a call without one: to open the id, and to find the
+// pod among those known.
+func TestASessionAllocatesLittle(t *testing.T) {
+	const answer = "Content-Type: application/json\r\nMcp-Session-Id: 7YQ2J5XWZK4N3M6P8R9S\r\nContent-Length: 2\r\n\r\n{}"
+	secret := secretOf(t)
+	b := &backends{t: t, pods: []*pod{{Server: &httptest.Server{URL: "http://" + canned(t, answer)}}}, ready: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
+	_, b.port, _ = net.SplitHostPort(strings.TrimPrefix(b.pods[0].URL, "http://"))
+	f := b.before(secret)
+	id := f.call(http.MethodPost, "/mcp", initialize).Header.Get(sessionHeader)
+	none, noneSize := cost(t, f.url, "{}", modernHeaders)
+	some, someSize := cost(t, f.url, "{}", sessionHeader+": "+id+"\r\nMcp-Protocol-Version: 2025-11-25\r\n")
+	t.Logf("a session costs %d allocations of %d bytes above %d of %d", some-none, someSize-noneSize, none, noneSize)
+	// A tenth above what was counted when they were set.
+	if some > none+7 || someSize > noneSize+310 {
+		t.Errorf("a session costs %d allocations of %d bytes", some-none, someSize-noneSize)
+	}
+}
+
 // cost is what everything in this process allocates for one call. Client and
 // backend are made so that it is the proxy alone.
-func cost(t *testing.T, url, body string) (allocations, size uint64) {
+func cost(t *testing.T, url, body, headers string) (allocations, size uint64) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
@@ -109,7 +131,7 @@ func cost(t *testing.T, url, body string) (allocations, size uint64) {
 	}
 	defer conn.Close()
 	request := []byte("POST /mcp HTTP/1.1\r\nHost: echo-proxy\r\nUser-Agent: test\r\nAccept: application/json, text/event-stream\r\n" +
-		"Content-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n" +
+		"Content-Type: application/json\r\n" + headers +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 	reader := bufio.NewReaderSize(conn, 64<<10)
 	call := func() {

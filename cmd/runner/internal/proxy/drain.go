@@ -77,6 +77,7 @@ type flight struct {
 	request *http.Request
 	body    *callBody
 	traffic *traffic
+	place   place
 }
 
 // answered says that the answer has passed. What may follow in the stream is no

@@ -13,6 +13,12 @@ import (
 // -32099; the ones that older drafts and SDKs use (-32000 to -32005) are left
 // out, so that a client never takes our answer for the backend's.
 const (
+	// CodeNoSessions: the key of session ids is missing, so that no session is served.
+	// HTTP 503.
+	CodeNoSessions = -32007
+	// CodeSessionNotFound: the session is unknown, another caller's, or ended with the
+	// backend pod that kept it. HTTP 404.
+	CodeSessionNotFound = -32008
 	// CodeNotLoggedIn: the request has no token that is accepted. HTTP 401 or 403, or
 	// 503 while the issuer's keys cannot be fetched.
 	CodeNotLoggedIn = -32009
@@ -48,9 +54,6 @@ const (
 	// CodeHeaderMismatch: headers and body name different calls (MCP specification
 	// 2026-07-28, HeaderMismatch). HTTP 400.
 	CodeHeaderMismatch = -32020
-	// CodeMethodNotFound: the revision of MCP that the request names does not have the method, so that no policy can permit it
-	// (MCP specification 2026-07-28, and https://www.jsonrpc.org/specification). HTTP 404.
-	CodeMethodNotFound = -32601
 )
 
 // retryAfter is how long a caller is asked to wait for a backend that starts.

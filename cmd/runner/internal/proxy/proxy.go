@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 // Config says what is served and how.
@@ -36,9 +38,8 @@ type Config struct {
 	// Guard, if not nil, stands in front of the backend: it answers itself what it
 	// does not pass on, and calls failed for a body that cannot be read.
 	Guard func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
-	// Translate, if not nil, stands between the guard and the backend: it passes requests on with pass, makes requests of its own
-	// with send, and calls failed for a body that cannot be read.
-	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
+	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
+	Sessions *Sessions
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 }
@@ -52,6 +53,9 @@ type Proxy struct {
 	reverse *httputil.ReverseProxy
 	guarded http.Handler // reverse, behind the guard
 	traffic *traffic
+	pods    *pods // nil without Sessions
+	content [8]byte
+	started time.Time
 
 	unreachable atomic.Bool // the last request found no backend
 	draining    atomic.Bool
@@ -67,9 +71,13 @@ func New(config Config) *Proxy {
 	p := &Proxy{
 		config:  config,
 		origins: newOrigins(config.AllowedOrigins, config.Hosts),
-		backend: newTransport(),
 		traffic: newTraffic(),
+		started: time.Now(),
 	}
+	if s := config.Sessions; s != nil {
+		p.pods, p.content = newPods(s.Pods), session.Content(s.Content)
+	}
+	p.backend = newTransport(config.Backend.Host, p.pods)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.backend,
@@ -82,20 +90,13 @@ func New(config Config) *Proxy {
 		ErrorLog: log.New(discard{}, "", 0),
 	}
 	p.guarded = p.reverse
-	if config.Translate != nil {
-		p.guarded = config.Translate(p.reverse, http.HandlerFunc(p.send), p.failed)
+	if config.Sessions != nil {
+		p.guarded = p.withSessions(p.guarded)
 	}
 	if config.Guard != nil {
 		p.guarded = config.Guard(p.guarded, p.failed)
 	}
 	return p
-}
-
-// send makes a request that is not the client's own, and is counted beside it.
-func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
-	flight, ctx := p.traffic.begin(r, limited(w, r))
-	defer p.traffic.end(flight)
-	p.reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
 type discard struct{}
@@ -165,6 +166,11 @@ func (p *Proxy) response(response *http.Response) error {
 	if p.unreachable.CompareAndSwap(true, false) {
 		p.config.Log.Info("backend answers again", "backend", p.config.Backend.Host)
 	}
+	if p.config.Sessions != nil {
+		if err := p.named(response); err != nil {
+			return err
+		}
+	}
 	if eventStream(response) {
 		// nginx, and what follows its example, buffers unless told not to.
 		response.Header.Set("X-Accel-Buffering", "no")
@@ -177,6 +183,7 @@ func (p *Proxy) response(response *http.Response) error {
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
 	var tooLong *http.MaxBytesError
+	var unsealed *unsealed
 	switch {
 	case errors.As(err, &tooLong):
 		tooLarge().answer(w)
@@ -186,6 +193,10 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		// Nobody is there to read an answer, and the backend is not to blame.
 	case flight.body.overdue():
 		fault{http.StatusRequestTimeout, CodeBodyRefused, fmt.Sprintf("BodyRefused: the request body took longer than %s", bodyTime)}.answer(w)
+	case errors.As(err, &unsealed):
+		noKey(unsealed.error).answer(w)
+	case flight.lost(err):
+		sessionGone().answer(w)
 	default:
 		p.unreached(err).answer(w)
 	}

@@ -37,14 +37,14 @@ func (p *Proxy) passes(name string) bool {
 	case strings.HasPrefix(name, forwardedPrefix):
 		return p.config.TrustForwardedHeaders
 	}
-	return passed[name] || hasAnyPrefix(name, passedPrefixes) || APIKey(name)
+	return passed[name] || hasAnyPrefix(name, passedPrefixes) || apiKey(name)
 }
 
-// APIKey reports whether a header is called an API key, as X-Api-Key. Clients are
+// apiKey reports whether a header is called an API key, as X-Api-Key. Clients are
 // told such a key for one server, whose backend has to check it: unlike a name, it
 // is worth nothing to who makes it up. Attributes of a caller that a gateway has
 // authenticated are none, whatever they are called.
-func APIKey(name string) bool {
+func apiKey(name string) bool {
 	return (strings.HasSuffix(name, "Api-Key") || strings.HasSuffix(name, "Apikey")) &&
 		!hasAnyPrefix(name, []string{"X-Remote-", "X-Auth-Request-", "Impersonate-"})
 }
@@ -66,6 +66,9 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 		if !p.passes(name) {
 			delete(r.Out.Header, name)
 		}
+	}
+	if f := flightOf(r.Out.Context()); f.place.own != "" {
+		r.Out.Header[sessionHeader] = []string{f.place.own}
 	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -30,6 +31,8 @@ const (
 type transport struct {
 	dialer   net.Dialer
 	patience time.Duration // dialPatience
+	service  string        // the host:port of the backend's Service
+	pods     *pods         // nil where there are no sessions
 
 	mu      sync.Mutex
 	current *http.Transport
@@ -42,21 +45,96 @@ type transport struct {
 	answered atomic.Bool
 }
 
-func newTransport() *transport {
-	return &transport{patience: dialPatience, dialer: net.Dialer{
+func newTransport(service string, pods *pods) *transport {
+	return &transport{service: service, pods: pods, patience: dialPatience, dialer: net.Dialer{
 		Timeout: dialTime,
 		// A backend whose node is gone ends its calls after half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}}
 }
 
-// RoundTrip sends a request on a connection that is young enough.
+// RoundTrip sends a request on a connection that is young enough, to the pod of its
+// session, to one of the pods where it may begin a session, or else to the Service.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.young().RoundTrip(request)
+	f, _ := request.Context().Value(flightKey{}).(*flight)
+	var response *http.Response
+	var err error
+	switch {
+	case f != nil && f.place.chosen:
+		response, err = t.any(request, f)
+	case f != nil && f.place.pod.IsValid():
+		request.URL.Host = t.pods.address(f.place.pod)
+		response, err = t.young().RoundTrip(request)
+	default:
+		response, err = t.young().RoundTrip(request)
+	}
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
 		t.answered.Store(true)
 	}
 	return response, err
+}
+
+// any sends a request to a pod, and to the next where nothing was sent because there
+// was no connection. It waits for pods as dial does.
+func (t *transport) any(request *http.Request, f *flight) (*http.Response, error) {
+	body := &heldBody{ReadCloser: request.Body}
+	if request.Body != nil && request.Body != http.NoBody {
+		request.Body = body
+	}
+	end, age := time.Now().Add(t.patience), freshPods
+	for pause := firstDialPause; ; pause = min(2*pause, lastDialPause) {
+		pods, err := t.pods.next(request.Context(), age)
+		if err == nil && len(pods) == 0 {
+			err = &net.DNSError{Err: "no such host", Name: t.pods.host, IsNotFound: true}
+		}
+		for _, pod := range pods {
+			f.place.pod, request.URL.Host = pod, t.pods.address(pod)
+			var response *http.Response
+			if response, err = t.young().RoundTrip(request); err == nil || !undialled(err) {
+				body.release()
+				return response, err
+			}
+		}
+		age = missing
+		if !t.present.Load() || time.Now().Add(pause).After(end) {
+			t.present.Store(false)
+			body.release()
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-request.Context().Done():
+			body.release()
+			return nil, err
+		}
+	}
+}
+
+// heldBody stays open for the next attempt where the one before got no connection:
+// a transport closes the body of each request.
+type heldBody struct {
+	io.ReadCloser
+	mu       sync.Mutex
+	released bool
+	closed   bool
+}
+
+// Close closes the body once it is released.
+func (b *heldBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed = true; b.released {
+		return b.ReadCloser.Close()
+	}
+	return nil
+}
+
+func (b *heldBody) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.released = true; b.closed {
+		_ = b.ReadCloser.Close() //nolint:errcheck // the server closes it once more
+	}
 }
 
 // young is the set of connections on which calls begin now. Those of the one
@@ -90,10 +168,18 @@ func (t *transport) connections() *http.Transport {
 	}
 }
 
-// dial connects to a pod of the backend. A pod that ends may refuse before every
+// dial connects to a pod of the backend: to a certain one once, through the Service
+// until one answers. A pod that ends may refuse before every
 // node has heard of its end: then the Service leads to another one the next time.
 func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	end := time.Now().Add(t.patience)
+	if address != t.service {
+		conn, err := t.dialer.DialContext(ctx, network, address)
+		if err == nil {
+			t.present.Store(true)
+		}
+		return conn, err
+	}
 	for pause := firstDialPause; ; pause = min(2*pause, lastDialPause) {
 		conn, err := t.dialer.DialContext(ctx, network, address)
 		if err == nil {

@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+)
+
+// Sessions is how the sessions of a backend are kept apart and found.
+type Sessions struct {
+	// Keys seal the ids.
+	Keys *session.Keys
+	// Pods has the host:port whose addresses are those of the backend's ready pods.
+	Pods string
+	// Content is the hash of what the backend's pods are to run.
+	Content string
+	// Caller is who sent a request.
+	Caller func(*http.Request) session.Caller
+}
+
+// sessionHeader is the header of a session's id (MCP specification 2025-11-25,
+// basic/transports, Session Management), in Go's spelling.
+const sessionHeader = "Mcp-Session-Id"
+
+// modern is the first revision without sessions.
+const modern = "2026-07-28"
+
+// rolloutTime is for how long ids are taken that a proxy gave which was told of other
+// content: while one rolls out, proxies of both serve, and pods of both.
+const rolloutTime = 10 * time.Minute
+
+// place is where a request has to go.
+type place struct {
+	// named is the client's session id, own the backend's; empty for none.
+	named, own string
+	// caller is who sent the request, where that matters.
+	caller session.Caller
+	// pod keeps the session, or has been chosen for a request that may begin one; the
+	// zero Addr leaves the choice to the backend's Service.
+	pod netip.Addr
+	// chosen says that another pod would do as well.
+	chosen bool
+	// brief says that the pod was not among the known ones, but that a proxy knew it so
+	// lately that this one's resolver need not have heard of it.
+	brief bool
+}
+
+// withSessions sends each request on to where its session is. It stands behind the
+// guard, which has found out who calls.
+func (p *Proxy) withSessions(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := flightOf(r.Context())
+		if fault := p.place(r, f); fault != nil {
+			fault.answer(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// place finds where a request has to go. Requests of revision 2026-07-28 have no
+// session: like all that the backend's Service spreads, they go to any pod.
+func (p *Proxy) place(r *http.Request, f *flight) *fault {
+	ids := r.Header[sessionHeader]
+	switch {
+	case len(ids) == 0:
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Protocol-Version") < modern {
+			f.place.chosen, f.place.caller = true, p.config.Sessions.Caller(r)
+		}
+		return nil
+	case len(ids) > 1:
+		return sessionUnknown()
+	}
+	caller := p.config.Sessions.Caller(r)
+	s, err := p.config.Sessions.Keys.Open(caller, ids[0])
+	switch {
+	case errors.Is(err, session.ErrUnknown):
+		return sessionUnknown()
+	case err != nil:
+		return noKey(err)
+	}
+	now := p.pods.now()
+	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
+		return sessionGone()
+	}
+	has, any, err := p.pods.has(r.Context(), s.Pod)
+	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, brief: !has}
+	switch {
+	case err != nil:
+		return new(p.unreached(err))
+	case !has && now.Sub(s.Issued) > dnsMemory && any:
+		return sessionGone()
+	case !has && now.Sub(s.Issued) > dnsMemory:
+		return new(p.unreached(&net.DNSError{Name: p.pods.host, IsNotFound: true}))
+	}
+	return nil
+}
+
+// named replaces the id in the answer to a request. An error fails the request.
+func (p *Proxy) named(response *http.Response) error {
+	ids := response.Header[sessionHeader]
+	if len(ids) == 0 {
+		return nil
+	}
+	f := flightOf(response.Request.Context())
+	switch {
+	case f.place.own != "" && ids[0] == f.place.own:
+		response.Header[sessionHeader] = []string{f.place.named}
+		return nil
+	case !f.place.pod.IsValid():
+		// Revision 2026-07-28 has no sessions, and which pod this one is at is not known.
+		delete(response.Header, sessionHeader)
+		return nil
+	}
+	id, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
+		Pod: f.place.pod, ID: ids[0], Issued: p.pods.now(), Content: p.content,
+	})
+	if err != nil {
+		return &unsealed{err}
+	}
+	response.Header[sessionHeader] = []string{id}
+	return nil
+}
+
+// unsealed is why an id of the backend's could not be sealed.
+type unsealed struct{ error }
+
+func sessionUnknown() *fault {
+	return &fault{
+		http.StatusNotFound, CodeSessionNotFound,
+		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another",
+	}
+}
+
+func sessionGone() *fault {
+	return &fault{
+		http.StatusNotFound, CodeSessionNotFound,
+		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another",
+	}
+}
+
+func noKey(err error) *fault {
+	return &fault{http.StatusServiceUnavailable, CodeNoSessions, fmt.Sprintf("NoSessions: sessions are not served, calls without one are: %v", err)}
+}
+
+// lost reports whether a request failed because nobody is at its session's pod any
+// more: nothing of it was sent.
+func (f *flight) lost(err error) bool {
+	if f.place.own == "" || !undialled(err) {
+		return false
+	}
+	return f.place.brief || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH)
+}
+
+// undialled reports whether a request failed before anything of it was sent.
+func undialled(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

@@ -1,0 +1,441 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+)
+
+// backends are pods of one backend: each has an address of its own and keeps its
+// sessions in memory, as servers do.
+type backends struct {
+	t    *testing.T
+	port string
+	pods []*pod
+
+	mu    sync.Mutex
+	ready []netip.Addr // what the resolver says
+	err   error
+	asked int
+}
+
+// pod answers with its address and what it was sent.
+type pod struct {
+	*httptest.Server
+	address netip.Addr
+	mu      sync.Mutex
+	ids     map[string]bool
+	stray   int // requests with the id of another pod's session
+	streams chan struct{}
+}
+
+func newBackends(t *testing.T, n int) *backends {
+	t.Helper()
+	b := &backends{t: t}
+	for i := range n {
+		b.start(netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + i)}))
+	}
+	return b
+}
+
+// start makes a pod, which is ready.
+func (b *backends) start(address netip.Addr) *pod {
+	b.t.Helper()
+	p := &pod{address: address, ids: map[string]bool{}, streams: make(chan struct{}, 16)}
+	p.Server = httptest.NewUnstartedServer(p)
+	_ = p.Listener.Close()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address.String(), b.port))
+	if err != nil && b.port == "" {
+		listener, err = net.Listen("tcp", address.String()+":0")
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, b.port, _ = net.SplitHostPort(listener.Addr().String())
+	p.Listener = listener
+	p.Start()
+	b.t.Cleanup(func() {
+		p.CloseClientConnections()
+		p.Close()
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pods, b.ready = append(b.pods, p), append(b.ready, address)
+	return p
+}
+
+// stop ends a pod, as one that is deleted: it is no longer ready first.
+func (b *backends) stop(p *pod) {
+	b.unready(p)
+	p.CloseClientConnections()
+	p.Close()
+}
+
+func (b *backends) unready(p *pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = slices.DeleteFunc(slices.Clone(b.ready), func(a netip.Addr) bool { return a == p.address })
+}
+
+func (b *backends) lookup(context.Context, string) ([]netip.Addr, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	return slices.Clone(b.ready), b.err
+}
+
+func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	id := r.Header.Get(sessionHeader)
+	p.mu.Lock()
+	known := p.ids[id]
+	if id != "" && !known {
+		p.stray++
+	}
+	p.mu.Unlock()
+	switch {
+	case strings.Contains(string(body), `"initialize"`):
+		id = rand.Text()
+		p.mu.Lock()
+		p.ids[id] = true
+		p.mu.Unlock()
+		w.Header().Set(sessionHeader, id)
+	case id != "" && !known:
+		http.Error(w, "no such session", http.StatusNotFound)
+		return
+	case id != "":
+		w.Header().Set(sessionHeader, id)
+	}
+	if r.Method == http.MethodGet {
+		send := events(w)
+		send(fmt.Sprintf("data: %s after %q\n\n", p.address, r.Header.Get("Last-Event-Id")))
+		p.streams <- struct{}{}
+		<-r.Context().Done()
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]string{"pod": p.address.String(), "method": r.Method, "own": id, "body": string(body)})
+}
+
+// secretOf is a directory with a key.
+func secretOf(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "current"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// before is a proxy in front of the pods. The caller is who the header X-Caller names.
+func (b *backends) before(secret string, change ...func(*Config)) *bench {
+	b.t.Helper()
+	service := b.pods[0].URL
+	config := Config{Sessions: &Sessions{
+		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port, Content: "0123456789abcdef",
+		Caller: func(r *http.Request) session.Caller { return session.Caller{Subject: r.Header.Get("X-Caller")} },
+	}}
+	for _, c := range change {
+		c(&config)
+	}
+	f := front(b.t, config, service)
+	f.proxy.pods.lookup = b.lookup
+	return f
+}
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`
+
+// open begins a session and returns its id and pod.
+func (b *bench) open(headers ...string) (id, at string) {
+	b.t.Helper()
+	response := b.call(http.MethodPost, "/mcp", initialize, headers...)
+	return response.Header.Get(sessionHeader), answered(b.t, response)["pod"]
+}
+
+func answered(t *testing.T, response *http.Response) map[string]string {
+	t.Helper()
+	body := text(t, response)
+	got := map[string]string{}
+	if err := json.Unmarshal([]byte(body), &got); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("status %d with %s", response.StatusCode, body)
+	}
+	return got
+}
+
+// in sends a request of a session.
+func (b *bench) in(id, method, body string, headers ...string) *http.Response {
+	b.t.Helper()
+	return b.call(method, "/mcp", body, append(headers, sessionHeader, id)...)
+}
+
+func TestASessionStaysAtItsPodWhicheverProxyIsAsked(t *testing.T) {
+	b, secret := newBackends(t, 3), secretOf(t)
+	proxies := []*bench{b.before(secret), b.before(secret)}
+	at := map[string]int{}
+	for range 12 {
+		id, pod := proxies[0].open()
+		at[pod]++
+		for i := range 4 {
+			response := proxies[i%2].in(id, http.MethodPost, "hello")
+			got := answered(t, response)
+			if got["pod"] != pod || got["body"] != "hello" {
+				t.Errorf("a call of the session at %s: %v", pod, got)
+			}
+			if echoed := response.Header[sessionHeader]; len(echoed) != 1 || echoed[0] != id {
+				t.Errorf("the answer names the session %q, the client knows it as %q", echoed, id)
+			}
+			if strings.Contains(id, got["own"]) || got["own"] == "" {
+				t.Errorf("the backend was asked for %q", got["own"])
+			}
+		}
+		if got := answered(t, proxies[1].in(id, http.MethodDelete, "")); got["pod"] != pod || got["method"] != http.MethodDelete {
+			t.Errorf("the end of the session at %s: %v", pod, got)
+		}
+	}
+	if len(at) != 3 || at["127.0.0.11"] != 4 {
+		t.Errorf("12 sessions began at %v", at)
+	}
+}
+
+// A stream that is resumed at another proxy goes to the pod that kept its events.
+func TestAStreamIsResumedAtItsPod(t *testing.T) {
+	b, secret := newBackends(t, 3), secretOf(t)
+	for range 4 {
+		id, pod := b.before(secret).open()
+		stream := b.before(secret).in(id, http.MethodGet, "", "Last-Event-ID", "7")
+		if got, want := nextEvent(t, bufio.NewReader(stream.Body)), fmt.Sprintf("data: %s after %q\n\n", pod, "7"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
+	b := newBackends(t, 2)
+	f := b.before(filepath.Join(t.TempDir(), "none")) // the key is not needed
+	for range 6 {
+		response := f.call(http.MethodPost, "/mcp", "call", "MCP-Protocol-Version", "2026-07-28")
+		if got := answered(t, response); got["pod"] != "127.0.0.11" {
+			t.Errorf("got %v", got)
+		}
+	}
+	if b.asked > 0 {
+		t.Errorf("the resolver was asked %d times", b.asked)
+	}
+	// A backend that makes a session of one names a pod that nobody knows.
+	response := f.call(http.MethodPost, "/mcp", initialize, "MCP-Protocol-Version", "2026-07-28")
+	if ids := response.Header[sessionHeader]; answered(t, response)["own"] == "" || len(ids) > 0 {
+		t.Errorf("got the backend's own id %q", ids)
+	}
+	// One without sessions, of an older revision, is spread.
+	at := map[string]bool{}
+	for range 4 {
+		at[answered(t, f.call(http.MethodPost, "/mcp", "call"))["pod"]] = true
+	}
+	if len(at) != 2 {
+		t.Errorf("calls went to %v", at)
+	}
+}
+
+func TestASessionThatIsNotTheCallersIsNotFound(t *testing.T) {
+	b, secret := newBackends(t, 1), secretOf(t)
+	f := b.before(secret)
+	id, _ := f.open("X-Caller", "ann")
+	elsewhere := b.before(secret, func(c *Config) { c.Sessions.Keys = session.Follow(secret, "other-session", "uid-2") })
+	foreign, _ := elsewhere.open("X-Caller", "ann")
+	for name, request := range map[string]*http.Request{
+		"another caller's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "bob", sessionHeader, id),
+		"nobody's":          f.request(http.MethodPost, "/mcp", "x", sessionHeader, id),
+		"another server's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", sessionHeader, foreign),
+		"the backend's own": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", sessionHeader, anyKey(b.pods[0].ids)),
+		"none":              f.request(http.MethodGet, "/mcp", "", "X-Caller", "ann", sessionHeader, "-"),
+		"changed":           f.request(http.MethodDelete, "/mcp", "", "X-Caller", "ann", sessionHeader, id[:len(id)-1]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantFault(t, f.do(request), http.StatusNotFound, CodeSessionNotFound, "send an initialize")
+		})
+	}
+	twice := f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", sessionHeader, id)
+	twice.Header.Add(sessionHeader, foreign)
+	wantFault(t, f.do(twice), http.StatusNotFound, CodeSessionNotFound, "not known")
+	if got := answered(t, f.in(id, http.MethodPost, "x", "X-Caller", "ann")); got["pod"] == "" || b.pods[0].stray > 0 {
+		t.Errorf("ann's own: %v; %d requests named a session that the pod does not know", got, b.pods[0].stray)
+	}
+}
+
+func anyKey(m map[string]bool) string {
+	for key := range m {
+		return key
+	}
+	return ""
+}
+
+func TestASessionEndsWithItsPod(t *testing.T) {
+	b, secret := newBackends(t, 2), secretOf(t)
+	f := b.before(secret)
+	old := time.Now().Add(-time.Minute) // longer ago than a resolver remembers
+	f.proxy.pods.now = func() time.Time { return old }
+	id, at := f.open()
+	f.proxy.pods.now = time.Now
+	gone := b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address.String() == at })]
+	answered(t, f.in(id, http.MethodPost, "x"))
+
+	// It is still there, and may answer: but what is no longer ready may be anybody's.
+	b.unready(gone)
+	f.proxy.pods.tried = time.Time{}
+	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	b.stop(gone)
+	began := time.Now()
+	wantFault(t, f.in(id, http.MethodGet, ""), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %s to say so", took)
+	}
+	next, other := f.open()
+	if other == at {
+		t.Errorf("the next session began at %s", at)
+	}
+	answered(t, f.in(next, http.MethodPost, "x"))
+}
+
+// The resolver goes on with the address of a pod that is gone, where nobody listens.
+func TestASessionWhosePodRefusesIsGone(t *testing.T) {
+	b := newBackends(t, 2)
+	f := b.before(secretOf(t))
+	id, at := f.open()
+	for _, p := range b.pods {
+		if p.address.String() == at {
+			p.CloseClientConnections()
+			p.Close()
+		}
+	}
+	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	for range 4 { // and a request that may begin one goes to the other
+		if _, pod := f.open(); pod == at {
+			t.Errorf("a session began at %s", pod)
+		}
+	}
+}
+
+// A resolver may have heard of a new pod at one proxy and not yet at another.
+func TestASessionOfAPodThatTheResolverDoesNotTellYet(t *testing.T) {
+	b, secret := newBackends(t, 1), secretOf(t)
+	first, second := b.before(secret), b.before(secret)
+	id, _ := second.open()
+	answered(t, second.in(id, http.MethodPost, "x"))
+	fresh := b.start(netip.MustParseAddr("127.0.0.21"))
+	known := []netip.Addr{b.pods[0].address}
+	second.proxy.pods.lookup = func(context.Context, string) ([]netip.Addr, error) { return known, nil }
+	for at := ""; at != fresh.address.String(); {
+		first.proxy.pods.tried = time.Time{}
+		id, at = first.open()
+	}
+	if got := answered(t, second.in(id, http.MethodPost, "x")); got["pod"] != fresh.address.String() {
+		t.Errorf("got %v", got)
+	}
+	second.proxy.pods.now = func() time.Time { return time.Now().Add(2 * dnsMemory) }
+	wantFault(t, second.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+}
+
+func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
+	b := newBackends(t, 1)
+	f := b.before(secretOf(t))
+	id, _ := f.open()
+	later := time.Now().Add(time.Hour)
+	f.proxy.pods.now = func() time.Time { return later }
+	f.proxy.started = later
+	b.unready(b.pods[0])
+	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, "cannot be resolved")
+	b.mu.Lock()
+	b.ready = []netip.Addr{b.pods[0].address}
+	b.mu.Unlock()
+	later = later.Add(freshPods)
+	answered(t, f.in(id, http.MethodPost, "x"))
+
+	// While the resolver is away, what it said last holds.
+	b.mu.Lock()
+	b.err = errors.New("the resolver is away")
+	b.mu.Unlock()
+	later = later.Add(time.Minute)
+	answered(t, f.in(id, http.MethodPost, "x"))
+	later = later.Add(stalePods)
+	wantFault(t, f.in(id, http.MethodPost, "x"), http.StatusBadGateway, CodeBackendUnreachable, "")
+}
+
+// During a rollout proxies of old and new content serve the same pods.
+func TestASessionOutlivesOtherContentForAWhile(t *testing.T) {
+	b, secret := newBackends(t, 1), secretOf(t)
+	before, after := b.before(secret), b.before(secret, func(c *Config) { c.Sessions.Content = "fedcba9876543210" })
+	id, _ := before.open()
+	other, _ := after.open()
+	answered(t, after.in(id, http.MethodPost, "x"))
+	answered(t, before.in(other, http.MethodPost, "x"))
+	for _, f := range []*bench{before, after} {
+		f.proxy.pods.now = func() time.Time { return time.Now().Add(rolloutTime + time.Minute) }
+	}
+	answered(t, before.in(id, http.MethodPost, "x"))
+	wantFault(t, after.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	wantFault(t, before.in(other, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+}
+
+func TestWithoutAKeyNoSessionBegins(t *testing.T) {
+	b := newBackends(t, 1)
+	dir := filepath.Join(t.TempDir(), "none")
+	f := b.before(dir)
+	response := f.call(http.MethodPost, "/mcp", initialize)
+	if ids := response.Header[sessionHeader]; len(ids) > 0 {
+		t.Errorf("the backend's own id is told: %q", ids)
+	}
+	wantFault(t, response, http.StatusServiceUnavailable, CodeNoSessions, "the Secret echo-session has no key for session ids")
+	wantFault(t, f.in("abc", http.MethodPost, "x"), http.StatusServiceUnavailable, CodeNoSessions, "does not exist")
+	answered(t, f.call(http.MethodPost, "/mcp", "x")) // what has no session is served
+}
+
+// A body is read once a connection is there, and not lost with an attempt before.
+func TestNothingIsLostOrSentTwiceWhereAPodRefuses(t *testing.T) {
+	b := newBackends(t, 3)
+	f := b.before(secretOf(t))
+	f.open()
+	for _, p := range b.pods[:2] {
+		p.CloseClientConnections()
+		p.Close() // the resolver does not know
+	}
+	sent := strings.Repeat("x", 200<<10)
+	for range 6 {
+		if got := answered(t, f.call(http.MethodPost, "/mcp", sent)); got["pod"] != "127.0.0.13" || got["body"] != sent {
+			t.Errorf("got %s and %d bytes", got["pod"], len(got["body"]))
+		}
+	}
+}
+
+func TestACallThatHasRunIsNotSentAgain(t *testing.T) {
+	b := newBackends(t, 2)
+	var ran sync.Map
+	for _, p := range b.pods {
+		p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			ran.Store(p.address, true)
+			panic(http.ErrAbortHandler)
+		})
+	}
+	wantFault(t, b.before(secretOf(t)).call(http.MethodPost, "/mcp", "x"), http.StatusServiceUnavailable, CodeBackendStarting, "broke the connection off")
+	count := 0
+	ran.Range(func(any, any) bool { count++; return true })
+	if count != 1 {
+		t.Errorf("it ran at %d pods", count)
+	}
+}
