@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 )
 
@@ -86,11 +85,9 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		HealthProbeBindAddress: s.probeAddress,
 		Metrics:                s.metrics(),
 		LeaderElection:         s.leaderElect,
-		// Names the metric of who leads; the lock is made below.
-		LeaderElectionID: contract.LeaseName,
-		LeaseDuration:    &s.lease.duration,
-		RenewDeadline:    &s.lease.renewDeadline,
-		RetryPeriod:      &s.lease.retryPeriod,
+		LeaseDuration:          &s.lease.duration,
+		RenewDeadline:          &s.lease.renewDeadline,
+		RetryPeriod:            &s.lease.retryPeriod,
 		// The process ends when its context does, so the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
 	}
