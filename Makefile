@@ -78,6 +78,7 @@ PLANES ?= 2
 test: controlplane ## Run every test that needs no root: also against a real API server
 	@$(MAKE) test-unit
 	GOGC=400 $(GO_TEST) -timeout 40m -count=1 -p $(PLANES) $$(hack/packages.sh plane)
+	go -C test/example test -timeout 10m -count=1 -p 1 ./...
 
 .PHONY: test-versions
 test-versions: ## Run `make test` against each of K8S_VERSIONS

@@ -81,21 +81,23 @@ func TestThePageNamesWhoMayWrite(t *testing.T) {
 	}
 }
 
-// The guide of the library quotes code that compiles and is tested.
-func TestTheLibrarysGuideQuotesItsOperator(t *testing.T) {
-	var code strings.Builder
-	for _, name := range files(t) {
-		if path.Dir(name) == "test/library/operator" {
-			code.WriteString(read(t, name))
+// Guides quote code that compiles and is tested.
+func TestGuidesQuoteCodeThatIsTested(t *testing.T) {
+	for page, folder := range map[string]string{"docs/library.md": "test/library/operator/", "docs/how-to/test-your-controller.md": "test/example/"} {
+		var code strings.Builder
+		for _, name := range files(t) {
+			if strings.HasPrefix(name, folder) && path.Ext(name) == ".go" {
+				code.WriteString(read(t, name))
+			}
 		}
-	}
-	quotes := regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(read(t, "docs/library.md"), -1)
-	if len(quotes) == 0 {
-		t.Error("docs/library.md shows no code")
-	}
-	for _, quote := range quotes {
-		if !strings.Contains(code.String(), quote[1]) {
-			t.Errorf("docs/library.md shows code that is not in test/library/operator: copy it from there\n%s", quote[1])
+		quotes := regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(read(t, page), -1)
+		if len(quotes) == 0 {
+			t.Errorf("%s shows no code", page)
+		}
+		for _, quote := range quotes {
+			if !strings.Contains(code.String(), quote[1]) {
+				t.Errorf("%s shows code that is not in %s: copy it from there\n%s", page, folder, quote[1])
+			}
 		}
 	}
 }

@@ -1,25 +1,18 @@
 package input
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -39,37 +32,12 @@ type runningEnv struct {
 func runningServer(t *testing.T, more string) *runningEnv {
 	t.Helper()
 	s := newEnv(t)
-	operate(s)
+	s.Operate()
 	r := &runningEnv{Env: s, name: "good"}
 	s.Apply(git, kit.Server(r.name, goodImage, more))
 	r.run()
 	r.rest()
 	return r
-}
-
-// operate starts the operator for the test's namespace, until the test ends.
-func operate(s *kit.Env) {
-	s.Helper()
-	cache, err := controllers.CacheOptions([]string{s.Namespace})
-	s.Must(err, "configuring the cache")
-	scheme, err := controllers.NewScheme()
-	s.Must(err, "building the scheme")
-	mgr, err := ctrl.NewManager(s.Config, manager.Options{
-		Scheme: scheme, Cache: cache,
-		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Client: client.Options{Cache: &client.CacheOptions{}},
-	})
-	s.Must(err, "building the operator")
-	ctx, cancel := context.WithCancel(context.Background())
-	options := controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
-	s.Must(controllers.Register(ctx, mgr, options), "registering the controllers")
-	var done sync.WaitGroup
-	done.Go(func() {
-		if err := mgr.Start(ctx); err != nil {
-			s.Errorf("the operator ended with %v", err)
-		}
-	})
-	s.Cleanup(func() { cancel(); done.Wait() })
 }
 
 // run does once what the runner in the proxy pod does: it applies the backend

@@ -4,7 +4,7 @@
 // field ownership, garbage collection, ReplicaSets, StatefulSets and namespace
 // deletion are those of Kubernetes.
 //
-// plane.go and manager.go start and stop the processes, options.go says how,
+// plane.go and manager.go start and stop the processes, files.go finds them, options.go says how,
 // process.go kills some and starts them again; install.go does what the chart
 // does for an operator; kubelet.go, fate.go and missing.go are the pods,
 // runners.go what runs in those of a proxy; requests.go counts what a client
@@ -12,6 +12,7 @@
 // waits by watch, recording.go records every state of one object, owners.go and
 // versions.go judge ownership and quiet, turn.go lets one of several processes go
 // at a time, seed.go is where chance begins, fields.go has the API server's field
-// managers in process, and describe.go says what a stranger needs to see when a
+// managers in process, others.go has what the suites of other authors need beside all that,
+// and describe.go says what a stranger needs to see when a
 // test fails.
 package kit

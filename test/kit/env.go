@@ -63,6 +63,10 @@ func (s *Env) NewNamespace() string {
 		"pod-security.kubernetes.io/enforce": "restricted",
 	}, Annotations: map[string]string{"freehold.dev/test": s.Name()}}}
 	s.Must(s.Client.Create(s.Ctx, namespace), "creating namespace "+name)
+	if s.alone {
+		s.Must(s.makeServiceAccount(name), "creating the default ServiceAccount of "+name)
+		return name
+	}
 	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
 	defer cancel()
 	s.Must(s.awaitServiceAccount(ctx, name), "waiting for the default ServiceAccount of "+name)

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controllers are those of a cluster that a server's objects meet. Pod
+// enabledControllers are those of a cluster that a server's objects meet. Pod
 // collection, node lifecycle and volumes are left out: they would act on the
 // node that is not there.
-const controllers = "clusterrole-aggregation-controller,deployment-controller,disruption-controller," +
+const enabledControllers = "clusterrole-aggregation-controller,deployment-controller,disruption-controller," +
 	"endpointslice-controller,garbage-collector-controller,namespace-controller,replicaset-controller," +
 	"root-ca-certificate-publisher-controller,service-cidr-controller,serviceaccount-controller,statefulset-controller"
 
@@ -46,7 +46,7 @@ func startControllerManager(assets, certs string, s settings, kubeconfig, ca []b
 	if err := errors.Join(os.WriteFile(config, kubeconfig, 0o600), os.WriteFile(root, ca, 0o600)); err != nil {
 		return m, fmt.Errorf("writing the configuration of kube-controller-manager: %w", err)
 	}
-	run := controllers
+	run := enabledControllers
 	if s.typeChecking {
 		run += typeChecking
 	}

@@ -35,7 +35,8 @@ func PriorityAndFairness() Option { return func(s *settings) { s.fairness = true
 func TypeChecking() Option { return func(s *settings) { s.typeChecking = true } }
 
 // Alone leaves kube-controller-manager and the kubelet out: objects stay as they
-// are written, and the API server answers nobody but those who ask.
+// are written, and the API server answers nobody but those who ask. The binaries
+// that setup-envtest installs are enough for it.
 func Alone() Option { return func(s *settings) { s.alone = true } }
 
 // Audited has the API server note in Plane.AuditLog who asked for what

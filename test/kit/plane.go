@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,10 +23,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
-
-// kubernetesVersion is the version whose binaries `make controlplane` builds
-// unless told otherwise.
-const kubernetesVersion = "v1.36.3"
 
 // processTimeout bounds the start and the stop of each process. It is generous
 // because a busy two-core machine starts a kube-apiserver in half a minute.
@@ -50,6 +45,7 @@ type Plane struct {
 	AuditLog string
 
 	operator    *rest.Config
+	alone       bool
 	dir         string
 	environment *envtest.Environment
 	manager     *controllerManager
@@ -78,11 +74,11 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	assets, err := assets(root)
+	assets, err := assets(root, s.alone)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plane{Scheme: Scheme()}
+	p := &Plane{Scheme: Scheme(), alone: s.alone}
 	p.environment = &envtest.Environment{
 		BinaryAssetsDirectory:    assets,
 		CRDDirectoryPaths:        []string{filepath.Join(root, "config", "crd")},
@@ -250,50 +246,4 @@ func (p *Plane) applyFile(ctx context.Context, file, but string) error {
 		return fmt.Errorf("%s holds no object", file)
 	}
 	return nil
-}
-
-// Root returns the root of the repository, found by walking up to go.mod.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("finding the repository: %w", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("finding the repository: no go.mod above the working directory")
-		}
-		dir = parent
-	}
-}
-
-// Build makes the binary of a program of the repository, such as ./cmd/runner,
-// with the flags of the product.
-func Build(ctx context.Context, program, binary string) error {
-	root, err := Root()
-	if err != nil {
-		return err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "fieldsv1string", "-o", binary, program)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w\n%s", program, err, out)
-	}
-	return nil
-}
-
-func assets(root string) (string, error) {
-	dir := os.Getenv("KUBEBUILDER_ASSETS")
-	if dir == "" {
-		dir = filepath.Join(root, "bin", "k8s", kubernetesVersion)
-	}
-	for _, name := range []string{"kube-apiserver", "etcd", "kube-controller-manager"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("%s is not in %s: run make controlplane, or set KUBEBUILDER_ASSETS", name, dir)
-		}
-	}
-	return dir, nil
 }
