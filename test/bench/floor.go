@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -51,6 +52,11 @@ type statement struct {
 }
 
 func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()) error {
+	return runFloorWith(ctx, config, s, ready, (*floor).listen)
+}
+
+// runFloorWith runs a floor that listens to what it has to be told.
+func runFloorWith(ctx context.Context, config *rest.Config, s settings, ready func(), listen func(*floor, context.Context, cache.Cache) error) error {
 	scheme, err := controllers.NewScheme()
 	if err != nil {
 		return err
@@ -64,7 +70,7 @@ func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()
 		return err
 	}
 	informers, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: direct.RESTMapper(), ByObject: map[client.Object]cache.ByObject{
-		&v1alpha1.MCPServer{}: {}, &appsv1.StatefulSet{}: {Label: ours},
+		&v1alpha1.MCPServer{}: {}, &appsv1.StatefulSet{}: {Label: ours}, &appsv1.Deployment{}: {Label: ours},
 	}})
 	if err != nil {
 		return fmt.Errorf("building informers: %w", err)
@@ -80,7 +86,7 @@ func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()
 			return fmt.Errorf("building a client: %w", err)
 		}
 	}
-	if err := f.listen(ctx, informers); err != nil {
+	if err := listen(f, ctx, informers); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -95,13 +101,18 @@ func runFloor(ctx context.Context, config *rest.Config, s settings, ready func()
 }
 
 func (f *floor) listen(ctx context.Context, informers cache.Cache) error {
-	for kind, handle := range map[client.Object]func(any){&v1alpha1.MCPServer{}: f.appeared, &appsv1.StatefulSet{}: f.moved} {
+	return f.hear(ctx, informers, map[client.Object]func(any){&v1alpha1.MCPServer{}: f.appeared, &appsv1.StatefulSet{}: f.moved})
+}
+
+// hear tells what appears of each kind, and of all but servers what changes.
+func (f *floor) hear(ctx context.Context, informers cache.Cache, kinds map[client.Object]func(any)) error {
+	for kind, handle := range kinds {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
 		on := toolscache.ResourceEventHandlerFuncs{AddFunc: handle}
-		if _, ok := kind.(*appsv1.StatefulSet); ok {
+		if _, ok := kind.(*v1alpha1.MCPServer); !ok {
 			on.UpdateFunc = func(_, o any) { handle(o) }
 		}
 		if _, err := informer.AddEventHandler(on); err != nil {
@@ -177,7 +188,7 @@ func (f *floor) send(ctx context.Context, applies []statement) error {
 }
 
 func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
-	rendered, content, err := contentOf(server)
+	rendered, content, err := contentOf(server, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -212,19 +223,17 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 	return []statement{
 		{contract.MCPServerScale, appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
 			WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*server.Spec.Replicas))},
-		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
-			v1alpha1.ConditionReady:    conditions.True(v1alpha1.ReasonReady, ""),
-			v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
-		})},
+		{contract.MCPServerConditions, ready(server)},
 		{contract.MCPServerAddress, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).
 			WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))},
 	}
 }
 
-// contentOf is what runs for a server, under the number that it has or is to get.
-func contentOf(server *v1alpha1.MCPServer) (workload.Rendered, runconfig.RunConfig, error) {
-	rendered := workload.Render(server, podtemplate.Options{RunnerImage: runnerImage})
+// contentOf is what runs for a server with policies that it refers to, under the number
+// that it has or is to get.
+func contentOf(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) (workload.Rendered, runconfig.RunConfig, error) {
+	rendered := workload.Render(server, podtemplate.Options{RunnerImage: runnerImage, Policies: policies})
 	if len(rendered.Problems) > 0 {
 		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}

@@ -45,6 +45,7 @@ func main() {
 type plan struct {
 	scenarios, players       []string
 	converge, life, memories []int
+	configs                  []int
 	foreign, rate, rounds    int
 	owned, writes, costs     int
 	patience                 time.Duration
@@ -68,10 +69,11 @@ func run(ctx context.Context, args []string) error {
 func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	scenarios := flags.String("scenarios", "converge,foreign,life,memory", "which to measure, of these and ownership and cost")
+	scenarios := flags.String("scenarios", "converge,foreign,life,memory", "which to measure, of these and config, ownership and cost")
 	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge and foreign")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
+	configs := flags.String("configs", "100", "how many servers refer to the MCPAuthzConfig that is changed")
 	memories := flags.String("memory", "600", "how many servers memory is measured with")
 	flags.IntVar(&p.foreign, "foreign", 100, "how many servers two others write to")
 	flags.IntVar(&p.rate, "rate", 60, "writes a second of each of those two")
@@ -93,7 +95,7 @@ func (b *bench) parse(args []string) (plan, error) {
 	}
 	p.scenarios, p.players = strings.Split(*scenarios, ","), strings.Split(*players, ",")
 	var err error
-	for text, into := range map[*string]*[]int{converge: &p.converge, life: &p.life, memories: &p.memories} {
+	for text, into := range map[*string]*[]int{converge: &p.converge, life: &p.life, memories: &p.memories, configs: &p.configs} {
 		if *into, err = numbers(*text); err != nil {
 			return p, err
 		}
@@ -140,6 +142,13 @@ func (b *bench) play(ctx context.Context, p plan) error {
 	}
 	for _, n := range p.life {
 		do("life", func(ctx context.Context) error { return b.life(ctx, n) })
+	}
+	for range p.rounds {
+		for _, n := range p.configs {
+			for _, c := range changes {
+				do("config", func(ctx context.Context) error { return b.config(ctx, c, n) })
+			}
+		}
 	}
 	for _, n := range p.memories {
 		do("memory", func(ctx context.Context) error { return b.memory(ctx, n) })

@@ -25,6 +25,7 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 	}
 	options := controllers.Options{
 		Workload: podtemplate.Options{RunnerImage: runnerImage}, Concurrency: s.Workers, IdentityNamespace: kit.SystemNamespace,
+		ConfigRolloutShare: s.Share,
 	}
 	if err := controllers.Register(ctx, mgr, options); err != nil {
 		return err

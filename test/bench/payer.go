@@ -107,7 +107,7 @@ func (p *payer) wanted(i, version int) ([]child, error) {
 		server.Spec.Image = image(version)
 		server.Spec.Proxy.Service = &v1alpha1.ProxyService{Annotations: map[string]string{"example.com/version": fmt.Sprint(version)}}
 	}
-	rendered, content, err := contentOf(server)
+	rendered, content, err := contentOf(server, nil)
 	if err != nil {
 		return nil, err
 	}

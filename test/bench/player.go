@@ -30,6 +30,8 @@ type settings struct {
 	Workers int     `json:"workers,omitempty"`
 	QPS     float64 `json:"qps,omitempty"`
 	Burst   int     `json:"burst,omitempty"`
+	// Share is how many of a hundred servers take a changed configuration at a time.
+	Share int `json:"share,omitempty"`
 	// PriorityQueue lets what was listed at the start give way to what changes.
 	PriorityQueue bool `json:"priorityQueue"`
 	// Profiles is a directory for profiles of processor time and memory, none if
@@ -100,6 +102,7 @@ func play(text string, in io.Reader, out io.Writer) error {
 var roles = map[string]func(ctx context.Context, config *rest.Config, s settings, ready func()) error{
 	"freehold":         runOperator,
 	"floor":            runFloor,
+	floorOfAChange:     runFloorOfAChange,
 	"reference":        runReference,
 	"reference-update": runReference,
 	"reference-patch":  runReference,

@@ -72,7 +72,7 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		controllerutil.AddFinalizer(server, contract.Finalizer)
 		return ctrl.Result{}, r.change(ctx, server, before)
 	}
-	rendered, content, err := contentOf(server)
+	rendered, content, err := contentOf(server, nil)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

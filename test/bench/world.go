@@ -46,6 +46,8 @@ const (
 type world struct {
 	*kit.Plane
 	board *board
+	// sent counts what the runners send.
+	sent *meter
 	// reader is what the runners see.
 	reader                client.Reader
 	kubeconfig, reference string
@@ -116,6 +118,8 @@ func (w *world) run(ctx context.Context) error {
 	config.UserAgent = "bench-runners"
 	each := rest.CopyConfig(config)
 	each.Wrap(asRunners)
+	w.sent = newMeter()
+	w.sent.wrap(each)
 	live, err := client.New(each, client.Options{Scheme: w.Scheme})
 	if err != nil {
 		return fmt.Errorf("building the runners' client: %w", err)
@@ -223,13 +227,22 @@ func image(version int) string { return fmt.Sprintf("registry.example.com/echo:%
 // apply applies servers 0 to n-1 as their user does, hands at a time.
 func (w *world) apply(ctx context.Context, n int, text func(name string) string) error {
 	return each(ctx, n, func(i int) error {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text(w.name(i))), &object.Object); err != nil {
-			return fmt.Errorf("reading a server: %w", err)
+		object, err := w.read(text(w.name(i)))
+		if err != nil {
+			return err
 		}
-		object.SetNamespace(namespace)
 		return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user))
 	})
+}
+
+// read is an object as its user wrote it.
+func (w *world) read(text string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		return nil, fmt.Errorf("reading what a user wrote: %w", err)
+	}
+	object.SetNamespace(namespace)
+	return object, nil
 }
 
 // each calls do for 0 to n-1, hands at a time, until one call fails.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// change is how one MCPAuthzConfig is changed to which all servers refer.
+type change struct {
+	step, player string
+	// share is how many of a hundred servers take it at a time.
+	share int
+}
+
+// changes are Freehold beside the floor, which lets no server wait, and in turns as it
+// is installed.
+var changes = []change{{"policy", freehold, 100}, {"policy", "floor", 100}, {"turns", freehold, 0}}
+
+// config measures how n servers take the changed policies of one MCPAuthzConfig. In each
+// case Freehold brought them up.
+func (b *bench) config(ctx context.Context, c change, n int) error {
+	b.settings.Share = c.share
+	defer func() { b.settings.Share = 0 }()
+	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *player) error {
+		if err := w.refer(ctx, n); err != nil {
+			return err
+		}
+		if _, err := p.rest(ctx, w.calm); err != nil {
+			return err
+		}
+		if c.player != freehold {
+			if err := p.stop(); err != nil {
+				return err
+			}
+			var err error
+			if p, err = b.player(ctx, w, floorOfAChange); err != nil {
+				return err
+			}
+			defer p.stop() // nothing follows
+		}
+		return b.policy(ctx, w, p, c, n)
+	})
+}
+
+// refer brings up n servers that refer to one MCPAuthzConfig.
+func (w *world) refer(ctx context.Context, n int) error {
+	if err := w.permit(ctx, "principal"); err != nil {
+		return err
+	}
+	err := w.apply(ctx, n, func(name string) string { return kit.Server(name, image(1), "authzConfigRef: {name: company}") })
+	if err != nil {
+		return err
+	}
+	_, err = w.board.await(ctx, n, "servers are ready", settled(1))
+	return err
+}
+
+// policy changes who is permitted.
+func (b *bench) policy(ctx context.Context, w *world, p *player, c change, n int) error {
+	before := w.sent.read()
+	step, err := w.measure(ctx, p, Step{Scenario: "config", Step: c.step, Player: c.player, Servers: n}, func() error {
+		return w.permit(ctx, `principal == Client::"ann"`)
+	}, question{n, "servers are ready with the other policy", settled(2)})
+	if err != nil {
+		return err
+	}
+	step.Values = map[string]float64{"runner writes": float64(w.sent.read().since(before).writes().sum().Requests)}
+	b.record(step)
+	return nil
+}
+
+// permit applies the MCPAuthzConfig as its team does.
+func (w *world) permit(ctx context.Context, who string) error {
+	text := fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: company}\n"+
+		"spec: {policies: [{name: all, policy: 'permit(%s, action, resource);'}]}\n", who)
+	object, err := w.read(text)
+	if err != nil {
+		return err
+	}
+	return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user))
+}
+
+// toServers counts the writes of a step but for those to the configuration itself.
+func toServers(s Step) float64 {
+	return float64(s.Counts.writes().where(func(c Count) bool { return !strings.HasPrefix(c.Resource, "mcpauthzconfigs") }).sum().Requests)
+}

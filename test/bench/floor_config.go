@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/runspec"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// floorOfAChange is the player that knows of nothing but a changed MCPAuthzConfig: to
+// each server it sends the applies that Freehold sends, in their order.
+const floorOfAChange = "floor-of-a-change"
+
+func runFloorOfAChange(ctx context.Context, config *rest.Config, s settings, ready func()) error {
+	return runFloorWith(ctx, config, s, ready, func(f *floor, ctx context.Context, informers cache.Cache) error {
+		c := &changedFloor{floor: f, first: map[types.UID]int64{}}
+		return f.hear(ctx, informers, map[client.Object]func(any){
+			&v1alpha1.MCPServer{}: c.stands, &v1alpha1.MCPAuthzConfig{}: c.changed, &appsv1.Deployment{}: c.rolled,
+		})
+	})
+}
+
+// changedFloor is told of servers once, of the configuration when it changes, and of
+// proxies until they have been replaced.
+type changedFloor struct {
+	*floor
+	// first is the generation of a configuration as it was found.
+	first map[types.UID]int64
+}
+
+func (c *changedFloor) stands(o any) {
+	if server, ok := o.(*v1alpha1.MCPServer); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.servers[client.ObjectKeyFromObject(server)] = server
+	}
+}
+
+// changed gives each server the content of the configuration.
+func (c *changedFloor) changed(o any) {
+	config, ok := o.(*v1alpha1.MCPAuthzConfig)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, known := c.first[config.UID]; !known || first == config.Generation {
+		c.first[config.UID] = config.Generation
+		return
+	}
+	policies := runspec.ReadPolicies(config)
+	for _, server := range c.servers {
+		c.turns <- func(ctx context.Context) error {
+			applies, err := beforeRollout(server, &policies)
+			if err != nil {
+				return err
+			}
+			return c.send(ctx, applies)
+		}
+	}
+	c.first[config.UID] = config.Generation
+}
+
+// rolled reports a server whose proxies were replaced, and removes the old run config.
+func (c *changedFloor) rolled(o any) {
+	d, ok := o.(*appsv1.Deployment)
+	if !ok || d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != d.Status.Replicas || d.Status.AvailableReplicas == 0 {
+		return
+	}
+	key := types.NamespacedName{Namespace: d.Namespace, Name: d.Labels[workload.LabelServer]}
+	now, err := revision.Of(d.Annotations)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	server := c.servers[key]
+	if err != nil || server == nil || c.finished[key] || now.Generation == server.Status.Workload.Generation {
+		return
+	}
+	c.finished[key] = true
+	old := &corev1.ConfigMap{}
+	old.Namespace, old.Name = key.Namespace, workload.RunConfigName(key.Name, revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash})
+	c.turns <- func(ctx context.Context) error {
+		if err := c.send(ctx, []statement{{contract.MCPServerConditions, ready(server)}}); err != nil {
+			return err
+		}
+		return c.clients[contract.IdentityMCPServer].Delete(ctx, old)
+	}
+}
+
+func beforeRollout(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) ([]statement, error) {
+	rendered, content, err := contentOf(server, policies)
+	if err != nil {
+		return nil, err
+	}
+	config, err := rendered.ConfigMap(content.Workload.Generation)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := rendered.Proxy(content.Workload.Generation)
+	if err != nil {
+		return nil, err
+	}
+	claim := v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash)
+	return []statement{
+		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
+			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content"),
+			v1alpha1.ConditionReconciling: conditions.True(v1alpha1.ReasonUpdating, "waiting for pods with the new content"),
+			v1alpha1.ConditionAccepted:    conditions.True(v1alpha1.ReasonAccepted, ""),
+		})},
+		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
+		{contract.MCPServerChildren, config},
+		{contract.MCPServerChildren, proxy},
+	}, nil
+}
+
+func ready(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
+	return found(server, map[string]conditions.Finding{
+		v1alpha1.ConditionReady:    conditions.True(v1alpha1.ReasonReady, ""),
+		v1alpha1.ConditionAccepted: conditions.True(v1alpha1.ReasonAccepted, ""),
+	})
+}
