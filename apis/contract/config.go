@@ -81,7 +81,7 @@ func (c Config) grants() []ownership.Grant {
 	return []ownership.Grant{
 		own(c.FinalizerManager, "", "holds the configuration while workloads refer to it", `metadata.finalizers[="`+c.Finalizer+`"]`),
 		own(c.ConditionsManager, "status", "reports the state, and of which generation", reported...),
-		own(c.StatusManager, "status", "reports what it says, and who refers to it", "status.hash", "status.workloads", "status.referencingWorkloads"),
+		own(c.StatusManager, "status", "reports what it says, and who refers to it", "status.hash", "status.policies", "status.workloads", "status.referencingWorkloads"),
 	}
 }
 

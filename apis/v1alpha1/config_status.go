@@ -24,6 +24,10 @@ type ConfigStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash,omitempty"`
 
+	// policies is the number of policies of an MCPAuthzConfig.
+	// +optional
+	Policies *int32 `json:"policies,omitempty"`
+
 	// workloads is the number of workloads that refer to the configuration.
 	// +optional
 	Workloads *int32 `json:"workloads,omitempty"`

@@ -9,10 +9,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=mcpauthzconfigs,singular=mcpauthzconfig,shortName=mcpauthz,categories=freehold,scope=Namespaced
+// +kubebuilder:printcolumn:name="Policies",type=integer,JSONPath=`.status.policies`
 // +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.workloads`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Policies",type=string,priority=1,JSONPath=`.spec.policies[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type MCPAuthzConfig struct {
 	metav1.TypeMeta `json:",inline"`

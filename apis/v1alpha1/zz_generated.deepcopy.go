@@ -71,6 +71,11 @@ func (in *ConfigStatus) DeepCopyInto(out *ConfigStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Policies != nil {
+		in, out := &in.Policies, &out.Policies
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Workloads != nil {
 		in, out := &in.Workloads, &out.Workloads
 		*out = new(int32)

@@ -1348,6 +1348,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: policies
+      type:
+        scalar: numeric
     - name: referencingWorkloads
       type:
         list:

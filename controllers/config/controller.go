@@ -88,7 +88,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 
 // count states what the configuration says, and who refers to it.
 func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, j judgement) error {
-	_, err := p.Apply(ctx, r.kind.StatusManager, p.config, r.kind.intent(p.config.GetName(), p.config.GetNamespace(), want.status(j.hash)))
+	_, err := p.Apply(ctx, r.kind.StatusManager, p.config, r.kind.intent(p.config.GetName(), p.config.GetNamespace(), want.status(j)))
 	return err
 }
 

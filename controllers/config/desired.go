@@ -33,10 +33,11 @@ func desired(w world) wanted {
 }
 
 // status states what the configuration says, and who refers to it.
-func (want wanted) status(hash string) *v1alpha1ac.ConfigStatusApplyConfiguration {
+func (want wanted) status(j judgement) *v1alpha1ac.ConfigStatusApplyConfiguration {
 	status := v1alpha1ac.ConfigStatus().WithWorkloads(want.workloads)
-	if hash != "" {
-		status.WithHash(hash)
+	status.Policies = j.policies
+	if j.hash != "" {
+		status.WithHash(j.hash)
 	}
 	for _, l := range want.listed {
 		status.WithReferencingWorkloads(v1alpha1ac.WorkloadReference().WithKind(l.Kind).WithName(l.Name))
@@ -52,6 +53,8 @@ type judgement struct {
 	// hash names what it contributes to the content of servers, empty if it is
 	// invalid.
 	hash string
+	// policies is how many it has, nil for a kind that has none.
+	policies *int32
 	// unmatched are its statements that match no call.
 	unmatched []string
 }
@@ -72,11 +75,13 @@ func judgePolicies(c config) judgement {
 	if !ok {
 		return judgement{}
 	}
+	j := judgement{policies: new(int32(min(len(policies.Spec.Policies), math.MaxInt32)))}
 	read, err := runspec.ReadAsWritten(&policies.Spec)
 	if err != nil {
-		return judgement{invalid: err}
+		j.invalid = err
+		return j
 	}
-	j := judgement{hash: runspec.ReadPolicies(policies).Hash}
+	j.hash = runspec.ReadPolicies(policies).Hash
 	for _, problem := range read.Unmatched() {
 		j.unmatched = append(j.unmatched, problem.String())
 	}

@@ -1,7 +1,8 @@
 // Package mcpserver runs MCPServers: everything around the proxy is applied
 // here, the backend by the runner in the proxy pod.
 //
-// controller.go is the pass, controller_claims.go who claims, controller_known.go
+// controller.go is the pass, controller_claims.go who claims, controller_protect.go
+// what goes out though the rest was refused, controller_known.go
 // what need not be rendered again, controller_identity.go what the runner acts
 // with, controller_session.go the key of its session ids, observe.go all its reads, observe_revisions.go the numbers in them,
 // observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
@@ -146,7 +147,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	case apply.Refused(err) != nil:
 		// Without its number the wanted content cannot go out, but the old may
 		// have to stop, and why nothing moves is said.
-		return errors.Join(unheld, err, r.withdrawLost(ctx, p, w, want), r.stopOutdated(ctx, p, w, want), r.report(ctx, p, w, want, err))
+		return errors.Join(unheld, err, r.protect(ctx, p, want), r.withdrawLost(ctx, p, w, want), r.stopOutdated(ctx, p, w, want), r.report(ctx, p, w, want, err))
 	case err != nil || !claimed:
 		return errors.Join(unheld, err)
 	}
@@ -223,22 +224,6 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 		refused = errors.Join(refused, p.Remove(ctx, contract.MCPServerChildren, want.opens))
 	}
 	return refused
-}
-
-// stopOutdated stops a proxy that the spec no longer lets serve, where what is
-// to take its place was refused.
-func (r *Reconciler) stopOutdated(ctx context.Context, p *pass, w world, want wanted) error {
-	halted := p.server.Spec.Suspend || want.unguarded(w)
-	if !halted || w.proxy == nil || revisionOf(w.proxy) == want.revision {
-		return nil
-	}
-	stopped, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
-	if err != nil {
-		// Not built by us, or taken from us whole: then it is not ours to stop.
-		return nil //nolint:nilerr // what was refused says why
-	}
-	_, err = p.Apply(ctx, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
-	return err
 }
 
 func (r *Reconciler) applyProxyAndScale(ctx context.Context, p *pass, w world, want wanted) error {

@@ -28,6 +28,8 @@ type child struct {
 	ac      runtime.ApplyConfiguration
 	// lost says that live is there, and that the server does not control it.
 	lost bool
+	// closes says that it protects what runs, whatever number that has.
+	closes bool
 }
 
 // wanted is what a pass wants the world to be.
@@ -125,7 +127,7 @@ func (want *wanted) isolate(server *v1alpha1.MCPServer, w world) {
 			want.opens = w.ingress
 		}
 	case want.renderable() || w.proxy != nil:
-		want.children = slices.Concat([]child{{manager: contract.MCPServerChildren, live: w.ingress, ac: policy}}, want.children)
+		want.children = slices.Concat([]child{{manager: contract.MCPServerChildren, live: w.ingress, ac: policy, closes: true}}, want.children)
 	}
 }
 
@@ -138,9 +140,9 @@ func around(server *v1alpha1.MCPServer, w world) []child {
 func identity(server *v1alpha1.MCPServer, w world) []child {
 	owner := workload.OwnerOf(server)
 	return []child{
-		{contract.MCPServerChildren, w.account, workload.ServiceAccount(owner), lost(w.account, server)},
-		{contract.RBACChildren, w.role, workload.Role(owner), lost(w.role, server)},
-		{contract.RBACChildren, w.binding, workload.RoleBinding(owner), lost(w.binding, server)},
+		{manager: contract.MCPServerChildren, live: w.account, ac: workload.ServiceAccount(owner), lost: lost(w.account, server)},
+		{manager: contract.RBACChildren, live: w.role, ac: workload.Role(owner), lost: lost(w.role, server)},
+		{manager: contract.RBACChildren, live: w.binding, ac: workload.RoleBinding(owner), lost: lost(w.binding, server)},
 	}
 }
 

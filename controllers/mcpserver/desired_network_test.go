@@ -6,6 +6,7 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -89,5 +90,29 @@ func TestAPolicyThatMatchesNoCall(t *testing.T) {
 	server.Spec.AuthzConfig.Policies = server.Spec.AuthzConfig.Policies[1:]
 	if f, warns := unmatched(desired(server, world{}, options)); warns {
 		t.Error(f)
+	}
+}
+
+// What closes the backend needs no number: it goes out where the claim is refused.
+func TestARefusedClaimDoesNotLeaveTheBackendOpen(t *testing.T) {
+	r, s := settled(t)
+	server := read(s)
+	server.Generation++
+	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}}
+	s.put(server)
+	s.refuse = func(kind string) error {
+		if kind == "MCPServer" && !isReady(read(s)) {
+			return apierrors.NewBadRequest("no claims today")
+		}
+		return nil
+	}
+	for range 3 {
+		_, _ = r.Reconcile(t.Context(), theServer) //nolint:errcheck // it is refused
+	}
+	if read(s).Status.Workload.Generation != 1 {
+		t.Fatal("the claim was taken")
+	}
+	if s.objects[storedKey{"NetworkPolicy", "echo-backend"}] == nil {
+		t.Error("whoever reaches the backend is served without the policies")
 	}
 }

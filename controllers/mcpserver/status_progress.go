@@ -58,7 +58,7 @@ func movement(server *v1alpha1.MCPServer, w world, answer conditions.Finding, no
 		return v1alpha1.ConditionStalled, f
 	}
 	stalled, moving := standing(server, v1alpha1.ConditionStalled, limit), standing(server, v1alpha1.ConditionReconciling, limit)
-	if (stalled != nil && !w.progressed().After(stalled.LastTransitionTime.Time)) || (moving != nil && w.left(moving, limit, now) <= 0) {
+	if (stalled != nil && !w.progressed().After(stalled.LastTransitionTime.Time)) || (moving != nil && w.left(server, moving, limit, now) <= 0) {
 		f.Message = fmt.Sprintf("no progress for %s: %s", limit, answer.Message)
 		return v1alpha1.ConditionStalled, f
 	}
@@ -77,14 +77,23 @@ func standing(server *v1alpha1.MCPServer, conditionType string, limit time.Durat
 }
 
 // left is how long a server that shows Reconciling may still go on without
-// progress.
-func (w *world) left(moving *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
+// progress. One whose turn it is to take a configuration has an end in any case,
+// since others wait: pods that become ready again and again are no progress for ever.
+func (w *world) left(server *v1alpha1.MCPServer, moving *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
 	since := moving.LastTransitionTime.Time
+	end := since.Add(turns * limit)
 	if p := w.progressed(); p.After(since) {
 		since = p
 	}
-	return since.Add(limit).Sub(now)
+	until := since.Add(limit)
+	if claim := server.Status.Workload; claim != nil && claim.ConfigRollout && until.After(end) {
+		until = end
+	}
+	return until.Sub(now)
 }
+
+// turns is for how many times its patience a server may take a configuration.
+const turns = 3
 
 // progressed is when a pod became ready last. One that is ending has until the
 // end of its grace period, which is its deletionTimestamp.
@@ -118,7 +127,7 @@ func (w *world) deadline(server *v1alpha1.MCPServer, now time.Time) time.Duratio
 	if c == nil || c.Status != metav1.ConditionTrue || patience(server, c.Reason) == forever {
 		return 0
 	}
-	return max(0, w.left(c, patience(server, c.Reason), now))
+	return max(0, w.left(server, c, patience(server, c.Reason), now))
 }
 
 // halts reports whether calls are not served because the spec asks for it.

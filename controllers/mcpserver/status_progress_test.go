@@ -3,6 +3,11 @@ package mcpserver
 import (
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 // What waiting may mend is Reconciling for as long as the user says.
@@ -13,6 +18,30 @@ func TestHowLongAReasonMayLast(t *testing.T) {
 	} {
 		if got := patience(echo(), reason); got != want {
 			t.Errorf("%s: %s, want %s", reason, got, want)
+		}
+	}
+}
+
+// Pods that become ready again and again hold the servers that come after for three
+// times the patience, not for ever; a change of its own holds nobody.
+func TestATurnHasAnEnd(t *testing.T) {
+	for rolls, want := range map[bool]string{true: v1alpha1.ConditionStalled, false: v1alpha1.ConditionReconciling} {
+		s := up(said(v1alpha1.ReasonUpdating), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUpdating, ""))
+		moving := &s.server.Status.Conditions[1]
+		moving.ObservedGeneration, moving.LastTransitionTime = s.server.Generation, metav1.NewTime(noon)
+		s.server.Status.Workload.ConfigRollout = rolls
+		for _, at := range []time.Duration{20 * time.Minute, 29 * time.Minute, 31 * time.Minute} {
+			now := noon.Add(at)
+			s.world.pods[0].Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+			}}
+			got, _ := movement(s.server, s.world, updating, now)
+			if due := s.world.deadline(s.server, now); at < 30*time.Minute && (got != v1alpha1.ConditionReconciling || due <= 0) {
+				t.Errorf("for a configuration %t: after %s it is %s, and looked at again after %s", rolls, at, got, due)
+			}
+			if at > 30*time.Minute && got != want {
+				t.Errorf("for a configuration %t: after %s it is %s, want %s", rolls, at, got, want)
+			}
 		}
 	}
 }

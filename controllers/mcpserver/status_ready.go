@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"errors"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +9,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
 // ready answers whether calls reach the content of the spec, and nothing older.
@@ -54,9 +54,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return moving(server, w, want)
 	}
 	if c := want.waitsFor; c != nil {
-		return conditions.False(v1alpha1.ReasonRolloutPending, fmt.Sprintf(
-			"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is this one's turn. "+
-				"See the condition RolledOut of the %[1]s", c.Kind, c.Name))
+		return rollout.Pending(c.Kind, c.Name)
 	}
 	return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(server))
 }

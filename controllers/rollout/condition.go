@@ -10,9 +10,14 @@ import (
 // RolledOut answers whether all members have the present content of a
 // configuration. The words stay the same while the members move one by one.
 func RolledOut(kind string, members []Member, percent int) conditions.Finding {
-	if failed := For(members, percent).Failed; failed != "" {
+	plan := For(members, percent)
+	if plan.Failed != "" {
 		return conditions.False(v1alpha1.ReasonHeld, fmt.Sprintf(
-			"%s %q is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kind, failed))
+			"%s %q is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kind, plan.Failed))
+	}
+	if name := elsewhere(plan, members); name != "" {
+		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%s %q may take this content, and waits for its turn in another configuration, which its condition Ready names", kind, name))
 	}
 	apart := ""
 	for _, m := range members {
@@ -29,4 +34,18 @@ func RolledOut(kind string, members []Member, percent int) conditions.Finding {
 			"%s %q does not have this content yet: its conditions say why", kind, apart))
 	}
 	return conditions.True(v1alpha1.ReasonRolledOut, "every workload that refers to this configuration has its present content")
+}
+
+// elsewhere is the first of those that may go on, if none of them does, because each
+// waits for another configuration; empty otherwise.
+func elsewhere(plan Plan, members []Member) (first string) {
+	for _, m := range members {
+		switch {
+		case m.Phase == Moving, m.Phase == Waiting && !m.Elsewhere && plan.Admits(m.Name):
+			return ""
+		case m.Elsewhere && plan.Admits(m.Name) && (first == "" || m.Name < first):
+			first = m.Name
+		}
+	}
+	return first
 }

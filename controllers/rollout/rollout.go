@@ -34,6 +34,8 @@ const (
 type Member struct {
 	Name  string
 	Phase Phase
+	// Elsewhere says that it waits, and for its turn in another configuration.
+	Elsewhere bool
 }
 
 // Plan is what holds for the members of one configuration at one time.

@@ -16,7 +16,7 @@ import (
 func members(phases string) []Member {
 	var all []Member
 	for i, p := range phases {
-		all = append(all, Member{string(rune('a' + i)), Phase(strings.IndexRune("DWMFA", p))})
+		all = append(all, Member{Name: string(rune('a' + i)), Phase: Phase(strings.IndexRune("DWMFA", p))})
 	}
 	slices.Reverse(all) // a cache lists in any order
 	return all
@@ -152,6 +152,34 @@ func TestNoLagAdmitsMoreThanTheBudget(t *testing.T) {
 			if claims := slices.CompactFunc(f[i], func(a, b Workload) bool { return a.Claim.Generation == b.Claim.Generation }); len(claims) != 2 {
 				t.Errorf("seed %d: %s was claimed %d times", seed, f.now(i).Name, len(claims)-1)
 			}
+		}
+	}
+}
+
+// A configuration whose workloads wait for their turn in another one says so, and which
+// of them to ask; not while it goes on by itself.
+func TestARolloutThatWaitsForAnotherConfigurationSaysWho(t *testing.T) {
+	waits := func(of string) Member {
+		w := claimed(before).known()
+		w.Conditions = append(w.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRolloutPending, Message: Pending(kind, of).Message,
+		})
+		return w.Member(kind, name, after)
+	}
+	elsewhere, here := waits("other"), waits(name)
+	for what, tc := range map[string]struct {
+		members []Member
+		says    string
+	}{
+		"its turn elsewhere":       {[]Member{elsewhere}, `MCPServer "echo" may take this content, and waits`},
+		"its turn here":            {[]Member{here}, "25 percent"},
+		"another one is under way": {[]Member{elsewhere, {Name: "a", Phase: Moving}}, "25 percent"},
+		"another one may go on":    {[]Member{elsewhere, {Name: "f", Phase: Waiting}, {}, {}, {}, {}, {}, {}}, "25 percent"},
+		"one has failed":           {[]Member{elsewhere, {Name: "a", Phase: Failed}}, `"a" is not ready`},
+		"all others have it":       {[]Member{{}, elsewhere, {}}, `"echo" may take`},
+	} {
+		if f := RolledOut("MCPServer", tc.members, 25); f.Status != metav1.ConditionFalse || !strings.Contains(f.Message, tc.says) {
+			t.Errorf("%s: it says %v, want %q", what, f, tc.says)
 		}
 	}
 }

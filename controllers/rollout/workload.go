@@ -1,12 +1,14 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // Workload is what the plan reads of a workload.
@@ -54,7 +56,18 @@ var wrong = map[string]string{
 // Member is the workload as one that refers to a configuration whose content has
 // this hash.
 func (w Workload) Member(kind, name, hash string) Member {
-	return Member{w.Name, w.phase(v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash})}
+	m := Member{Name: w.Name, Phase: w.phase(v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash})}
+	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
+	m.Elsewhere = m.Phase == Waiting && ready.Reason == v1alpha1.ReasonRolloutPending && ready.Message != Pending(kind, name).Message
+	return m
+}
+
+// Pending is what a workload says of Ready while it waits for its turn in a
+// configuration.
+func Pending(kind, name string) conditions.Finding {
+	return conditions.False(v1alpha1.ReasonRolloutPending, fmt.Sprintf(
+		"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is this one's turn. "+
+			"See the condition RolledOut of the %[1]s", kind, name))
 }
 
 func (w Workload) phase(config v1alpha1.WorkloadConfig) Phase {
@@ -76,6 +89,9 @@ func (w Workload) phase(config v1alpha1.WorkloadConfig) Phase {
 	of, isWrong := wrong[ready.Reason]
 	waiting := ready.Reason == v1alpha1.ReasonRolloutPending || isWrong && of == config.Kind
 	switch {
+	// Its claim was refused: that of the next one would be, too.
+	case !has && ready.Reason == v1alpha1.ReasonApplyFailed && w.Answered():
+		return Failed
 	// Another reference keeps it from taking this one.
 	case isWrong && of != config.Kind:
 		return Apart

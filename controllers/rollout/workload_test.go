@@ -81,6 +81,8 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		"is stalled":                               {stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonUpdating), Failed},
 		"waits for another configuration":          {claimed(after).rolled().known().notReady(v1alpha1.ReasonRolloutPending), Done},
 		"failed after it was ready":                {claimed(after).rolled().known().notReady(v1alpha1.ReasonCrashLoop), Apart},
+		"its claim was refused":                    {claimed(before).known().notReady(v1alpha1.ReasonApplyFailed), Failed},
+		"something else of it was refused":         {claimed(after).known().notReady(v1alpha1.ReasonApplyFailed), Apart},
 		"fails by itself":                          {claimed(after).notReady(v1alpha1.ReasonCrashLoop), Apart},
 		"fails by itself, without the content":     {claimed(before).known().notReady(v1alpha1.ReasonCrashLoop), Apart},
 		"changes by itself":                        {claimed(after).notReady(v1alpha1.ReasonUpdating), Apart},

@@ -72,6 +72,7 @@ var serveRows = []subject{
 	}},
 	{"spec.progressDeadlineSeconds", []row{
 		{mistake: "none", spec: "progressDeadlineSeconds: 0", field: "spec.progressDeadlineSeconds", says: "Invalid value: 0: spec.progressDeadlineSeconds in body should be greater than or equal to 1"},
+		{mistake: "a day", spec: "progressDeadlineSeconds: 86400", field: "spec.progressDeadlineSeconds", says: "Invalid value: 86400: spec.progressDeadlineSeconds in body should be less than or equal to 3600"},
 		{
 			mistake: "a duration", spec: "progressDeadlineSeconds: 10m", field: "spec.progressDeadlineSeconds", says: "Invalid value: \"string\": spec.progressDeadlineSeconds in body must be of type integer: \"string\"",
 			applied: ".spec.progressDeadlineSeconds: expected numeric (int or float), got string",

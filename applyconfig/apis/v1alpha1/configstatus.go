@@ -22,6 +22,8 @@ type ConfigStatusApplyConfiguration struct {
 	// digits, as status.workload.configs of a server has it that runs with it. Empty
 	// where the spec is not valid.
 	Hash *string `json:"hash,omitempty"`
+	// policies is the number of policies of an MCPAuthzConfig.
+	Policies *int32 `json:"policies,omitempty"`
 	// workloads is the number of workloads that refer to the configuration.
 	Workloads *int32 `json:"workloads,omitempty"`
 	// referencingWorkloads are the workloads that refer to the configuration, sorted
@@ -61,6 +63,14 @@ func (b *ConfigStatusApplyConfiguration) WithConditions(values ...*v1.ConditionA
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *ConfigStatusApplyConfiguration) WithHash(value string) *ConfigStatusApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithPolicies sets the Policies field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Policies field is set to the value of the last call.
+func (b *ConfigStatusApplyConfiguration) WithPolicies(value int32) *ConfigStatusApplyConfiguration {
+	b.Policies = &value
 	return b
 }
 

@@ -7,6 +7,7 @@
 package cedar
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -64,7 +65,7 @@ func Middleware(config Config) func(http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,
 			large: semaphore.NewWeighted(largeBodies), long: semaphore.NewWeighted(1),
-			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends),
+			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends), callers: places{most: largeEach},
 		}
 	}
 }
@@ -75,6 +76,8 @@ type judge struct {
 	// large has room for bodies, long for one that is judged, lists for answers that
 	// are filtered, sends for those that are sent.
 	large, long, lists, sends *semaphore.Weighted
+	// callers bounds the large answers of one caller.
+	callers places
 }
 
 const (
@@ -104,7 +107,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		j.post(w, r)
 	case http.MethodGet:
 		// A stream that is resumed replays answers to lists.
-		j.filtered(w, r)
+		j.filtered(w, r, "")
 	default:
 		j.next.ServeHTTP(w, r)
 	}
@@ -125,10 +128,13 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	defer release()
 	body, err := whole(r)
 	if err != nil {
+		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+			j.audit(r, decided{reason: "the body is too long"})
+		}
 		j.config.Failed(w, r, err)
 		return
 	}
-	refusal, lists, err := j.verdict(r, body)
+	refusal, list, err := j.verdict(r, body)
 	switch {
 	case err != nil:
 		j.config.Failed(w, r, err)
@@ -138,36 +144,38 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body, r.ContentLength, r.TransferEncoding = &judged{rest: body, release: release}, int64(len(body)), nil
-	if lists {
-		j.filtered(w, r)
+	if list != "" {
+		j.filtered(w, r, list)
 		return
 	}
 	j.next.ServeHTTP(w, r)
 }
 
-// verdict returns why a body is refused, nil if it is not, and whether its answer
-// holds a list. Judging takes many times the memory of what is judged, so a long body
+// verdict returns why a body is refused, nil if it is not, and the last of its methods
+// whose answer holds a list. Judging takes many times the memory of what is judged, so a long body
 // has it for itself.
-func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, lists bool, err error) {
+func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list string, err error) {
 	if len(body) > smallBody {
 		if err := j.long.Acquire(r.Context(), 1); err != nil {
-			return nil, false, err
+			return nil, "", err
 		}
 		defer j.long.Release(1)
 	}
 	messages, batch, err := jsonrpc.Parse(body)
 	if err != nil {
 		j.audit(r, decided{reason: "the body is no message"})
-		return &Refusal{Reason: NotReadable, Message: err.Error()}, false, nil
+		return &Refusal{Reason: NotReadable, Message: err.Error()}, "", nil
 	}
 	for _, m := range messages {
-		refusal, list := j.judge(r, m, batch)
+		refusal, lists := j.judge(r, m, batch)
 		if refusal != nil {
-			return refusal, false, nil
+			return refusal, "", nil
 		}
-		lists = lists || list
+		if lists {
+			list = m.Method
+		}
 	}
-	return nil, lists, nil
+	return nil, list, nil
 }
 
 // judge returns why a message is refused, nil if it is not, and whether its
@@ -234,9 +242,9 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 	return what + "forbidden by policy " + strings.Join(d.Policies, ", ")
 }
 
-// filtered passes a request on whose answers may hold lists. The backend must
-// not compress them.
-func (j *judge) filtered(w http.ResponseWriter, r *http.Request) {
+// filtered passes a request on whose answers may hold lists, for which it asked with
+// method; empty for a stream that is resumed. The backend must not compress them.
+func (j *judge) filtered(w http.ResponseWriter, r *http.Request, method string) {
 	r.Header.Del("Accept-Encoding")
 	caller := j.config.Caller(r)
 	a := &answer{
@@ -245,12 +253,14 @@ func (j *judge) filtered(w http.ResponseWriter, r *http.Request) {
 		acquire:        func() error { return j.lists.Acquire(r.Context(), 1) },
 		release:        func() { j.lists.Release(1) },
 		sending:        func() (func(), error) { return func() { j.sends.Release(1) }, j.sends.Acquire(r.Context(), 1) },
+		join:           func() (func(), error) { return j.join(r.Context(), caller) },
+		unreadable:     func() { j.audit(r, decided{method: method, reason: "the answer cannot be filtered"}) },
 		refuse: func(w http.ResponseWriter) {
 			j.config.Refuse(w, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
 		},
 	}
 	// ReverseProxy panics where the backend breaks off.
-	defer a.drop()
+	defer a.part()
 	j.next.ServeHTTP(a, r)
 	a.end()
 }

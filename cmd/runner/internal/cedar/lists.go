@@ -126,10 +126,16 @@ type answer struct {
 	visible func(authz.Call) bool
 	// refuse answers in place of the backend.
 	refuse func(http.ResponseWriter)
+	// unreadable tells of an answer that is not passed on.
+	unreadable func()
 	// acquire waits for a place among the large answers, release gives it back.
 	acquire func() error
 	release func()
 	holds   bool
+	// join waits for a place among the large answers of the caller; left is how to leave
+	// it, nil for none.
+	join func() (part func(), err error)
+	left func()
 	// sending waits for a place among those that are sent.
 	sending func() (done func(), err error)
 
@@ -192,30 +198,12 @@ func (a *answer) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		n, err := a.stream.Write(p)
+		if errors.Is(err, sse.ErrTooLong) {
+			a.unreadable()
+		}
 		return n, errors.Join(err, a.hold(len(a.stream.Rest())))
 	}
 	return a.ResponseWriter.Write(p)
-}
-
-// hold has a place among the large answers while size bytes are kept.
-func (a *answer) hold(size int) error {
-	switch large := size > smallBody; {
-	case large && !a.holds:
-		if err := a.acquire(); err != nil {
-			return err
-		}
-		a.holds = true
-	case !large:
-		a.drop()
-	}
-	return nil
-}
-
-func (a *answer) drop() {
-	if a.holds {
-		a.release()
-		a.holds = false
-	}
 }
 
 // event passes an event on, filtered. One that cannot be read ends the stream.
@@ -224,6 +212,7 @@ func (a *answer) event(event []byte) error {
 	if len(data) > 0 {
 		filtered, err := filter(data, a.visible)
 		if err != nil {
+			a.unreadable()
 			return errors.Join(errAnswer, err)
 		}
 		if !bytes.Equal(filtered, data) {
@@ -272,6 +261,7 @@ func (a *answer) end() {
 		for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} {
 			a.Header().Del(name)
 		}
+		a.unreadable()
 		a.refuse(a.ResponseWriter)
 	}
 }

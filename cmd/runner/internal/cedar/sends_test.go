@@ -1,0 +1,94 @@
+package cedar
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// stalled is a client that does not read what is sent to it.
+type stalled struct {
+	*httptest.ResponseRecorder
+	sent, over chan struct{}
+	deadline   time.Time
+}
+
+func (s *stalled) SetWriteDeadline(deadline time.Time) error {
+	s.deadline = deadline
+	return nil
+}
+
+func (s *stalled) Write(p []byte) (int, error) {
+	if s.deadline.IsZero() {
+		return 0, nil // without a bound it is not sent
+	}
+	s.sent <- struct{}{}
+	<-s.over
+	return len(p), nil
+}
+
+func TestClientsThatDoNotReadHoldNobodyUp(t *testing.T) {
+	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
+	for _, b := range []*backend{{kind: "application/json", body: long}, {kind: "text/event-stream", body: "data: " + long + "\n\n"}} {
+		h := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			one := *b
+			one.ServeHTTP(w, r)
+		}), nil)
+		sent, over := make(chan struct{}), make(chan struct{})
+		var calls sync.WaitGroup
+		for i := range 2 * largeAnswers {
+			r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"tools/list"}`))
+			r.Header = http.Header{"Content-Type": {"application/json"}, "As": {fmt.Sprint("caller ", i)}}
+			calls.Go(func() {
+				client := &stalled{ResponseRecorder: httptest.NewRecorder(), sent: sent, over: over}
+				if h.ServeHTTP(client, r); !client.deadline.IsZero() {
+					t.Error("the connection keeps a deadline")
+				}
+			})
+			select {
+			case <-sent:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("clients that do not read a list as %s keep others from theirs", b.kind)
+			}
+		}
+		close(over)
+		calls.Wait()
+	}
+}
+
+// One caller takes its share of what is sent, however many of its clients do not read.
+func TestACallerThatDoesNotReadLeavesRoomForOthers(t *testing.T) {
+	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
+	h := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(&backend{kind: "application/json", body: long}).ServeHTTP(w, r)
+	}), nil)
+	sent, others, over := make(chan struct{}, 2*largeSends), make(chan struct{}, 1), make(chan struct{})
+	var calls sync.WaitGroup
+	list := func(as string, sent chan struct{}) {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"tools/list"}`))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "As": {as}}
+		calls.Go(func() { h.ServeHTTP(&stalled{ResponseRecorder: httptest.NewRecorder(), sent: sent, over: over}, r) })
+	}
+	for range largeSends + largeEach {
+		list("mallory", sent)
+	}
+	for range largeEach {
+		<-sent
+	}
+	time.Sleep(200 * time.Millisecond) // more of them would come now
+	list("ann", others)
+	select {
+	case <-others:
+	case <-time.After(2 * time.Second):
+		t.Error("a caller that does not read keeps another one from a list")
+	}
+	close(over)
+	calls.Wait()
+	if j := h.(*judge); len(j.callers.of) != 0 {
+		t.Errorf("it remembers %d callers", len(j.callers.of))
+	}
+}
