@@ -59,8 +59,8 @@ verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm ## Check everything t
 	hack/verify.sh
 
 .PHONY: licenses
-licenses: ## List the licences of what is linked in docs/licenses.md; fails for one that is not permissive
-	go -C hack/images run ./licenses -page docs/licenses.md
+licenses: ## List the licences of what is linked in docs/maintainers/licenses.md; fails for one that is not permissive
+	go -C hack/images run ./licenses -page docs/maintainers/licenses.md
 
 ##@ Tests
 

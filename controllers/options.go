@@ -44,7 +44,7 @@ type Options struct {
 // How hard an operator works unless told otherwise: servers reconciled at once,
 // requests a second to the API server, and requests at once. The first is what
 // limits it, since a pass sends one request at a time; the others are above what
-// that comes to, and bound a defect (docs/performance.md).
+// that comes to, and bound a defect (docs/maintainers/performance.md).
 const (
 	DefaultConcurrency = 8
 	DefaultQPS         = 1000

@@ -20,7 +20,7 @@ pack() {
 	shift
 	# Proxies ask providers of logins on the public web for their keys.
 	[ "$name" != runner ] || set -- -file /etc/ssl/certs/ca-certificates.crt=bin/roots.pem "$@"
-	go -C hack/images run . -name "freehold.dev/$name:$version" -licenses docs/licenses.md \
+	go -C hack/images run . -name "freehold.dev/$name:$version" -licenses docs/maintainers/licenses.md \
 		-file /licenses/LICENSE=LICENSE -file /licenses/THIRD_PARTY=bin/licenses/THIRD_PARTY "$@"
 }
 

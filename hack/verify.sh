@@ -46,8 +46,8 @@ unchanged() {
 step "generated files" "they have been generated anew, as make generate does: look at the diff and commit it" \
 	unchanged hack/generate.sh 'apis/**/zz_generated*' applyconfig config/crd config/policy config/rbac config/chart/files docs/ownership.md docs/architecture.md docs/api.md
 step "modules" "run make tidy" hack/modules.sh go mod tidy -diff
-step "licences" "docs/licenses.md has been written anew: look at the diff and commit it; or do without the module" \
-	unchanged "go -C hack/images run ./licenses -page docs/licenses.md" docs/licenses.md
+step "licences" "docs/maintainers/licenses.md has been written anew: look at the diff and commit it; or do without the module" \
+	unchanged "go -C hack/images run ./licenses -page docs/maintainers/licenses.md" docs/maintainers/licenses.md
 step "format" "run make fmt" $tools/golangci-lint fmt --diff
 # shellcheck disable=SC2086 # one word a pattern
 step "vet" "mend what vet says" go vet -tags $tags,helm $packages

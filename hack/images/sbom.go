@@ -101,7 +101,7 @@ func sha(sum []byte) *[]cdx.Hash {
 	return &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum)}}
 }
 
-// aLicense is a line of docs/licenses.md: | `module` | version | licence | in |
+// aLicense is a line of docs/maintainers/licenses.md: | `module` | version | licence | in |
 var aLicense = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| \\S+ \\| ([^|]+) \\|")
 
 // readLicenses reads SPDX expressions by module.

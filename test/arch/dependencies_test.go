@@ -13,7 +13,7 @@ import (
 )
 
 // reasons is the page on which every dependency earns its line.
-const reasons = "docs/dependencies.md"
+const reasons = "docs/maintainers/dependencies.md"
 
 // aLine is one line of that page: | `module` | what it is for |
 var aLine = regexp.MustCompile("(?m)^\\| `([^`]+)` +\\| +(\\S.*?) +\\|$")

@@ -1,7 +1,7 @@
 // Licenses finds the licence of every module that is linked into a command of ours, and refuses one that is
 // not permissive, or that it does not know.
 //
-//	go -C hack/images run ./licenses -page docs/licenses.md              the list, for people
+//	go -C hack/images run ./licenses -page docs/maintainers/licenses.md              the list, for people
 //	go -C hack/images run ./licenses -texts bin/licenses/THIRD_PARTY    the texts, as the images carry them
 //
 // What is linked is what `go list` says for the platforms that a command is given away for. A package's licences are those in
