@@ -18,8 +18,8 @@ type ConfigStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
-	// digits, as status.workload.configs of a server has it that runs with it. Empty
-	// where the spec is not valid.
+	// digits. A server that runs with it has the same hash in status.workload.configs.
+	// It is empty while the spec is not valid.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash,omitempty"`
@@ -33,7 +33,7 @@ type ConfigStatus struct {
 	Workloads *int32 `json:"workloads,omitempty"`
 
 	// referencingWorkloads are the workloads that refer to the configuration, sorted
-	// by kind and name, and of more than 500 the first 500.
+	// by kind and name. If there are more than 500, these are the first 500.
 	// +optional
 	// +listType=map
 	// +listMapKey=kind

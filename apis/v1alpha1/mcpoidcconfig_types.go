@@ -14,8 +14,8 @@ type MCPOIDCConfigSpec struct {
 	// +optional
 	Kubernetes *KubernetesIssuer `json:"kubernetes,omitempty"`
 
-	// clockSkewSeconds is how far the issuer's clock may be from that of a proxy,
-	// in seconds.
+	// clockSkewSeconds is how many seconds the issuer's clock may differ from the
+	// proxy's, from 0 to 300.
 	// +optional
 	// +default=10
 	// +kubebuilder:default=10
@@ -28,28 +28,30 @@ type MCPOIDCConfigSpec struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.allowInsecureIssuer) && self.allowInsecureIssuer) || (self.issuer.startsWith('https://') && (!has(self.jwksURL) || self.jwksURL.startsWith('https://')))",message="issuer and jwksURL must be https: write https://, or set allowInsecureIssuer to true for a test"
 // +kubebuilder:validation:XValidation:rule="!has(self.introspection) || self.introspection.url.startsWith('https://') || (has(self.allowInsecureIssuer) && self.allowInsecureIssuer)",message="introspection.url must be https: write https://, or set allowInsecureIssuer to true for a test"
 type OIDCIssuer struct {
-	// issuer is the URL of the provider, byte for byte what its tokens have in the
-	// claim iss. Without jwksURL its discovery document is read below
-	// /.well-known/openid-configuration.
+	// issuer is the URL of the provider, exactly as its tokens have it in the claim
+	// iss. Without jwksURL the proxy reads the provider's discovery document at
+	// ISSUER/.well-known/openid-configuration.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && !self.contains('?') && !self.contains('#')",message="issuer must be an absolute URL without query and fragment: write for example https://login.example.com/realms/team"
 	Issuer string `json:"issuer"`
 
-	// jwksURL is where the provider's keys are, for a provider without discovery.
+	// jwksURL is the URL of the provider's keys, for a provider without a discovery
+	// document.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="jwksURL must be an absolute URL: write for example https://login.example.com/keys"
 	JWKSURL string `json:"jwksURL,omitempty"`
 
-	// introspection asks the provider what a token is (RFC 7662). It is asked about
-	// tokens that are no JWT, and about all if neither jwksURL nor the discovery
-	// document names keys. Where unset every token must be a JWT.
+	// introspection has the proxy ask the provider about tokens (RFC 7662): about each
+	// token that is not a JWT, and about every token if neither jwksURL nor the
+	// discovery document names keys. If it is not set, every token must be a JWT.
 	// +optional
 	Introspection *Introspection `json:"introspection,omitempty"`
 
-	// algorithms that may sign a token; all of them are asymmetric.
+	// algorithms are the signature algorithms that are accepted. All of them are
+	// asymmetric.
 	// +optional
 	// +listType=set
 	// +default=["RS256","ES256"]
@@ -59,7 +61,8 @@ type OIDCIssuer struct {
 	// +kubebuilder:validation:items:Enum=RS256;RS384;RS512;ES256;ES384;ES512;PS256;PS384;PS512;EdDSA
 	Algorithms []string `json:"algorithms,omitempty"`
 
-	// usernameClaim is the claim under whose value policies know a caller.
+	// usernameClaim is the claim that names the caller. In policies the caller is
+	// Client::"VALUE".
 	// +optional
 	// +default="sub"
 	// +kubebuilder:default="sub"
@@ -67,16 +70,17 @@ type OIDCIssuer struct {
 	// +kubebuilder:validation:MaxLength=253
 	UsernameClaim string `json:"usernameClaim,omitempty"`
 
-	// groupsClaim is the claim with the groups of a caller, a list of texts or one
-	// text. Policies know a group as Group::"NAME". Where unset a caller has none.
+	// groupsClaim is the claim that lists the caller's groups: a list of strings, or one
+	// string. In policies a group is Group::"NAME". If it is not set, callers have no
+	// groups.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	GroupsClaim string `json:"groupsClaim,omitempty"`
 
-	// caBundleRef names the certificates of which one must have issued that of the
-	// provider. Where unset they are the public ones in the runner's image. Proxies
-	// mount the ConfigMap and follow its changes without a restart; without it they
-	// do not start. The operator does not read it.
+	// caBundleRef names a ConfigMap with the CA certificates that the provider's
+	// certificate is checked against. If it is not set, these are the public CAs in the
+	// runner's image. Proxies mount the ConfigMap, follow its changes without a restart,
+	// and do not start while it is missing. The operator does not read it.
 	// +optional
 	CABundleRef *CABundleReference `json:"caBundleRef,omitempty"`
 
@@ -94,23 +98,23 @@ type Introspection struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="url must be an absolute URL: write for example https://login.example.com/introspect"
 	URL string `json:"url"`
 
-	// clientID is the name under which the provider knows the proxy.
+	// clientID is the client ID with which the proxy authenticates to the provider.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	ClientID string `json:"clientID"`
 
-	// clientSecretRef names the Secret with the password of that client. Proxies mount
-	// it and follow its changes without a restart; without it they do not start. The
-	// operator does not read it.
+	// clientSecretRef names the Secret with the client secret. Proxies mount it, follow
+	// its changes without a restart, and do not start while it is missing. The operator
+	// does not read it.
 	// +required
 	ClientSecretRef SecretKeyReference `json:"clientSecretRef"`
 }
 
 // KubernetesIssuer is the cluster's own issuer of service account tokens.
 type KubernetesIssuer struct {
-	// serviceAccounts whose tokens are accepted. Policies know one as
-	// system:serviceaccount:NAMESPACE:NAME.
+	// serviceAccounts are the service accounts whose tokens are accepted. In policies
+	// one is Client::"system:serviceaccount:NAMESPACE:NAME".
 	// +required
 	// +listType=map
 	// +listMapKey=namespace
@@ -143,9 +147,9 @@ type ServiceAccountReference struct {
 type OIDCConfigReference struct {
 	LocalReference `json:",inline"`
 
-	// audiences are the values of the claim aud of which a token must have one.
-	// Where unset it is the URL of the server as clients know it: spec.proxy.publicURL
-	// and spec.path, or without publicURL that of status.url.
+	// audiences are the accepted values of the claim aud: a token must have at least
+	// one of them. The default is the URL that clients call: spec.proxy.publicURL
+	// followed by spec.path, or without publicURL status.url.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
@@ -153,8 +157,8 @@ type OIDCConfigReference struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	Audiences []string `json:"audiences,omitempty"`
 
-	// scopes that a token must have, all of them. Clients are told them before they
-	// log in.
+	// scopes are the scopes that a token must have, all of them. The proxy names them
+	// to clients that have to log in.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -182,7 +186,7 @@ type MCPOIDCConfig struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is whose tokens are accepted.
+	// spec says whose tokens are accepted.
 	// +required
 	Spec MCPOIDCConfigSpec `json:"spec"`
 

@@ -12,7 +12,7 @@ type MCPServerStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions say how the server is, and why. Ready is True once calls reach
+	// conditions say whether the server works, and if not, why. Ready is True once calls reach
 	// the content of spec and MCP has answered; docs/conditions.md lists every
 	// type and reason.
 	// +optional
@@ -20,7 +20,7 @@ type MCPServerStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// workload numbers the content that proxy and backend are to run.
+	// workload is the content that proxy and backend are to run, by number and hash.
 	// +optional
 	Workload *WorkloadStatus `json:"workload,omitempty"`
 
@@ -98,7 +98,7 @@ type WorkloadConfig struct {
 	Name string `json:"name"`
 
 	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
-	// digits. It is another one where its meaning is, and not for other spaces.
+	// digits. It changes if the meaning changes, and not if only white space does.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64

@@ -19,15 +19,15 @@ type ConfigStatusApplyConfiguration struct {
 	// that refers to it runs with its content.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
-	// digits, as status.workload.configs of a server has it that runs with it. Empty
-	// where the spec is not valid.
+	// digits. A server that runs with it has the same hash in status.workload.configs.
+	// It is empty while the spec is not valid.
 	Hash *string `json:"hash,omitempty"`
 	// policies is the number of policies of an MCPAuthzConfig.
 	Policies *int32 `json:"policies,omitempty"`
 	// workloads is the number of workloads that refer to the configuration.
 	Workloads *int32 `json:"workloads,omitempty"`
 	// referencingWorkloads are the workloads that refer to the configuration, sorted
-	// by kind and name, and of more than 500 the first 500.
+	// by kind and name. If there are more than 500, these are the first 500.
 	ReferencingWorkloads []WorkloadReferenceApplyConfiguration `json:"referencingWorkloads,omitempty"`
 }
 

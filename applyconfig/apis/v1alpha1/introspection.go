@@ -9,11 +9,11 @@ package v1alpha1
 type IntrospectionApplyConfiguration struct {
 	// url of the provider's introspection endpoint.
 	URL *string `json:"url,omitempty"`
-	// clientID is the name under which the provider knows the proxy.
+	// clientID is the client ID with which the proxy authenticates to the provider.
 	ClientID *string `json:"clientID,omitempty"`
-	// clientSecretRef names the Secret with the password of that client. Proxies mount
-	// it and follow its changes without a restart; without it they do not start. The
-	// operator does not read it.
+	// clientSecretRef names the Secret with the client secret. Proxies mount it, follow
+	// its changes without a restart, and do not start while it is missing. The operator
+	// does not read it.
 	ClientSecretRef *SecretKeyReferenceApplyConfiguration `json:"clientSecretRef,omitempty"`
 }
 

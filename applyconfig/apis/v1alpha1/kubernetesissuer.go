@@ -7,8 +7,8 @@ package v1alpha1
 //
 // KubernetesIssuer is the cluster's own issuer of service account tokens.
 type KubernetesIssuerApplyConfiguration struct {
-	// serviceAccounts whose tokens are accepted. Policies know one as
-	// system:serviceaccount:NAMESPACE:NAME.
+	// serviceAccounts are the service accounts whose tokens are accepted. In policies
+	// one is Client::"system:serviceaccount:NAMESPACE:NAME".
 	ServiceAccounts []ServiceAccountReferenceApplyConfiguration `json:"serviceAccounts,omitempty"`
 }
 

@@ -20,7 +20,7 @@ type MCPOIDCConfigApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard metadata of an object.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is whose tokens are accepted.
+	// spec says whose tokens are accepted.
 	Spec *MCPOIDCConfigSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the observed state.
 	Status *ConfigStatusApplyConfiguration `json:"status,omitempty"`

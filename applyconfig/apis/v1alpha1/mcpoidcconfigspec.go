@@ -12,8 +12,8 @@ type MCPOIDCConfigSpecApplyConfiguration struct {
 	OIDC *OIDCIssuerApplyConfiguration `json:"oidc,omitempty"`
 	// kubernetes accepts the tokens of service accounts of this cluster.
 	Kubernetes *KubernetesIssuerApplyConfiguration `json:"kubernetes,omitempty"`
-	// clockSkewSeconds is how far the issuer's clock may be from that of a proxy,
-	// in seconds.
+	// clockSkewSeconds is how many seconds the issuer's clock may differ from the
+	// proxy's, from 0 to 300.
 	ClockSkewSeconds *int32 `json:"clockSkewSeconds,omitempty"`
 }
 

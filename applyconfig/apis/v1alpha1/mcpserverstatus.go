@@ -15,11 +15,11 @@ type MCPServerStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation for which the conditions
 	// hold. -1 means that the operator has not seen the server yet.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions say how the server is, and why. Ready is True once calls reach
+	// conditions say whether the server works, and if not, why. Ready is True once calls reach
 	// the content of spec and MCP has answered; docs/conditions.md lists every
 	// type and reason.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// workload numbers the content that proxy and backend are to run.
+	// workload is the content that proxy and backend are to run, by number and hash.
 	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
 	// runtime is what the proxy learned from the running MCP server.
 	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`

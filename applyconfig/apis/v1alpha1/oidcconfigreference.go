@@ -9,12 +9,12 @@ package v1alpha1
 // accepts, and what a token must be for.
 type OIDCConfigReferenceApplyConfiguration struct {
 	LocalReferenceApplyConfiguration `json:""`
-	// audiences are the values of the claim aud of which a token must have one.
-	// Where unset it is the URL of the server as clients know it: spec.proxy.publicURL
-	// and spec.path, or without publicURL that of status.url.
+	// audiences are the accepted values of the claim aud: a token must have at least
+	// one of them. The default is the URL that clients call: spec.proxy.publicURL
+	// followed by spec.path, or without publicURL status.url.
 	Audiences []string `json:"audiences,omitempty"`
-	// scopes that a token must have, all of them. Clients are told them before they
-	// log in.
+	// scopes are the scopes that a token must have, all of them. The proxy names them
+	// to clients that have to log in.
 	Scopes []string `json:"scopes,omitempty"`
 }
 

@@ -7,27 +7,31 @@ package v1alpha1
 //
 // OIDCIssuer is an OpenID Connect provider.
 type OIDCIssuerApplyConfiguration struct {
-	// issuer is the URL of the provider, byte for byte what its tokens have in the
-	// claim iss. Without jwksURL its discovery document is read below
-	// /.well-known/openid-configuration.
+	// issuer is the URL of the provider, exactly as its tokens have it in the claim
+	// iss. Without jwksURL the proxy reads the provider's discovery document at
+	// ISSUER/.well-known/openid-configuration.
 	Issuer *string `json:"issuer,omitempty"`
-	// jwksURL is where the provider's keys are, for a provider without discovery.
+	// jwksURL is the URL of the provider's keys, for a provider without a discovery
+	// document.
 	JWKSURL *string `json:"jwksURL,omitempty"`
-	// introspection asks the provider what a token is (RFC 7662). It is asked about
-	// tokens that are no JWT, and about all if neither jwksURL nor the discovery
-	// document names keys. Where unset every token must be a JWT.
+	// introspection has the proxy ask the provider about tokens (RFC 7662): about each
+	// token that is not a JWT, and about every token if neither jwksURL nor the
+	// discovery document names keys. If it is not set, every token must be a JWT.
 	Introspection *IntrospectionApplyConfiguration `json:"introspection,omitempty"`
-	// algorithms that may sign a token; all of them are asymmetric.
+	// algorithms are the signature algorithms that are accepted. All of them are
+	// asymmetric.
 	Algorithms []string `json:"algorithms,omitempty"`
-	// usernameClaim is the claim under whose value policies know a caller.
+	// usernameClaim is the claim that names the caller. In policies the caller is
+	// Client::"VALUE".
 	UsernameClaim *string `json:"usernameClaim,omitempty"`
-	// groupsClaim is the claim with the groups of a caller, a list of texts or one
-	// text. Policies know a group as Group::"NAME". Where unset a caller has none.
+	// groupsClaim is the claim that lists the caller's groups: a list of strings, or one
+	// string. In policies a group is Group::"NAME". If it is not set, callers have no
+	// groups.
 	GroupsClaim *string `json:"groupsClaim,omitempty"`
-	// caBundleRef names the certificates of which one must have issued that of the
-	// provider. Where unset they are the public ones in the runner's image. Proxies
-	// mount the ConfigMap and follow its changes without a restart; without it they
-	// do not start. The operator does not read it.
+	// caBundleRef names a ConfigMap with the CA certificates that the provider's
+	// certificate is checked against. If it is not set, these are the public CAs in the
+	// runner's image. Proxies mount the ConfigMap, follow its changes without a restart,
+	// and do not start while it is missing. The operator does not read it.
 	CABundleRef *CABundleReferenceApplyConfiguration `json:"caBundleRef,omitempty"`
 	// allowInsecureIssuer lets issuer, jwksURL and introspection.url be http. Whoever is between proxy
 	// and issuer can then make tokens: set it for a test only.

@@ -12,7 +12,7 @@ type WorkloadConfigApplyConfiguration struct {
 	// name of the configuration.
 	Name *string `json:"name,omitempty"`
 	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
-	// digits. It is another one where its meaning is, and not for other spaces.
+	// digits. It changes if the meaning changes, and not if only white space does.
 	Hash *string `json:"hash,omitempty"`
 }
 
