@@ -108,6 +108,10 @@ fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a tes
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
 	hack/e2e.sh
 
+.PHONY: conformance
+conformance: images $(TOOLS)/helm ## Hold a server behind Freehold against the same server without, with the conformance suite of MCP on a real cluster; needs root
+	hack/conformance.sh
+
 .PHONY: bench
 bench: controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
 	hack/bench.sh $(BENCH)

@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/config"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
@@ -46,6 +47,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := servers.Register(ctx, mgr, options.controller()); err != nil {
 		return fmt.Errorf("registering the MCPServer controller: %w", err)
 	}
+	kinds := []reconcile.Kind{servers.Kind}
 	for _, kind := range config.Kinds() {
 		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
 		if options.Now != nil {
@@ -57,7 +59,9 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		if err := configs.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
 		}
+		kinds = append(kinds, configs.Kind)
 	}
+	counts(mgr.GetClient(), mgr.GetScheme(), kinds...)
 	return nil
 }
 

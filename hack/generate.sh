@@ -41,9 +41,10 @@ echo "generate: docs/ownership.md, docs/api.md, the table in docs/architecture.m
 mkdir -p config/rbac
 go run ./hack/docs
 
-echo "generate: the chart's copies of config/crd, config/policy and config/rbac"
+echo "generate: the chart's copies of config/crd, config/policy, config/rbac and config/monitoring"
 rm -rf config/chart/files
-mkdir -p config/chart/files/crds config/chart/files/policy config/chart/files/rbac
+mkdir -p config/chart/files/crds config/chart/files/policy config/chart/files/rbac config/chart/files/monitoring
 cp config/crd/*.yaml config/chart/files/crds/
 cp config/policy/*.yaml config/chart/files/policy/
 cp config/rbac/*.yaml config/chart/files/rbac/
+cp config/monitoring/* config/chart/files/monitoring/

@@ -124,8 +124,8 @@ type RuntimeStatus struct {
 	// +optional
 	Server *ServerInfo `json:"server,omitempty"`
 
-	// protocolVersions are the revisions of MCP that the server answered to, for
-	// example 2025-11-25.
+	// protocolVersions are the revisions of MCP in which the proxy answered the
+	// runner, for example 2025-11-25. A server of one era is offered to clients of both.
 	// +optional
 	// +listType=set
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -129,26 +127,12 @@ func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) er
 // installed reads the servers and what belongs to them. What could be read
 // comes along with an error.
 func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unstructured, err error) {
-	namespace, err := c.namespace()
+	servers, err = c.listed(everywhere, argument(contract.MCPServer))
 	if err != nil {
 		return nil, nil, err
 	}
-	list := func(selector string, types ...string) ([]*unstructured.Unstructured, error) {
-		builder := resource.NewBuilder(c.flags).Unstructured().
-			NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
-			RequestChunksOf(pageSize).ContinueOnError().
-			ResourceTypeOrNameArgs(true, strings.Join(types, ","))
-		if selector != "" {
-			builder = builder.LabelSelectorParam(selector)
-		}
-		return all(builder.Flatten().Do())
-	}
-	servers, err = list("", argument(contract.MCPServer))
-	if err != nil {
-		return nil, nil, err
-	}
-	children, unread := list(serverLabel, c.childKinds()...)
-	configs, err := list("", configKinds()...)
+	children, unread := c.selected(everywhere, serverLabel, c.childKinds()...)
+	configs, err := c.listed(everywhere, configKinds()...)
 	return servers, append(children, configs...), errors.Join(unread, err)
 }
 

@@ -2,8 +2,8 @@
 // field, and what the ownership contract says about it. Only release writes.
 //
 // main.go and root.go are the program, objects.go reads what it is asked about,
-// tree.go and table.go put fields in order and print them; each other file is
-// one command.
+// operators.go the installations, tree.go and table.go put fields in order and print
+// them, redact.go leaves out what may be secret; each other file is one command.
 package main
 
 import (

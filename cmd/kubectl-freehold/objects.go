@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,6 +71,27 @@ func all(result *resource.Result) ([]*unstructured.Unstructured, error) {
 		found = append(found, u)
 	}
 	return found, err
+}
+
+// listed are all objects of some kinds, in the namespace of the flags or in all.
+func (c *cli) listed(everywhere bool, types ...string) ([]*unstructured.Unstructured, error) {
+	return c.selected(everywhere, "", types...)
+}
+
+// selected are those of them that a selector of labels fits.
+func (c *cli) selected(everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured, error) {
+	namespace, err := c.namespace()
+	if err != nil {
+		return nil, err
+	}
+	builder := resource.NewBuilder(c.flags).Unstructured().
+		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
+		RequestChunksOf(pageSize).ContinueOnError().
+		ResourceTypeOrNameArgs(true, strings.Join(types, ","))
+	if selector != "" {
+		builder = builder.LabelSelectorParam(selector)
+	}
+	return all(builder.Flatten().Do())
 }
 
 // title names an object: Kind/name.

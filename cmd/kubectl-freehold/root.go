@@ -42,8 +42,8 @@ func (c *cli) root() *cobra.Command {
 		Long: `Show who owns which field of an object, and what Freehold's ownership contract
 says about it. Only release writes, and asks first.
 
-The exit code is 0 on success, 1 if audit found something wrong, and 2 after an
-error.`,
+The exit code is 0 on success, 1 if audit or status found something wrong, and 2
+after an error.`,
 		Version: version,
 		// An error is printed by run, and a mistake in a cluster is none in the
 		// command line.
@@ -56,7 +56,7 @@ error.`,
 	root.SetOut(c.Out)
 	root.SetErr(c.ErrOut)
 	c.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(c.owners(), c.audit(), c.importing(), c.refs(), c.release())
+	root.AddCommand(c.owners(), c.audit(), c.importing(), c.refs(), c.release(), c.status(), c.debug())
 	return root
 }
 

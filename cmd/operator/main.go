@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers"
 )
 
@@ -85,9 +86,11 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 		HealthProbeBindAddress: s.probeAddress,
 		Metrics:                s.metrics(),
 		LeaderElection:         s.leaderElect,
-		LeaseDuration:          &s.lease.duration,
-		RenewDeadline:          &s.lease.renewDeadline,
-		RetryPeriod:            &s.lease.retryPeriod,
+		// Names the metric of who leads; the lock is made below.
+		LeaderElectionID: contract.LeaseName,
+		LeaseDuration:    &s.lease.duration,
+		RenewDeadline:    &s.lease.renewDeadline,
+		RetryPeriod:      &s.lease.retryPeriod,
 		// The process ends when its context does, so the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
 	}

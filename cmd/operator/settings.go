@@ -179,9 +179,17 @@ const (
 
 // handler writes the log.
 func (s settings) handler(w io.Writer) slog.Handler {
-	options := &slog.HandlerOptions{Level: s.logLevel}
+	options := &slog.HandlerOptions{Level: s.logLevel, ReplaceAttr: oneWord}
 	if s.logFormat == formatText {
 		return slog.NewTextHandler(w, options)
 	}
 	return slog.NewJSONHandler(w, options)
+}
+
+// oneWord lets an error have the key that it has in the runner's log: logr's is err.
+func oneWord(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == "err" {
+		a.Key = "error"
+	}
+	return a
 }

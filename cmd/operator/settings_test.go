@@ -1,11 +1,12 @@
 package main
 
 import (
+	"errors"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 )
 
@@ -58,13 +59,13 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 }
 
 func TestTheLogHasTheFormatThatIsAskedFor(t *testing.T) {
-	for format, want := range map[string]string{"json": `"msg":"starting","server":"a/b"}`, "text": `msg=starting server=a/b`} {
+	for format, want := range map[string]string{"json": `"msg":"refused","error":"no","again":"1s"}`, "text": `msg=refused error=no again=1s`} {
 		s, err := parse([]string{"--runner-image=r", "--log-format=" + format}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		slog.New(s.handler(&out)).Info("starting", "server", "a/b")
+		logr.FromSlogHandler(s.handler(&out)).Error(errors.New("no"), "refused", "again", "1s")
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("--log-format=%s writes %q", format, out.String())
 		}

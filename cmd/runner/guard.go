@@ -59,6 +59,8 @@ func notPermitted(w http.ResponseWriter, r cedar.Refusal) {
 		status, code, name = http.StatusBadRequest, proxy.CodeNotJudged, "NotJudged"
 	case cedar.HeaderMismatch:
 		status, code, name = http.StatusBadRequest, proxy.CodeHeaderMismatch, "HeaderMismatch"
+	case cedar.NotFound:
+		status, code, name = http.StatusNotFound, proxy.CodeMethodNotFound, "MethodNotFound"
 	case cedar.NotFilterable:
 		status, code, name = http.StatusBadGateway, proxy.CodeNotJudged, "NotJudged"
 	}

@@ -3,7 +3,7 @@
 //
 // main.go is the life of the process, memory.go what it takes of the machine,
 // settings.go what it is told, serve.go what the proxy serves, guard.go what stands
-// in front of that, login.go whose tokens are accepted, watch.go what it sees of the
+// in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go what it sees of the
 // cluster, passes.go the loop that applies and reports, learn.go what it asks the
 // backend, asking.go how, and answer.go what it makes of an answer.
 package main

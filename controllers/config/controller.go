@@ -49,7 +49,7 @@ func New(kind Kind, reader client.Reader, applier *apply.Applier, recorder event
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object := r.kind.empty()
 	if err := r.reader.Get(ctx, req.NamespacedName, object); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
 	}
 	frame, wait, err := r.Begin(ctx, object, object.GetConfigStatus().Conditions)
 	if frame == nil {

@@ -96,7 +96,7 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	server := &v1alpha1.MCPServer{}
 	if err := r.reader.Get(ctx, req.NamespacedName, server); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
 	}
 	frame, wait, err := r.Begin(ctx, server, server.Status.Conditions)
 	if frame == nil {
@@ -184,7 +184,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	if err != nil {
 		return false, err
 	}
-	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(w)))
+	p.Claimed(fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(w)))
 	return true, nil
 }
 

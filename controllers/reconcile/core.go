@@ -5,7 +5,7 @@
 // core.go has what the controllers of a process share and one pass of it,
 // finalizer.go adds and removes the finalizer, report.go states the conditions,
 // events.go records Events, end.go turns the end of a pass into what the queue
-// understands.
+// understands, count.go counts for metrics.
 package reconcile
 
 import (
@@ -14,15 +14,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -56,6 +55,7 @@ type Core struct {
 	// reworded is when the words of a refusal last changed, by what they are of, and
 	// lastRefused what was refused last, by the object's uid.
 	reworded, lastRefused *lru.Cache
+	contended             *contended
 }
 
 // remembered is how many words and refusals a process remembers. Forgetting one
@@ -64,7 +64,7 @@ const remembered = 1 << 14
 
 // NewCore returns what the passes over objects of a kind share.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
-	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered)}
+	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered), contended: &contended{fields: map[types.NamespacedName]int{}}}
 }
 
 // Pass is one reconcile of one object.
@@ -97,21 +97,13 @@ func (c *Core) Begin(ctx context.Context, object client.Object, conditions []met
 // several; 0 is never.
 func (p *Pass) Due(after time.Duration) { p.due = apply.Soonest(p.due, after) }
 
-// repairs counts writes, not fields.
-var repairs = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "freehold_field_repairs_total",
-	Help: "Writes that set back fields which another field manager had changed, by kind of object.",
-}, []string{"kind"})
-
-func init() { metrics.Registry.MustRegister(repairs) }
-
 // Apply writes as a manager (see apply.Writer.Apply), and tells who had changed what
 // it repairs, who had what it takes over, and what admission makes of it.
 func (p *Pass) Apply(ctx context.Context, manager ownership.Manager, live client.Object, ac runtime.ApplyConfiguration, opts ...apply.Option) (apply.Outcome, error) {
 	done, err := p.core.Applier.As(manager).Apply(ctx, live, ac, opts...)
 	p.Conflicts = append(p.Conflicts, apply.Conflicts(err)...)
+	countApply(manager, done, err)
 	if err == nil && done.Repaired != nil {
-		repairs.WithLabelValues(done.Repaired.Object.Kind).Inc()
 		p.Event(corev1.EventTypeWarning, "FieldsRepaired", "Repair", done.Repaired.String()+", which Freehold owns; set back")
 	}
 	if err == nil && done.TakenOver != nil {

@@ -28,6 +28,7 @@ type refusal struct {
 // error that is retried, for the queue takes no time beside it. A refusal is logged
 // once, until it is another or has ended.
 func (p *Pass) End(ctx context.Context, err error) (ctrl.Result, error) {
+	p.count(err)
 	if apply.When(err) == apply.Now {
 		return ctrl.Result{}, apply.Only(err, apply.Now, apply.Later, apply.Never)
 	}

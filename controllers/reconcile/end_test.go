@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -18,7 +19,7 @@ import (
 )
 
 func pass(due time.Duration) *Pass {
-	return &Pass{core: &Core{lastRefused: lru.New(1)}, object: &v1alpha1.MCPServer{}, due: due}
+	return &Pass{core: &Core{lastRefused: lru.New(1), contended: &contended{fields: map[types.NamespacedName]int{}}}, object: &v1alpha1.MCPServer{}, due: due}
 }
 
 // What is tried again and when is apply.When's to say: its table is in

@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/metrics"
 )
 
 // noteLimit is how much of an Event's note is kept: the API refuses notes of
@@ -23,6 +24,12 @@ func (p *Pass) Event(kind, reason, action, note string) {
 		note = strings.ToValidUTF8(note[:noteLimit], "") // without half a character
 	}
 	p.core.Events.Eventf(p.object, nil, kind, reason, action, "%s", note)
+}
+
+// Claimed records and counts that a workload generation was claimed.
+func (p *Pass) Claimed(note string) {
+	metrics.Claims.WithLabelValues(p.core.Kind.Kind).Inc()
+	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", note)
 }
 
 // announce records as an Event what Ready has become, unless it only waits, or that

@@ -42,3 +42,20 @@ func sourcesBelow(t *testing.T, folder string) (names []string) {
 	}
 	return names
 }
+
+// Whoever reads the operator's log finds what a line says.
+func TestEveryLogLineIsExplained(t *testing.T) {
+	page, found := read(t, "docs/logs.md"), 0
+	says := regexp.MustCompile(`(?:FromContext\(ctx\)|\blogger|\blog)\.(?:Info\(|Error\(\w+, )"([^"]+)"`)
+	for _, file := range append(sourcesBelow(t, "controllers/"), sourcesBelow(t, "cmd/operator/")...) {
+		for _, match := range says.FindAllStringSubmatch(read(t, file), -1) {
+			found++
+			if !strings.Contains(page, "\n| `"+match[1]+"` |") {
+				t.Errorf("docs/logs.md does not explain the line %q of %s", match[1], file)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d lines are found: is the expression right still?", found)
+	}
+}

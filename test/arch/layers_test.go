@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -39,7 +39,8 @@ var layers = map[string][]string{
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
 	"controllers/apply":      {"apis/ownership"},
-	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions"},
+	"controllers/metrics":    {"apis/..."},
+	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
 	"controllers/references": {"apis/..."},
 
 	"controllers/backend":          below,

@@ -34,8 +34,8 @@ var ofOthers = []string{
 // manifest is one document of YAML, and where it stands.
 type manifest struct{ at, text string }
 
-// manifests are all documents that people may copy: those of pages, and what the
-// plugin prints for the objects of others.
+// manifests are all documents that people may copy: those of pages and recipes,
+// and what the plugin prints for the objects of others.
 func manifests(t *testing.T) []manifest {
 	t.Helper()
 	var found []manifest
@@ -56,12 +56,19 @@ func manifests(t *testing.T) []manifest {
 		}
 		return err
 	}), "reading the pages")
-	printed, err := filepath.Glob("../../cmd/kubectl-freehold/testdata/golden/import-*.yaml")
-	must(t, err, "finding what import prints")
-	for _, path := range printed {
-		text, err := os.ReadFile(path)
-		must(t, err, "reading what import prints")
-		add(path, string(text))
+	for _, pattern := range []string{
+		"../../cmd/kubectl-freehold/testdata/golden/import-*.yaml", "../../config/gitops/*.yaml", "../../config/gitops/team/base/*.yaml",
+	} {
+		paths, err := filepath.Glob(pattern)
+		must(t, err, "finding manifests")
+		if len(paths) == 0 {
+			t.Errorf("there is nothing at %s", pattern)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			must(t, err, "reading a manifest")
+			add(path, string(text))
+		}
 	}
 	return found
 }

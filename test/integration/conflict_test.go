@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,30 +24,39 @@ const (
 	theirBackend = "apiVersion: v1\nkind: Service\nmetadata: {name: echo-backend, labels: {app.kubernetes.io/name: them}}\n"
 )
 
-// repairs is how many repairs of a kind the metric counts.
-func repairs(kind string) float64 {
+// counted is a metric of the operator, by the values of its labels in the order of
+// their names; 0 where it has no such series.
+func counted(name string, labels ...string) float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
-			if family.GetName() == "freehold_field_repairs_total" && metric.GetLabel()[0].GetValue() == kind {
-				return metric.GetCounter().GetValue()
+			var values []string
+			for _, label := range metric.GetLabel() {
+				values = append(values, label.GetValue())
+			}
+			if family.GetName() == name && slices.Equal(values, labels) {
+				return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 			}
 		}
 	}
 	return 0
 }
 
+func repairs(kind string) float64 { return counted("freehold_field_repairs_total", kind) }
+
 var _ = It("A tool that forces our fields over and over costs a few writes and is named, and the server serves and changes all the while", func() {
 	const rounds = 30
 	s := newEnv()
 	op := operate(s)
 	runners := s.RunProxies()
+	claims, contended := counted("freehold_workload_claims_total", "MCPServer"), counted("freehold_contended_fields", "MCPServer")
 	s.Apply(git, server("echo", ""))
 	live := atRest(s, "echo")
+	Expect(counted("freehold_workload_claims_total", "MCPServer") - claims).To(Equal(1.0))
 	operators, theirs, begin := op.requests.Mark(), runners.Requests.Mark(), time.Now()
-	counted := repairs("Deployment")
+	repaired := repairs("Deployment")
 	force := func() {
 		for range rounds {
 			s.Force(intruder, theirProxy)
@@ -68,6 +78,10 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 		Expect(b.Status).To(Equal(metav1.ConditionTrue))
 		return nil
 	})
+	Expect(counted("freehold_field_conflicts_total", "Deployment")).To(BeNumerically(">", 0))
+	Expect(counted("freehold_contended_fields", "MCPServer") - contended).To(Equal(1.0))
+	Expect(counted("freehold_object_conditions", "FieldConflict", "MCPServer", "FieldConflict", "True")).To(BeNumerically(">", 0))
+	Expect(counted("freehold_objects", "MCPServer")).To(BeNumerically(">", 0))
 	announced(s, live, corev1.EventTypeWarning, "FieldsRepaired")
 	announced(s, live, corev1.EventTypeWarning, "FieldConflict")
 	force()
@@ -84,7 +98,7 @@ var _ = It("A tool that forces our fields over and over costs a few writes and i
 	// All that the operator wrote there was to take a field back.
 	Eventually(func() error {
 		taken := len(op.requests.Since(operators).In(s.Namespace).Writes().Of("deployments").Answered(http.StatusOK))
-		if grown := repairs("Deployment") - counted; taken == 0 || grown != float64(taken) {
+		if grown := repairs("Deployment") - repaired; taken == 0 || grown != float64(taken) {
 			return fmt.Errorf("%v are counted of %d writes", grown, taken)
 		}
 		return nil

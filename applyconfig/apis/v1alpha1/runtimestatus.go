@@ -15,8 +15,8 @@ type RuntimeStatusApplyConfiguration struct {
 	Generation *int64 `json:"generation,omitempty"`
 	// server is what the MCP server says of itself.
 	Server *ServerInfoApplyConfiguration `json:"server,omitempty"`
-	// protocolVersions are the revisions of MCP that the server answered to, for
-	// example 2025-11-25.
+	// protocolVersions are the revisions of MCP in which the proxy answered the
+	// runner, for example 2025-11-25. A server of one era is offered to clients of both.
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
 	// tools is the number of tools that callers see. It is absent if it is not
 	// known.

@@ -19,6 +19,8 @@ import (
 type rule struct {
 	// lists says that the answer is filtered.
 	lists bool
+	// legacy says that revision 2026-07-28 does not have the method any more.
+	legacy bool
 	// calls are what the parameters ask for.
 	calls func(params jsontext.Value) ([]authz.Call, error)
 }
@@ -27,13 +29,13 @@ type rule struct {
 // 2024-11-05 to 2026-07-28). What is not here is refused: nobody can say what a
 // method of a later revision does.
 var rules = map[string]rule{
-	"initialize": {}, "ping": {}, "server/discover": {}, "logging/setLevel": {},
+	"initialize": {legacy: true}, "ping": {legacy: true}, "logging/setLevel": {legacy: true}, "server/discover": {},
 	"notifications/initialized": {}, "notifications/cancelled": {}, "notifications/progress": {}, "notifications/roots/list_changed": {},
 	"tools/call":               {calls: named(authz.CallTool, authz.Tool)},
 	"prompts/get":              {calls: named(authz.GetPrompt, authz.Prompt)},
 	"resources/read":           {calls: resource},
-	"resources/subscribe":      {calls: resource},
-	"resources/unsubscribe":    {calls: resource},
+	"resources/subscribe":      {calls: resource, legacy: true},
+	"resources/unsubscribe":    {calls: resource, legacy: true},
 	"completion/complete":      {calls: completed},
 	"subscriptions/listen":     {calls: listened},
 	"tools/list":               {lists: true, calls: listed(authz.ListTools, "tool")},
@@ -159,6 +161,9 @@ func listed(action, feature string) func(jsontext.Value) ([]authz.Call, error) {
 // answers with the next request (MCP specification 2026-07-28, multi round-trip
 // requests).
 const unasked = "2026-07-28"
+
+// modern reports whether a request names revision 2026-07-28, or a later one.
+func modern(header http.Header) bool { return header.Get("Mcp-Protocol-Version") >= unasked }
 
 // answers refuses an answer to a server that has asked nothing. Of an older revision
 // that cannot be told: another proxy may have carried the question.

@@ -48,6 +48,9 @@ const (
 	HeaderMismatch
 	// NotFilterable: the backend's answer to a list cannot be read.
 	NotFilterable
+	// NotFound: revision 2026-07-28, which the request names, does not have the method. There a server that does not have one
+	// answers -32601 with HTTP 404 (basic/transports/streamable-http, protocol version header).
+	NotFound
 )
 
 // Refusal is a request that is not passed on.
@@ -198,6 +201,9 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 		return nil, false
 	}
 	rule, known := rules[m.Method]
+	if modern(r.Header) && (!known || rule.legacy) {
+		return refuse(NotFound, "an unknown method", "revision "+unasked+" does not have the method "+m.Method)
+	}
 	if !known {
 		return refuse(NotPermitted, "an unknown method", "no policy can permit the method "+m.Method+", which this proxy does not know")
 	}

@@ -63,7 +63,7 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 		},
 		Refuse: func(w http.ResponseWriter, r Refusal) {
 			w.Header().Set("Content-Type", "text/plain")
-			w.WriteHeader(map[Reason]int{NotPermitted: 403, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502}[r.Reason])
+			w.WriteHeader(map[Reason]int{NotPermitted: 403, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502, NotFound: 404}[r.Reason])
 			fmt.Fprintf(w, "%s: %s", r.ID, r.Message)
 		},
 		Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -115,7 +115,7 @@ func attempts() map[string]attempt {
 		"an answer to nothing":       {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, "3: an answer to nothing"},
 		"an error to nothing":        {`{"jsonrpc":"2.0","id":3,"error":{"code":1}}`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, "an answer to nothing"},
 		"an answer of two revisions": {`{"jsonrpc":"2.0","id":3,"result":{}}`, http.Header{"Mcp-Protocol-Version": {"2025-11-25", "2026-07-28"}}, 400, "2 times"},
-		"an answer in a batch":       {"[" + call("ping", `{}`) + `,{"id":3,"result":{}}]`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, ": an answer to nothing"},
+		"an answer in a batch":       {"[" + call("server/discover", `{}`) + `,{"id":3,"result":{}}]`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, ": an answer to nothing"},
 		"a subscription":             {call("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}}`), nil, 200, ""},
 		"a batch":                    {"[" + call("tools/call", `{"name":"add"}`) + "," + call("ping", `{}`) + "]", nil, 200, ""},
 		"another tool":               {call("tools/call", `{"name":"drop"}`), nil, 403, `7: Client::"ann" may not call tool "drop": no policy permits it`},
@@ -129,6 +129,8 @@ func attempts() map[string]attempt {
 		"a list that is forbidden":   {call("prompts/list", `{}`), nil, 403, "forbidden by policy p"},
 		"one of a batch":             {"[" + call("ping", `{}`) + "," + call("tools/call", `{"name":"drop"}`) + "]", nil, 403, ": Client"},
 		"an unknown method":          {call("tasks/get", `{}`), nil, 403, "does not know"},
+		"an unknown modern method":   {call("tasks/get", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, "does not have the method tasks/get"},
+		"a method that is gone":      {call("resources/subscribe", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, "does not have the method resources/subscribe"},
 		"another case":               {`{"id":1,"method":"ping","Method":"tools/call"}`, nil, 400, `write "method"`},
 		"another case of params":     {call("tools/call", `{"name":"add","Name":"drop"}`), nil, 400, `write "name"`},
 		"no name":                    {call("tools/call", `{}`), nil, 400, "params.name is missing"},

@@ -54,6 +54,9 @@ const (
 	// CodeHeaderMismatch: headers and body name different calls (MCP specification
 	// 2026-07-28, HeaderMismatch). HTTP 400.
 	CodeHeaderMismatch = -32020
+	// CodeMethodNotFound: the revision of MCP that the request names does not have the method, so that no policy can permit it
+	// (MCP specification 2026-07-28, and https://www.jsonrpc.org/specification). HTTP 404.
+	CodeMethodNotFound = -32601
 )
 
 // retryAfter is how long a caller is asked to wait for a backend that starts.

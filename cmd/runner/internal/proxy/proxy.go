@@ -38,6 +38,9 @@ type Config struct {
 	// Guard, if not nil, stands in front of the backend: it answers itself what it
 	// does not pass on, and calls failed for a body that cannot be read.
 	Guard func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
+	// Translate, if not nil, stands between the guard and the backend: it passes requests on with pass, makes requests of its own
+	// with send, and calls failed for a body that cannot be read.
+	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
 	Sessions *Sessions
 	// Log receives changes of the backend's reachability.
@@ -51,7 +54,8 @@ type Proxy struct {
 	origins *origins
 	backend *transport
 	reverse *httputil.ReverseProxy
-	guarded http.Handler // reverse, behind the guard
+	inner   http.Handler // reverse, behind what finds sessions
+	guarded http.Handler // inner, behind the guard and the translation
 	traffic *traffic
 	pods    *pods // nil without Sessions
 	content [8]byte
@@ -89,14 +93,25 @@ func New(config Config) *Proxy {
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(discard{}, "", 0),
 	}
-	p.guarded = p.reverse
+	p.inner = p.reverse
 	if config.Sessions != nil {
-		p.guarded = p.withSessions(p.guarded)
+		p.inner = p.withSessions(p.reverse)
+	}
+	p.guarded = p.inner
+	if config.Translate != nil {
+		p.guarded = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
 	}
 	if config.Guard != nil {
 		p.guarded = config.Guard(p.guarded, p.failed)
 	}
 	return p
+}
+
+// send makes a request that is not the client's own, and is counted beside it.
+func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
+	flight, ctx := p.traffic.begin(r, limited(w, r))
+	defer p.traffic.end(flight)
+	p.inner.ServeHTTP(w, r.WithContext(ctx))
 }
 
 type discard struct{}

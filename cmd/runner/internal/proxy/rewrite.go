@@ -37,14 +37,14 @@ func (p *Proxy) passes(name string) bool {
 	case strings.HasPrefix(name, forwardedPrefix):
 		return p.config.TrustForwardedHeaders
 	}
-	return passed[name] || hasAnyPrefix(name, passedPrefixes) || apiKey(name)
+	return passed[name] || hasAnyPrefix(name, passedPrefixes) || APIKey(name)
 }
 
-// apiKey reports whether a header is called an API key, as X-Api-Key. Clients are
+// APIKey reports whether a header is called an API key, as X-Api-Key. Clients are
 // told such a key for one server, whose backend has to check it: unlike a name, it
 // is worth nothing to who makes it up. Attributes of a caller that a gateway has
 // authenticated are none, whatever they are called.
-func apiKey(name string) bool {
+func APIKey(name string) bool {
 	return (strings.HasSuffix(name, "Api-Key") || strings.HasSuffix(name, "Apikey")) &&
 		!hasAnyPrefix(name, []string{"X-Remote-", "X-Auth-Request-", "Impersonate-"})
 }

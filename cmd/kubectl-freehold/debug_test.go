@@ -1,0 +1,107 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// What may be secret, in each place where an object has it.
+const leaky = `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: everything
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"env":[{"value":"s3cret"}]}}'
+    note: stays
+data:
+  run.json: '{"backend":{"env":[{"name":"TOKEN","value":"s3cret"}]},"kept":"image"}'
+  text: stays
+spec:
+  args: [--stays]
+  env:
+  - {name: TOKEN, value: s3cret}
+  - {name: FROM, valueFrom: {secretKeyRef: {name: stays, key: k}}}
+  template:
+    spec:
+      initContainers:
+      - {name: a, env: [{name: B, value: s3cret}]}
+      containers:
+      - {name: c, env: {C: s3cret}}
+`
+
+func TestABundleHasNoSecrets(t *testing.T) {
+	u := fromYAML(t, leaky)
+	before := u.DeepCopy()
+	data, err := yaml.Marshal(redact(u).Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "golden", "debug-redacted.yaml"), string(data))
+	if strings.Contains(string(data), "s3cret") {
+		t.Error("a secret is left")
+	}
+	if text, _ := yaml.Marshal(before.Object); !bytes.Contains(text, []byte("s3cret")) || u.GetAnnotations()["note"] != "stays" {
+		t.Error("the test has no secret to leave out")
+	}
+	secret := redact(fromYAML(t, `{kind: Secret, metadata: {name: x}, data: {token: czNjcmV0}, stringData: {other: s3cret}}`))
+	if text, _ := yaml.Marshal(secret.Object); strings.Contains(string(text), "czNjcmV0") || strings.Contains(string(text), "s3cret") {
+		t.Errorf("a Secret has its data: %s", text)
+	}
+}
+
+func TestWhatIsInABundle(t *testing.T) {
+	d := sit("")
+	server := d.object(t, "server")
+	server.SetUID("1")
+	event := func(name, uid, at, message string) *unstructured.Unstructured {
+		return fromYAML(t, `{apiVersion: v1, kind: Event, metadata: {name: `+name+`}, type: Warning, reason: R, message: "`+message+`", lastTimestamp: "`+at+`", involvedObject: {kind: Pod, name: p, uid: "`+uid+`"}}`)
+	}
+	b := bundle{files: map[string][]byte{}}
+	b.object("", server)
+	b.objects("objects/", []*unstructured.Unstructured{d.object(t, "proxy"), d.object(t, "backend")}, nil)
+	b.objects("configurations/", nil, errors.New("forbidden"))
+	b.events([]*unstructured.Unstructured{
+		event("b", "1", "2026-01-01T00:00:02Z", "later"), event("a", "1", "2026-01-01T00:00:01Z", "earlier"), event("c", "2", "2026-01-01T00:00:01Z", "another's"),
+	}, []*unstructured.Unstructured{server}, nil)
+	b.version()
+	var packed bytes.Buffer
+	d.Out = &packed
+	if err := d.write(&b, server, "-"); err != nil {
+		t.Fatal(err)
+	}
+	uncompressed, err := gzip.NewReader(bytes.NewReader(packed.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listing strings.Builder
+	for archive := tar.NewReader(uncompressed); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		listing.WriteString(header.Name + "\n")
+		if strings.HasSuffix(header.Name, ".txt") {
+			text, err := io.ReadAll(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				listing.WriteString("    " + line)
+			}
+		}
+	}
+	golden(t, filepath.Join("testdata", "golden", "debug-bundle.txt"), listing.String())
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+)
+
+// operatorStatus is an installation of Freehold.
+type operatorStatus struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Ready     int32  `json:"ready"`
+	Replicas  int32  `json:"replicas"`
+	// Version is the tag or digest of the operator's image, Runner that of the proxies'.
+	Version string `json:"version"`
+	Runner  string `json:"runner"`
+	// Leader is who holds the Lease, and Renewed since when without renewal.
+	Leader  string                `json:"leader,omitempty"`
+	Renewed string                `json:"renewed,omitempty"`
+	lease   *coordinationv1.Lease `json:"-"`
+}
+
+// operatorSelector finds the operator's Deployment, as the chart labels it.
+const operatorSelector = "app.kubernetes.io/component=operator"
+
+// operators are the installations in the cluster. Who may not list Deployments of all
+// namespaces sees those of the own one.
+func (c *cli) operators() ([]operatorStatus, error) {
+	found := []operatorStatus{}
+	deployments, err := c.selected(true, operatorSelector, "deployments.v1.apps")
+	if err != nil {
+		if deployments, err = c.selected(false, operatorSelector, "deployments.v1.apps"); err != nil {
+			return found, err
+		}
+	}
+	var unread error
+	for _, u := range deployments {
+		var d appsv1.Deployment
+		if err := decode(u, &d); err != nil {
+			unread = errors.Join(unread, err)
+			continue
+		}
+		o, ours := operatorOf(&d)
+		if !ours {
+			continue
+		}
+		leases, err := all(resource.NewBuilder(c.flags).Unstructured().
+			NamespaceParam(o.Namespace).ResourceTypeOrNameArgs(false, "leases.v1.coordination.k8s.io", contract.LeaseName).Flatten().Do())
+		if err == nil && len(leases) == 1 {
+			err = o.holds(leases[0])
+		}
+		if err != nil {
+			o.Leader = "unknown"
+		}
+		found = append(found, o)
+	}
+	return found, unread
+}
+
+// runnerFlag is the flag that every operator of ours has, and no other program.
+const runnerFlag = "--runner-image="
+
+// operatorOf reads a Deployment. It reports whether it is one of ours.
+func operatorOf(d *appsv1.Deployment) (operatorStatus, bool) {
+	o := operatorStatus{Namespace: d.Namespace, Name: d.Name, Ready: d.Status.ReadyReplicas, Replicas: 1}
+	if d.Spec.Replicas != nil {
+		o.Replicas = *d.Spec.Replicas
+	}
+	for _, container := range d.Spec.Template.Spec.Containers {
+		for _, arg := range container.Args {
+			if image, is := strings.CutPrefix(arg, runnerFlag); is {
+				o.Version, o.Runner = versionIn(container), tagOf(image)
+				return o, true
+			}
+		}
+	}
+	return o, false
+}
+
+func versionIn(container corev1.Container) string { return tagOf(container.Image) }
+
+// tagOf is the tag of an image, or its digest.
+func tagOf(image string) string {
+	if _, digest, pinned := strings.Cut(image, "@"); pinned {
+		return digest[:min(len(digest), len("sha256:")+12)]
+	}
+	name := image[strings.LastIndex(image, "/")+1:]
+	if _, tag, tagged := strings.Cut(name, ":"); tagged {
+		return tag
+	}
+	return "latest"
+}
+
+// holds reads the Lease.
+func (o *operatorStatus) holds(u *unstructured.Unstructured) error {
+	o.lease = &coordinationv1.Lease{}
+	if err := decode(u, o.lease); err != nil {
+		return err
+	}
+	if holder := o.lease.Spec.HolderIdentity; holder != nil {
+		o.Leader, _, _ = strings.Cut(*holder, "_")
+	}
+	if renewed := o.lease.Spec.RenewTime; renewed != nil {
+		o.Renewed = renewed.UTC().Format(time.RFC3339)
+	}
+	return nil
+}
+
+// leader says who leads, or that nobody does.
+func (o operatorStatus) leader(now time.Time) string {
+	if o.lease == nil {
+		return o.Leader
+	}
+	renewed, lasts := o.lease.Spec.RenewTime, o.lease.Spec.LeaseDurationSeconds
+	switch {
+	case o.Leader == "" || renewed == nil || lasts == nil:
+		return "nobody"
+	case now.Sub(renewed.Time) > time.Duration(*lasts)*time.Second:
+		return fmt.Sprintf("nobody; %s stopped %s ago", o.Leader, duration.HumanDuration(now.Sub(renewed.Time)))
+	}
+	return o.Leader
+}

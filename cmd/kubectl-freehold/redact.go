@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// redacted stands for what is left out.
+const redacted = "REDACTED"
+
+// redact removes from an object what may be a secret: values of environment
+// variables, also in the JSON of a ConfigMap, the data of a Secret, and the copy of
+// the whole object that kubectl keeps in an annotation. Names, and references to
+// Secrets, stay.
+func redact(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if annotations := u.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		annotations[corev1.LastAppliedConfigAnnotation] = redacted
+		u.SetAnnotations(annotations)
+	}
+	secret := u.GetKind() == "Secret"
+	for _, field := range []string{"data", "stringData", "binaryData"} {
+		data, ok := u.Object[field].(map[string]any)
+		for key, value := range data {
+			text, isText := value.(string)
+			if ok && isText && !secret && field == "data" {
+				data[key] = redactText(text)
+				continue
+			}
+			data[key] = redacted
+		}
+	}
+	redactValue(u.Object)
+	return u
+}
+
+// redactText redacts JSON; other text stays.
+func redactText(text string) string {
+	var value any
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") || json.Unmarshal([]byte(text), &value) != nil {
+		return text
+	}
+	redactValue(value)
+	data, err := json.Marshal(value)
+	if err != nil {
+		return redacted
+	}
+	return string(data)
+}
+
+// redactValue redacts the values of variables anywhere below a value: of lists that
+// are called env, of {name, value}, and of maps that are.
+func redactValue(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, below := range v {
+			if key == "env" {
+				redactEnv(below)
+			}
+			redactValue(below)
+		}
+	case []any:
+		for _, item := range v {
+			redactValue(item)
+		}
+	}
+}
+
+func redactEnv(env any) {
+	switch list := env.(type) {
+	case []any:
+		for _, item := range list {
+			if variable, ok := item.(map[string]any); ok && variable["value"] != nil {
+				variable["value"] = redacted
+			}
+		}
+	case map[string]any:
+		for name, value := range list {
+			if _, text := value.(string); text {
+				list[name] = redacted
+			}
+		}
+	}
+}

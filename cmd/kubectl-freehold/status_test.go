@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// reports is an object whose status has these conditions.
+func reports(t *testing.T, kind, namespace, name, conditions string) *unstructured.Unstructured {
+	t.Helper()
+	return fromYAML(t, fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: %s}, status: {observedGeneration: 1, conditions: [%s]}}", kind, name, namespace, conditions))
+}
+
+func is(condition, status, reason, message string) string {
+	return fmt.Sprintf(`{type: %s, status: "%s", reason: %s, message: %q, lastTransitionTime: "2026-01-03T11:00:00Z"}`, condition, status, reason, message)
+}
+
+// operator is an installation as the API server shows it, with the age of its Lease.
+func operator(t *testing.T, ready int, renewed string) operatorStatus {
+	t.Helper()
+	u := fromYAML(t, fmt.Sprintf(`{metadata: {name: freehold-operator, namespace: freehold-system}, spec: {replicas: 2, template: {spec: {containers: [
+		{name: operator, image: "registry.example.com:5000/operator:v1.2.3", args: [--leader-elect, "--runner-image=registry.example.com/runner@sha256:0123456789abcdef"]}]}}},
+		status: {readyReplicas: %d}}`, ready))
+	var d appsv1.Deployment
+	if err := decode(u, &d); err != nil {
+		t.Fatal(err)
+	}
+	o, ours := operatorOf(&d)
+	if !ours {
+		t.Fatal("the operator is not known")
+	}
+	lease := fmt.Sprintf(`{spec: {holderIdentity: freehold-operator-abc_1234, leaseDurationSeconds: 15, renewTime: "%s"}}`, renewed)
+	if err := o.holds(fromYAML(t, lease)); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestWhatStatusShows(t *testing.T) {
+	runs := operator(t, 2, "2026-01-03T11:59:58.000000Z")
+	ready := is("Ready", "True", "Ready", "MCP answers")
+	server := func(name string, conditions string) *unstructured.Unstructured {
+		return reports(t, "MCPServer", "tools", name, conditions)
+	}
+	var many []*unstructured.Unstructured
+	for i := range 14 {
+		many = append(many, server(fmt.Sprintf("s%02d", i), is("Ready", "False", "CrashLoop", "the container ends\x1b[2J with code 1")+", "+is("Stalled", "True", "CrashLoop", "x")))
+	}
+	for name, tc := range map[string]struct {
+		operators []operatorStatus
+		objects   []*unstructured.Unstructured
+		unread    error
+		format    string
+	}{
+		"status-fine": {[]operatorStatus{runs}, []*unstructured.Unstructured{
+			server("a", ready), server("b", is("Suspended", "True", "Suspended", "spec.suspend is true")), reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")),
+		}, nil, ""},
+		"status-attention": {[]operatorStatus{runs}, []*unstructured.Unstructured{
+			server("b-starts", is("Ready", "False", "Starting", "waiting for the backend")),
+			server("c-stalled", is("Ready", "False", "ImagePull", "the image cannot be pulled: correct spec.image")+", "+is("Stalled", "True", "ImagePull", "")),
+			server("d-contended", ready+", "+is("FieldConflict", "True", "FieldConflict", `field manager "helm" overwrites .spec.replicas`)),
+			server("a-new", ""),
+			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),
+		}, nil, ""},
+		"status-json":     {[]operatorStatus{runs}, []*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))}, nil, "json"},
+		"status-many":     {[]operatorStatus{runs}, many, nil, ""},
+		"status-nobody":   {nil, nil, nil, ""},
+		"status-stopped":  {[]operatorStatus{operator(t, 0, "2026-01-03T11:00:00.000000Z")}, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
+		"status-unread":   {[]operatorStatus{runs}, nil, io.ErrUnexpectedEOF, ""},
+		"status-unheld":   {[]operatorStatus{{Namespace: "n", Name: "o", Ready: 1, Replicas: 1, Version: "v1", Runner: "v1", Leader: "unknown"}}, nil, nil, ""},
+		"status-no-reply": {[]operatorStatus{runs}, []*unstructured.Unstructured{fromYAML(t, "{kind: MCPServer, apiVersion: freehold.dev/v1alpha1, metadata: {name: x}, status: {conditions: {a: b}}}")}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := sit("")
+			code := d.exit(d.showStatus(output{format: tc.format}, tc.operators, tc.objects, tc.unread))
+			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+		})
+	}
+}
+
+func TestTheVersionIsReadFromAnImage(t *testing.T) {
+	for image, want := range map[string]string{
+		"freehold.dev/operator:v1.2.3":                      "v1.2.3",
+		"localhost:5000/operator":                           "latest",
+		"localhost:5000/operator:dev":                       "dev",
+		"freehold.dev/operator:v1@sha256:0123456789abcdef0": "sha256:0123456789ab",
+		"": "latest",
+	} {
+		if got := tagOf(image); got != want {
+			t.Errorf("%q has the version %q, want %q", image, got, want)
+		}
+	}
+}

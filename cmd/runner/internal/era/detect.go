@@ -1,0 +1,155 @@
+package era
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+const (
+	// remembered is how long it is known which eras a backend speaks: a backend may get another image.
+	remembered = 10 * time.Minute
+	// pause is how long nothing is asked after an answer that told nothing.
+	pause = time.Second
+	// probeTime is how long a backend may take to tell.
+	probeTime = 10 * time.Second
+)
+
+// found is what a backend speaks. Neither era is what an answer that tells nothing leaves.
+type found struct {
+	modern, legacy bool
+	versions       []string
+	until          time.Time
+}
+
+func (f *found) both() bool                 { return f.modern && f.legacy }
+func (f *found) modernOnly() bool           { return f.modern && !f.legacy }
+func (f *found) current(now time.Time) bool { return now.Before(f.until) }
+
+var errUnknown = errors.New("it is not known which revisions of MCP the backend speaks")
+
+// detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that is not
+// known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility. A backend that
+// answers HTTP 401, 403 or 5xx has told nothing.
+func (t *Translator) detect(r *http.Request) (*found, error) {
+	known := t.state.Load()
+	switch {
+	case known != nil && known.current(time.Now()):
+		return known.orUnknown()
+	case known != nil && (known.modern || known.legacy):
+		// What was found stands until it is found again.
+		if t.probing.TryLock() {
+			go func() {
+				defer t.probing.Unlock()
+				t.look(context.Background(), detached(r))
+			}()
+		}
+		return known, nil
+	}
+	t.probing.Lock()
+	defer t.probing.Unlock()
+	if known := t.state.Load(); known == nil || !known.current(time.Now()) {
+		t.look(r.Context(), r)
+	}
+	if known = t.state.Load(); known == nil {
+		return nil, errUnknown
+	}
+	return known.orUnknown()
+}
+
+// look asks the backend, and keeps what it says.
+func (t *Translator) look(ctx context.Context, r *http.Request) {
+	began, known := time.Now(), t.state.Load()
+	probe, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	speaks, err := t.probe(probe, r)
+	switch {
+	case ctx.Err() != nil:
+		return // this client has left; the next one asks
+	case err != nil:
+		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
+		// Whoever comes waits for an answer: not again soon for one that takes long.
+		again := time.Now().Add(max(pause, 3*time.Since(began)))
+		if speaks = (&found{until: again}); known != nil {
+			speaks = &found{modern: known.modern, legacy: known.legacy, versions: known.versions, until: again}
+		}
+	default:
+		speaks.until = time.Now().Add(remembered)
+		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy", speaks.legacy, "versions", speaks.versions)
+	}
+	t.state.Store(speaks)
+}
+
+func (f *found) orUnknown() (*found, error) {
+	if !f.modern && !f.legacy {
+		return nil, errUnknown
+	}
+	return f, nil
+}
+
+// forget has the next request ask again: the backend did not speak as it was known to.
+func (t *Translator) forget() { t.state.Store(nil) }
+
+func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {
+	speaks := &found{}
+	answer, err := t.ask(ctx, r, modernRequest(t.newID(), "server/discover", nil, nil), modernHeaders("server/discover", ""))
+	if err != nil {
+		return nil, err
+	}
+	if inconclusive(answer.status) {
+		return nil, fmt.Errorf("server/discover is answered with HTTP %d", answer.status)
+	}
+	if speaks.versions = discovered(answer.message); slices.Contains(speaks.versions, Modern) {
+		speaks.modern = true
+		speaks.legacy = slices.ContainsFunc(speaks.versions, func(v string) bool { return v < Modern })
+	}
+	if speaks.legacy {
+		return speaks, nil
+	}
+	session, err := t.initialize(ctx, r, profile{})
+	var refused *refusedError
+	switch {
+	case err == nil:
+		speaks.legacy = true
+		speaks.versions = append(speaks.versions, session.version)
+		t.end(r, session)
+	case speaks.modern && errors.As(err, &refused) && !inconclusive(refused.status):
+	default:
+		return nil, err
+	}
+	return speaks, nil
+}
+
+// inconclusive reports whether an answer may be another one later, or to somebody else.
+func inconclusive(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusRequestTimeout ||
+		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+}
+
+// discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a result.
+func discovered(answer jsonrpc.Message) []string {
+	result, err := jsonrpc.Read(answer.Result)
+	if err != nil {
+		return nil
+	}
+	var versions []string
+	if json.Unmarshal(orNull(result["supportedVersions"]), &versions) != nil {
+		return nil
+	}
+	return versions
+}
+
+func orNull(v jsontext.Value) jsontext.Value {
+	if v == nil {
+		return jsontext.Value("null")
+	}
+	return v
+}

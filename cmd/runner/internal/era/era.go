@@ -1,0 +1,152 @@
+// Package era lets clients of one era of MCP use a backend of the other (MCP specification 2026-07-28, basic/versioning). The
+// legacy era, up to revision 2025-11-25, begins with initialize and has sessions; in the modern era, from revision 2026-07-28 on,
+// each request stands for itself.
+//
+// era.go decides which requests are translated, and detect.go finds out which eras the backend speaks. modern.go serves clients of
+// the modern era from a legacy backend: validate.go holds headers against the body, sessions.go keeps sessions with the backend,
+// relay.go passes on what it answers, inputs.go what it asks, and listen.go what changes. legacy.go serves legacy clients from a
+// modern backend. exchange.go is one request to the backend, and results.go has the pure parts of the translation.
+//
+// Policies stand in front of this package: they judge what the client sent, and filter what the client gets. A call is sent to the
+// backend a second time only where the first answer says that it was not taken (HTTP 404 for a session, HeaderMismatch).
+package era
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// The newest revisions of both eras.
+const (
+	Modern = "2026-07-28"
+	Legacy = "2025-11-25"
+)
+
+const (
+	// smallBody is the longest body, in bytes, that waits for no other, and largeBodies how many longer ones there are at once.
+	smallBody   = 64 << 10
+	largeBodies = 16
+)
+
+// Config is how requests are translated.
+type Config struct {
+	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers
+	// every header by which the backend may let somebody in.
+	Caller func(*http.Request) string
+	// Failed answers a request whose body cannot be read.
+	Failed func(w http.ResponseWriter, r *http.Request, err error)
+	// Log receives what was found of the backend.
+	Log *slog.Logger
+}
+
+// Translator stands in front of a backend. Make it with New.
+type Translator struct {
+	config Config
+	pass   http.Handler // requests as they are
+	send   http.Handler // requests of our own
+
+	state    atomic.Pointer[found]
+	probing  sync.Mutex
+	large    *semaphore.Weighted
+	sessions sessions
+	pending  pending
+	ids      atomic.Int64
+	headers  toolHeaders
+}
+
+// New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go to send,
+// which must not read their context's values of the client's connection.
+func New(config Config, pass, send http.Handler) *Translator {
+	t := &Translator{config: config, pass: pass, send: send, large: semaphore.NewWeighted(largeBodies)}
+	t.sessions.translator = t
+	return t
+}
+
+// ServeHTTP implements http.Handler.
+func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	speaks := t.state.Load()
+	if speaks != nil && speaks.both() && speaks.current(time.Now()) {
+		t.pass.ServeHTTP(w, r)
+		return
+	}
+	switch {
+	case r.Method == http.MethodPost && (r.Header.Get(sessionHeader) == "" || r.Header.Get(versionHeader) >= Modern):
+		t.post(w, r)
+	case speaks != nil && speaks.modernOnly() && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
+		// Sessions and streams of their own are what this backend does not have.
+		w.Header().Set("Allow", http.MethodPost)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	default:
+		t.pass.ServeHTTP(w, r)
+	}
+}
+
+// post passes a message on, or translates it.
+func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
+	// A long body is held while its call is on its way, and callers decide how many they send.
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		if err := t.large.Acquire(r.Context(), 1); err != nil {
+			return // the client has left
+		}
+		defer t.large.Release(1)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.config.Failed(w, r, err)
+		return
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	messages, batch, err := jsonrpc.Parse(body)
+	if err != nil || batch || messages[0].Method == "" {
+		t.pass.ServeHTTP(w, r) // the backend's to refuse, in its own way
+		return
+	}
+	m := messages[0]
+	modern := asModern(r.Header, m)
+	speaks, err := t.detect(r)
+	switch {
+	case err != nil || speaks.both():
+		t.pass.ServeHTTP(w, r)
+	case modern && !speaks.modern:
+		t.serveModern(w, r, m)
+	case !modern && !speaks.legacy:
+		t.serveLegacy(w, r, m)
+	default:
+		t.pass.ServeHTTP(w, r)
+	}
+}
+
+// asModern reports whether a message is of the modern era: by its header, and without one by its own words.
+func asModern(header http.Header, m jsonrpc.Message) bool {
+	if version := header.Get(versionHeader); version != "" {
+		return version >= Modern
+	}
+	_, told := metaOf(m.Params)[metaVersion]
+	return told
+}
+
+// metaOf are the members of a message's _meta, none if it cannot be read.
+func metaOf(params jsontext.Value) jsonrpc.Object {
+	p, err := jsonrpc.Read(params)
+	if err != nil {
+		return nil
+	}
+	meta, err := jsonrpc.Read(p["_meta"])
+	if err != nil {
+		return nil
+	}
+	return meta
+}
+
+var errTooLong = errors.New("the backend's answer is too long to be translated")

@@ -1,0 +1,209 @@
+package era
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
+)
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+	methodHeader  = "Mcp-Method"
+	nameHeader    = "Mcp-Name"
+
+	// maxAnswer is the longest message of a backend that is translated, in bytes.
+	maxAnswer = 16 << 20
+)
+
+// exchange is one request of ours to the backend and what it answers: an http.ResponseWriter, of whose body the messages are read
+// one by one.
+type exchange struct {
+	ctx    context.Context //nolint:containedctx // one request's
+	cancel context.CancelFunc
+
+	began    chan struct{} // closed with the first byte of the answer, or without one
+	status   int
+	answered http.Header
+	// messages are closed at the end of the answer; err, if not nil, tells then why.
+	messages chan jsontext.Value
+	err      error
+
+	begin  sync.Once
+	header http.Header
+	split  *sse.Splitter // of an event stream
+	whole  bytes.Buffer  // of any other answer
+}
+
+// exchange sends a request of ours with the client's own headers. It ends with ctx, not with the client.
+func (t *Translator) exchange(ctx context.Context, r *http.Request, method string, body []byte, header http.Header) *exchange {
+	// The values are the client's connection's; the end of the client is told by ctx alone.
+	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
+	x := &exchange{ctx: ctx, cancel: cancel, began: make(chan struct{}), messages: make(chan jsontext.Value), header: http.Header{}}
+	out := r.Clone(ctx)
+	out.Method, out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = method, http.NoBody, 0, nil, nil
+	if body != nil {
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	for name := range out.Header {
+		if strings.HasPrefix(name, "Mcp-") || ofOneRequest[name] {
+			delete(out.Header, name)
+		}
+	}
+	out.Header.Set("Accept", "application/json, text/event-stream")
+	if body != nil {
+		out.Header.Set("Content-Type", "application/json")
+	}
+	maps.Copy(out.Header, header)
+	go x.run(t.send, out)
+	return x
+}
+
+// joined has the time of one context and the values of another.
+type joined struct {
+	context.Context
+	values context.Context //nolint:containedctx // as it says
+}
+
+// Value implements context.Context.
+func (j joined) Value(key any) any {
+	if v := j.Context.Value(key); v != nil {
+		return v
+	}
+	return j.values.Value(key)
+}
+
+// ofOneRequest are headers of the client's request that say nothing about ours.
+var ofOneRequest = map[string]bool{
+	"Accept": true, "Accept-Encoding": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Expect": true,
+	"Last-Event-Id": true, "Te": true,
+}
+
+func (x *exchange) run(send http.Handler, r *http.Request) {
+	defer close(x.messages)
+	defer x.WriteHeader(http.StatusOK) // an answer without a body
+	defer func() {
+		// ReverseProxy panics with this where the backend breaks off.
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
+				panic(p)
+			}
+			x.err = io.ErrUnexpectedEOF
+		}
+	}()
+	send.ServeHTTP(x, r)
+	if x.split == nil && x.err == nil {
+		x.err = x.give(bytes.TrimSpace(x.whole.Bytes()))
+	}
+}
+
+// Header implements http.ResponseWriter.
+func (x *exchange) Header() http.Header { return x.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchange) WriteHeader(status int) {
+	if status >= http.StatusContinue && status < http.StatusOK {
+		return
+	}
+	x.begin.Do(func() {
+		x.status, x.answered = status, x.header.Clone()
+		if media, _, err := mime.ParseMediaType(x.header.Get("Content-Type")); err == nil && media == "text/event-stream" {
+			x.split = &sse.Splitter{Limit: maxAnswer, Event: func(event []byte) error { return x.give(slices.Clone(sse.Data(event))) }}
+		}
+		close(x.began)
+	})
+}
+
+// Write implements io.Writer.
+func (x *exchange) Write(p []byte) (int, error) {
+	x.WriteHeader(http.StatusOK)
+	switch {
+	case x.split != nil:
+		n, err := x.split.Write(p)
+		if err != nil {
+			x.err = err
+		}
+		return n, err
+	case x.whole.Len()+len(p) > maxAnswer:
+		x.err = errTooLong
+		return 0, x.err
+	}
+	return x.whole.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (x *exchange) Flush() {}
+
+// give hands a message on when it is asked for.
+func (x *exchange) give(message []byte) error {
+	if len(message) == 0 {
+		return nil
+	}
+	select {
+	case x.messages <- message:
+		return nil
+	case <-x.ctx.Done():
+		return x.ctx.Err()
+	}
+}
+
+// reply is the answer to a request that has one.
+type reply struct {
+	status  int
+	header  http.Header
+	message jsonrpc.Message
+	id      string // of the session that the answer names
+}
+
+// ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an answer.
+func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, header http.Header) (reply, error) {
+	x := t.exchange(ctx, r, http.MethodPost, body, header)
+	defer x.cancel()
+	select {
+	case <-x.began:
+	case <-ctx.Done():
+		return reply{}, ctx.Err()
+	}
+	a := reply{status: x.status, header: x.answered, id: x.answered.Get(sessionHeader)}
+	for {
+		select {
+		case raw, more := <-x.messages:
+			if !more {
+				return a, x.err
+			}
+			messages, _, err := jsonrpc.Parse(raw)
+			if err != nil {
+				return a, nil //nolint:nilerr // the status tells, and whoever asked for a result finds none
+			}
+			if a.message = messages[0]; a.message.Response() {
+				return a, nil
+			}
+		case <-ctx.Done():
+			return reply{}, ctx.Err()
+		}
+	}
+}
+
+// refusedError is an answer that is no result.
+type refusedError struct {
+	reply
+}
+
+func (e *refusedError) Error() string {
+	if e.message.Error != nil {
+		return fmt.Sprintf("the backend answers HTTP %d with %s", e.status, e.message.Error)
+	}
+	return fmt.Sprintf("the backend answers HTTP %d", e.status)
+}

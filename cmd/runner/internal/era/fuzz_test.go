@@ -1,0 +1,144 @@
+package era
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// legacyServer answers the begin of a session as it should, and everything else with given bytes.
+func legacyServer(kind string, answer []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		messages, _, err := jsonrpc.Parse(body)
+		if err != nil {
+			return // the end of a session
+		}
+		switch messages[0].Method {
+		case "initialize":
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set(sessionHeader, "s")
+			_, _ = w.Write(response(messages[0].ID, jsontext.Value(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}`)))
+		case "server/discover":
+			w.WriteHeader(http.StatusNotFound)
+		case "notifications/initialized":
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(bytes.ReplaceAll(answer, []byte("ID"), messages[0].ID))
+		}
+	}
+}
+
+// FuzzAnswers has a legacy backend answer anything: a modern client gets one message, which answers its request.
+func FuzzAnswers(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32002,"message":"no"}}`,
+		`{"jsonrpc":"2.0","id":ID,"error":{"code":-32042,"message":"go","data":{"elicitations":[{"mode":"url"}]}}}`,
+		"event: message\ndata: {\"method\":\"notifications/progress\",\"params\":{\"progressToken\":ID}}\n\ndata: {\"id\":ID,\"result\":{}}\n\n",
+		"data: {\"id\":1,\"method\":\"roots/list\"}\n\n", "data: [{\"id\":ID,\"result\":7}]\n\n", ``, `{`, "\xff", `{"id":ID,"result":{"_meta":7}}`,
+	} {
+		f.Add(true, []byte(seed))
+		f.Add(false, []byte(seed))
+	}
+	body := request(1, "tools/call", jsonrpc.Object{"name": encoded("t"), "_meta": encoded(jsonrpc.Object{
+		metaVersion: encoded(Modern), metaCapabilities: jsontext.Value(`{"roots":{}}`), progressToken: encoded("p"),
+	})})
+	f.Fuzz(func(t *testing.T, stream bool, answer []byte) {
+		kind := "application/json"
+		if stream {
+			kind = "text/event-stream"
+		}
+		backend := legacyServer(kind, answer)
+		tr := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, backend, backend)
+		tr.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
+		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader(body))
+		r.Header = modernHeaders("tools/call", "t")
+		w := httptest.NewRecorder()
+		tr.ServeHTTP(w, r)
+		last := w.Body.String()
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+			_, last, _ = cutLast(strings.TrimSpace(last), "data: ")
+		}
+		messages, batch, err := jsonrpc.Parse([]byte(last))
+		if err != nil || batch || !messages[0].Response() || string(messages[0].ID) != "1" {
+			t.Errorf("HTTP %d with %q: %v", w.Code, w.Body, err)
+		}
+		for _, q := range tr.pending.calls {
+			q.end.Stop()
+		}
+	})
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(text, separator); i >= 0 {
+		return text[:i], text[i+len(separator):], true
+	}
+	return text, "", false
+}
+
+// FuzzMessages has a modern client send anything to a legacy backend: it is answered, and the backend gets messages alone.
+func FuzzMessages(f *testing.F) {
+	f.Add("2026-07-28", "tools/call", "t", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	f.Add("2026-07-28", "server/discover", "", `{"id":"a","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":[]}}}`)
+	f.Add("", "", "", `[{"method":"ping"}]`)
+	f.Add("2026-07-28", "tools/call", "=?base64??=", `{"id":null,"method":"tools/call","params":7}`)
+	f.Fuzz(func(t *testing.T, version, method, name, body string) {
+		inner := legacyServer("application/json", []byte(`{"jsonrpc":"2.0","id":ID,"result":{}}`))
+		send := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			data, _ := io.ReadAll(r.Body)
+			if _, _, err := jsonrpc.Parse(data); err != nil && r.Method == http.MethodPost {
+				t.Errorf("the backend is sent %q: %v", data, err)
+			}
+			r.Body = io.NopCloser(bytes.NewReader(data))
+			inner(w, r)
+		})
+		passed := false
+		pass := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed = true })
+		tr := New(Config{Caller: func(*http.Request) string { return "" }, Log: slog.New(slog.DiscardHandler)}, pass, send)
+		tr.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
+		r.Header = http.Header{}
+		for header, value := range map[string]string{versionHeader: version, methodHeader: method, nameHeader: name} {
+			if value != "" {
+				r.Header[header] = []string{value}
+			}
+		}
+		if method == "subscriptions/listen" {
+			return // it ends with its client
+		}
+		w := httptest.NewRecorder()
+		tr.ServeHTTP(w, r)
+		if passed || w.Code == http.StatusAccepted {
+			return
+		}
+		if messages, _, err := jsonrpc.Parse(w.Body.Bytes()); err != nil || !messages[0].Response() {
+			t.Errorf("HTTP %d with %q: %v", w.Code, w.Body, err)
+		}
+	})
+}
+
+// A header's value comes out as it went in.
+func FuzzHeaderValue(f *testing.F) {
+	for _, seed := range []string{"", "plain", " led", "größe", "a\nb", "=?base64?literal?=", "=?base64?"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		value := headerValue(text)
+		if got, ok := decodedHeader(value); !ok || got != text {
+			t.Errorf("%q becomes %q and %q", text, value, got)
+		}
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("%q is no header value", value)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package era
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// A legacy server asks its client while a call is on its way; a modern client is told with the call's result what is needed, and
+// sends the call again with the answers (MCP specification 2026-07-28, basic/patterns/mrtr). In between the call waits here: the
+// answers have to come to the same proxy.
+
+// inputKey is the name of the one question that a call waits with.
+const inputKey = "input"
+
+// maxPending is how many calls wait for answers at once.
+const maxPending = 256
+
+// pending are the calls that wait for answers, by the state that their clients send back.
+type pending struct {
+	mu    sync.Mutex
+	calls map[string]*waiting
+}
+
+// waiting is a call that waits.
+type waiting struct {
+	call     *call
+	question jsonrpc.Message
+	digest   string // of the call, which has to come again
+	end      *time.Timer
+}
+
+// park keeps a call, and returns the state by which it is found again; "" if there is no room.
+func (p *pending) park(q *waiting, expired func()) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.calls) >= maxPending {
+		return ""
+	}
+	if p.calls == nil {
+		p.calls = map[string]*waiting{}
+	}
+	state := rand.Text()
+	p.calls[state] = q
+	q.end = time.AfterFunc(expire, func() {
+		if p.take(state, q.digest, q.call.profile.caller) == q {
+			expired()
+		}
+	})
+	return state
+}
+
+// take returns the call that waits under a state, nil if there is none, or if it is another call or another caller's.
+func (p *pending) take(state, digest, caller string) *waiting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := p.calls[state]
+	if q == nil || q.digest != digest || q.call.profile.caller != caller {
+		return nil
+	}
+	q.end.Stop()
+	delete(p.calls, state)
+	return q
+}
+
+// digest is what makes a call the same as another.
+func (c *call) digest() string {
+	return c.method + canonical(encoded(without(c.params, "_meta", "inputResponses", "requestState")))
+}
+
+// asked answers a request of the backend's to its client, or has the client answer it. It reports whether the call goes on in
+// another request.
+func (t *Translator) asked(out *output, r *http.Request, c *call, m jsonrpc.Message) (last bool) {
+	if m.Method == "ping" {
+		t.tell(c, response(m.ID, jsontext.Value("{}")))
+		return false
+	}
+	needed := needs(m)
+	if needed == nil {
+		t.tell(c, rpcError{code: codeMethodNotFound, message: "the client does not know the method " + m.Method}.response(m.ID))
+		return false
+	}
+	if !declares(c.meta[metaCapabilities], needed) {
+		t.tell(c, rpcError{code: codeInvalidRequest, message: "the client cannot answer " + m.Method}.response(m.ID))
+		t.abandon(c)
+		out.fail(c.id, missing(needed))
+		return true
+	}
+	q := &waiting{call: c, question: m, digest: c.digest()}
+	state := t.pending.park(q, func() { t.abandon(c) })
+	if state == "" {
+		t.tell(c, rpcError{code: codeInternal, message: "too many calls wait for their clients"}.response(m.ID))
+		t.abandon(c)
+		out.fail(c.id, rpcError{http.StatusServiceUnavailable, codeInternal, "TooManyQuestions: too many calls wait for answers of their clients", nil})
+		return true
+	}
+	out.end(http.StatusOK, response(c.id, encoded(inputRequired(m.Method, m.Params, state))))
+	return true
+}
+
+// inputRequired is the result that asks a modern client something.
+func inputRequired(method string, params jsontext.Value, state string) map[string]any {
+	question := map[string]any{"method": method}
+	if params != nil {
+		question["params"] = params
+	}
+	result := map[string]any{"resultType": "input_required", "inputRequests": map[string]any{inputKey: question}}
+	if state != "" {
+		result["requestState"] = state
+	}
+	return result
+}
+
+// needs is what a client must be able to do to answer, nil for a request that it cannot have.
+func needs(m jsonrpc.Message) map[string]any {
+	switch m.Method {
+	case "roots/list":
+		return map[string]any{"roots": map[string]any{}}
+	case "sampling/createMessage":
+		return map[string]any{"sampling": map[string]any{}}
+	case "elicitation/create":
+		if mode, err := members(m.Params).Text("mode"); err == nil && mode == "url" {
+			return urlMode
+		}
+		return map[string]any{"elicitation": map[string]any{}}
+	}
+	return nil
+}
+
+var urlMode = map[string]any{"elicitation": map[string]any{"url": map[string]any{}}}
+
+// declares reports whether capabilities have what is needed.
+func declares(capabilities jsontext.Value, needed map[string]any) bool {
+	has := members(capabilities)
+	for name, inner := range needed {
+		if has[name] == nil || has[name].Kind() != '{' || !declares(has[name], inner.(map[string]any)) { //nolint:forcetypeassert // needs above
+			return false
+		}
+	}
+	return true
+}
+
+func missing(needed map[string]any) rpcError {
+	return rpcError{
+		http.StatusBadRequest, codeMissingCapability, "MissingRequiredClientCapability: the server asks its client for more than the request declares",
+		map[string]any{"requiredCapabilities": needed},
+	}
+}
+
+// tell sends an answer of the client's to the backend.
+func (t *Translator) tell(c *call, message []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	//nolint:errcheck // where it does not arrive, the call's own stream tells how it ends
+	_, _ = t.ask(ctx, c.held.origin, message, c.held.session.header())
+}
+
+// resume goes on with a call that has asked its client something.
+func (t *Translator) resume(out *output, r *http.Request, c *call) {
+	state, err := c.params.Text("requestState")
+	q := t.pending.take(state, c.digest(), c.profile.caller)
+	if err != nil || q == nil {
+		out.fail(c.id, rpcError{
+			http.StatusBadRequest, codeInvalidParams,
+			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again without it", nil,
+		})
+		return
+	}
+	// The old call in the name of the new request.
+	old := q.call
+	old.id, old.meta = c.id, with(c.meta, nil)
+	answer := members(c.params["inputResponses"])[inputKey]
+	if answer == nil || answer.Kind() != '{' {
+		if t.asked(out, r, old, q.question) {
+			return
+		}
+	}
+	t.tell(old, response(q.question.ID, answer))
+	t.relay(out, r, old)
+}
+
+// visitURL has the client visit what a server of revision 2025-11-25 wants visited before it takes a call (error -32042), and
+// send the call again. It reports whether that is what the error says.
+func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
+	var said struct {
+		Code int `json:"code"`
+		Data struct {
+			Elicitations []jsontext.Value `json:"elicitations"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(e, &said) != nil || said.Code != codeURLRequired || len(said.Data.Elicitations) == 0 {
+		return false
+	}
+	if !declares(c.meta[metaCapabilities], urlMode) {
+		out.fail(c.id, missing(urlMode))
+		return true
+	}
+	out.end(http.StatusOK, response(c.id, encoded(inputRequired("elicitation/create", said.Data.Elicitations[0], ""))))
+	return true
+}

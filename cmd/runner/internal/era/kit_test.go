@@ -1,0 +1,247 @@
+package era_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 10 * time.Second
+
+// backend is a server of the Go SDK that speaks one era or both, and remembers what it was sent.
+type backend struct {
+	*httptest.Server
+	server *mcp.Server
+
+	mu       sync.Mutex
+	received []received
+	// answer, if not nil, answers in the server's place if it returns true.
+	answer func(w http.ResponseWriter, r *http.Request, body []byte) bool
+}
+
+type received struct {
+	method  string // of HTTP
+	session string
+	rpc     string
+	body    string
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result map[string]any  `json:"result"`
+	Error  *struct {
+		Code    int            `json:"code"`
+		Message string         `json:"message"`
+		Data    map[string]any `json:"data"`
+	} `json:"error"`
+}
+
+type eras int
+
+const (
+	legacyOnly eras = iota
+	modernOnly
+	both
+)
+
+func newBackend(t *testing.T, speaks eras) *backend {
+	t.Helper()
+	b := &backend{server: mcp.NewServer(&mcp.Implementation{Name: "behind", Version: "1"}, &mcp.ServerOptions{
+		Instructions:       "be kind",
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})}
+	offer(b.server)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return b.server },
+		&mcp.StreamableHTTPOptions{Stateless: speaks != legacyOnly, DisableLocalhostProtection: true})
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		m := message{}
+		_ = json.Unmarshal(body, &m)
+		b.mu.Lock()
+		b.received = append(b.received, received{r.Method, r.Header.Get("Mcp-Session-Id"), m.Method, string(body)})
+		answer := b.answer
+		b.mu.Unlock()
+		if answer != nil && answer(w, r, body) {
+			return
+		}
+		if speaks == modernOnly && r.Header.Get("Mcp-Protocol-Version") != era.Modern {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"send MCP-Protocol-Version: 2026-07-28"}}`)
+			return
+		}
+		handler.ServeHTTP(&onlyModern{w, speaks}, r)
+	}))
+	t.Cleanup(func() { b.CloseClientConnections(); b.Close() })
+	return b
+}
+
+// onlyModern hides that the SDK's server speaks older revisions as well.
+type onlyModern struct {
+	http.ResponseWriter
+	speaks eras
+}
+
+func (o *onlyModern) Write(p []byte) (int, error) {
+	if o.speaks != modernOnly {
+		return o.ResponseWriter.Write(p)
+	}
+	text := string(p)
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, `"`+version+`",`, ""), `,"`+version+`"`, "")
+	}
+	_, err := o.ResponseWriter.Write([]byte(text))
+	return len(p), err
+}
+
+func (o *onlyModern) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+func (b *backend) answers(f func(w http.ResponseWriter, r *http.Request, body []byte) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answer = f
+}
+
+// got returns what of a method of MCP, or of HTTP, has arrived.
+func (b *backend) got(method string) []received {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []received
+	for _, r := range b.received {
+		if r.rpc == method || r.method == method {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// front is a proxy with a translator in front of a backend.
+func front(t *testing.T, b *backend) string {
+	t.Helper()
+	address, err := url.Parse(b.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := proxy.New(proxy.Config{
+		Path: "/mcp", Backend: address, Log: slog.New(slog.DiscardHandler),
+		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+			return era.New(era.Config{
+				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed, Log: slog.New(slog.DiscardHandler),
+			}, pass, send)
+		},
+	})
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = p.Server()
+	server.Start()
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server.URL + "/mcp"
+}
+
+// connect is a client of the Go SDK. A revision of "" is the newest.
+func connect(t *testing.T, endpoint, revision string, options *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	c := mcp.NewClient(&mcp.Implementation{Name: "before", Version: "1"}, options)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	session, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: endpoint, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// modern is the body of a modern request, whose parameters lack _meta alone.
+func modern(id, method, params, meta string) string {
+	if params != "" {
+		params += ","
+	}
+	if meta != "" {
+		meta += ","
+	}
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + params + `"_meta":{` + meta +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+}
+
+// send sends a message with headers, and returns the status and the last message of the answer.
+func send(t *testing.T, endpoint, body string, headers ...string) (int, message) {
+	t.Helper()
+	status, all := sendAll(t, endpoint, body, headers...)
+	if len(all) == 0 {
+		return status, message{}
+	}
+	return status, all[len(all)-1]
+}
+
+func sendAll(t *testing.T, endpoint, body string, headers ...string) (int, []message) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("reading the answer after %q: %v", data, err)
+	}
+	var all []message
+	texts := []string{string(data)}
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		texts = nil
+		for line := range strings.SplitSeq(string(data), "\n") {
+			if text, ok := strings.CutPrefix(line, "data: "); ok {
+				texts = append(texts, text)
+			}
+		}
+	}
+	for _, text := range texts {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		m := message{}
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatalf("HTTP %d with %q: %v", response.StatusCode, text, err)
+		}
+		all = append(all, m)
+	}
+	return response.StatusCode, all
+}
+
+// asModern are the headers of a modern request.
+func asModern(method, name string) []string {
+	headers := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method}
+	if name != "" {
+		headers = append(headers, "Mcp-Name", name)
+	}
+	return headers
+}

@@ -1,0 +1,199 @@
+package era
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// legacyVersions are the revisions in which a legacy client is served from a modern backend: those that have streamable HTTP.
+var legacyVersions = []string{"2025-03-26", "2025-06-18", Legacy}
+
+// serveLegacy serves a client of the legacy era from a modern backend, without a session: nothing that needs one is offered.
+func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	out := &output{w: w}
+	switch {
+	case !identified(m):
+		w.WriteHeader(http.StatusAccepted) // initialized, cancelled, progress: of nothing that is kept
+	case m.Method == "initialize":
+		t.introduce(out, r, m)
+	case m.Method == "ping":
+		out.end(http.StatusOK, response(m.ID, jsontext.Value("{}")))
+	case !slices.Contains(translated, m.Method):
+		out.fail(m.ID, rpcError{http.StatusOK, codeMethodNotFound, "the method " + m.Method + " needs a session, which the server does not have", nil})
+	default:
+		t.modernCall(out, r, m)
+	}
+}
+
+// introduce answers initialize from server/discover.
+func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) {
+	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), "server/discover", nil, nil), modernHeaders("server/discover", ""))
+	if err != nil {
+		out.fail(m.ID, rpcError{http.StatusBadGateway, codeInternal, "the backend does not answer server/discover: " + err.Error(), nil})
+		return
+	}
+	result, err := jsonrpc.Read(answer.message.Result)
+	if err != nil {
+		t.forget()
+		out.relayed(m.ID, answer)
+		return
+	}
+	version, err := members(m.Params).Text("protocolVersion")
+	if err != nil || !slices.Contains(legacyVersions, version) {
+		version = Legacy
+	}
+	server := members(result["_meta"])[metaServer]
+	if server == nil {
+		server = jsontext.Value(`{"name":"unknown","version":"unknown"}`) // the modern era need not tell
+	}
+	hello := jsonrpc.Object{
+		"protocolVersion": encoded(version), "capabilities": legacyCapabilities(result["capabilities"]), "serverInfo": server,
+	}
+	if words := result["instructions"]; words != nil {
+		hello["instructions"] = words
+	}
+	out.end(http.StatusOK, response(m.ID, encoded(hello)))
+}
+
+// modernCall sends a call to a modern backend, and once more with the headers of its tool if the backend misses those
+// (HeaderMismatch, MCP specification 2026-07-28, basic/transports/streamable-http, client behavior): then it has not run.
+func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message) {
+	params := members(m.Params)
+	meta := members(params["_meta"])
+	name, _ := params.Text(nameMember[m.Method]) //nolint:errcheck // the backend refuses what is no name
+	for attempt := 1; ; attempt++ {
+		header := modernHeaders(m.Method, name)
+		if m.Method == "tools/call" {
+			t.headers.add(header, name, params["arguments"])
+		}
+		id := t.newID()
+		x := t.exchange(r.Context(), r, http.MethodPost, modernRequest(id, m.Method, params, meta), header)
+		again := t.relayLegacy(out, r, m, x, id, attempt == 1)
+		x.cancel()
+		if !again {
+			return
+		}
+		if err := t.learnHeaders(r.Context(), r, name); err != nil {
+			out.fail(m.ID, rpcError{http.StatusOK, codeInternal, "the backend wants headers of its tool, and does not list them: " + err.Error(), nil})
+			return
+		}
+	}
+}
+
+// relayLegacy passes on what a modern backend says about a call. It reports whether the call was not taken for the want of headers,
+// if that may be tried again.
+func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool) (again bool) {
+	for {
+		select {
+		case raw, more := <-x.messages:
+			if !more {
+				<-x.began
+				out.relayed(m.ID, reply{status: x.status, header: x.answered})
+				return false
+			}
+			all, _, err := jsonrpc.Parse(raw)
+			if err != nil {
+				out.fail(m.ID, rpcError{http.StatusBadGateway, codeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
+				return false
+			}
+			said, ours := all[0], string(all[0].ID) == strconv.FormatInt(id, 10)
+			switch {
+			case said.Result != nil && ours:
+				t.finish(out, m, members(said.Result))
+				return false
+			case said.Error != nil && (ours || !identified(said)):
+				if first && m.Method == "tools/call" && modernCode(said.Error) == codeHeaderMismatch {
+					return true
+				}
+				t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
+				return false
+			case said.Method != "" && !identified(said):
+				out.event(notification(said.Method, members(said.Params)))
+			}
+		case <-r.Context().Done():
+			return false
+		}
+	}
+}
+
+func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Object) {
+	if kind, err := result.Text("resultType"); err == nil && kind != "" && kind != "complete" {
+		out.fail(m.ID, rpcError{http.StatusOK, codeInvalidRequest, "the server asks for input (" + kind + "), which a client of the legacy era cannot give it", nil})
+		return
+	}
+	out.end(http.StatusOK, response(m.ID, encoded(legacyResult(result))))
+}
+
+// sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a lost session.
+func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
+	code := modernCode(a.message.Error)
+	if inconclusive(a.status) {
+		out.relayed(m.ID, a)
+		return
+	}
+	e := modernError(http.StatusOK, a.message.Error)
+	e.status = http.StatusOK
+	switch code {
+	case codeMissingCapability:
+		e.code, e.message = codeInvalidRequest, "the call needs a client of revision "+Modern+": "+e.message
+	case codeUnsupportedVersion:
+		t.forget() // it is not the modern backend that it was
+	}
+	out.fail(m.ID, e)
+}
+
+func modernCode(e jsontext.Value) int {
+	var said struct {
+		Code int `json:"code"`
+	}
+	if json.Unmarshal(e, &said) != nil {
+		return 0
+	}
+	return said.Code
+}
+
+// maxPages is how many pages of a list are read to find a tool.
+const maxPages = 50
+
+var errNoTool = errors.New("it is not in tools/list")
+
+// learnHeaders remembers which headers a tool wants.
+func (t *Translator) learnHeaders(ctx context.Context, r *http.Request, tool string) error {
+	params := jsonrpc.Object{}
+	for range maxPages {
+		answer, err := t.ask(ctx, r, modernRequest(t.newID(), "tools/list", params, nil), modernHeaders("tools/list", ""))
+		if err != nil {
+			return err
+		}
+		result, err := jsonrpc.Read(answer.message.Result)
+		if err != nil {
+			return &refusedError{answer}
+		}
+		var tools []struct {
+			Name        string         `json:"name"`
+			InputSchema jsontext.Value `json:"inputSchema"`
+		}
+		if err := json.Unmarshal(orNull(result["tools"]), &tools); err != nil {
+			return err
+		}
+		for _, known := range tools {
+			if known.Name == tool {
+				t.headers.learn(tool, known.InputSchema)
+				return nil
+			}
+		}
+		if result["nextCursor"] == nil {
+			break
+		}
+		params["cursor"] = result["nextCursor"]
+	}
+	return errNoTool
+}

@@ -1,0 +1,155 @@
+package era_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+
+func TestInitializeIsAnsweredFromDiscover(t *testing.T) {
+	status, got := send(t, front(t, newBackend(t, modernOnly)), initialize)
+	want := map[string]any{
+		"protocolVersion": "2025-06-18", "instructions": "be kind", "serverInfo": map[string]any{"name": "behind", "version": "1"},
+		"capabilities": map[string]any{"tools": map[string]any{}, "prompts": map[string]any{}, "resources": map[string]any{}},
+	}
+	if diff := cmp.Diff(want, got.Result); status != http.StatusOK || diff != "" {
+		t.Errorf("HTTP %d with %s", status, diff)
+	}
+}
+
+func TestWhatALegacyClientGetsFromAModernBackend(t *testing.T) {
+	b := newBackend(t, modernOnly)
+	endpoint := front(t, b)
+	if status, got := send(t, endpoint, initialize); status != http.StatusOK {
+		t.Fatal(got)
+	}
+	for name, tc := range map[string]struct {
+		body   string
+		status int
+		code   int
+	}{
+		"initialized":    {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202, 0},
+		"ping":           {`{"jsonrpc":"2.0","id":2,"method":"ping"}`, 200, 0},
+		"a list":         {`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, 200, 0},
+		"a call":         {`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + echo + `}}`, 200, 0},
+		"no such tool":   {`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"absent"}}`, 200, -32602},
+		"a subscription": {`{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"test://a"}}`, 200, -32601},
+		"a level":        {`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}`, 200, -32601},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, got := send(t, endpoint, tc.body, "Mcp-Protocol-Version", "2025-06-18")
+			code := 0
+			if got.Error != nil {
+				code = got.Error.Code
+			}
+			if status != tc.status || code != tc.code {
+				t.Errorf("HTTP %d with %+v %+v", status, got, got.Error)
+			}
+			for _, member := range []string{"resultType", "ttlMs", "cacheScope"} {
+				if got.Result[member] != nil {
+					t.Errorf("the result has %s", member)
+				}
+			}
+		})
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		r, err := http.NewRequestWithContext(t.Context(), method, endpoint, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s gets HTTP %d", method, response.StatusCode)
+		}
+	}
+}
+
+// Each answer of a modern server that a legacy client cannot use.
+func TestWhatALegacyClientIsToldInstead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer string
+		code   int
+		words  string
+	}{
+		"input":        {`"result":{"resultType":"input_required","requestState":"x"}`, -32600, "asks for input"},
+		"a capability": {`"error":{"code":-32021,"message":"needs sampling"}`, -32600, "needs a client of revision 2026-07-28: needs sampling"},
+		"a version":    {`"error":{"code":-32022,"message":"unsupported"}`, -32603, "unsupported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, modernOnly)
+			endpoint := front(t, b)
+			send(t, endpoint, initialize)
+			b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+				id, _, found := strings.Cut(string(body[strings.Index(string(body), `"id":`)+5:]), ",")
+				if !found || !strings.Contains(string(body), "tools/call") {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,`+tc.answer+`}`)
+				return true
+			})
+			status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{`+echo+`}}`)
+			if status != http.StatusOK || got.Error == nil || got.Error.Code != tc.code || !strings.Contains(got.Error.Message, tc.words) || string(got.ID) != `"mine"` {
+				t.Errorf("HTTP %d with %s %+v", status, got.ID, got.Error)
+			}
+			if n := len(b.got("tools/call")); n != 1 {
+				t.Errorf("it was called %d times", n)
+			}
+		})
+	}
+}
+
+// A tool that wants headers is told them, once the backend has refused the call for their want.
+func TestHeadersOfATool(t *testing.T) {
+	b := newBackend(t, modernOnly)
+	endpoint := front(t, b)
+	send(t, endpoint, initialize)
+	var seen http.Header
+	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		id, _, _ := strings.Cut(string(body[strings.Index(string(body), `"id":`)+5:]), ",")
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.Contains(string(body), "tools/list"):
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{"properties":{
+				"text":{"type":"string","x-mcp-header":"Text"},"in":{"properties":{"n":{"x-mcp-header":"N"}}},"no":{"x-mcp-header":"a b"},"none":{"x-mcp-header":"None"}}}}]}}`)
+		case strings.Contains(string(body), "tools/call") && r.Header.Get("Mcp-Param-Text") == "":
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32020,"message":"HeaderMismatch"}}`)
+		case strings.Contains(string(body), "tools/call"):
+			seen = r.Header.Clone()
+			return false
+		default:
+			return false
+		}
+		return true
+	})
+	call := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"größe","in":{"n":42},"none":null}}}`
+	for attempt, want := range []int{2, 3} {
+		status, _ := send(t, endpoint, call)
+		if n := len(b.got("tools/call")); n != want || status != http.StatusOK {
+			t.Errorf("call %d: HTTP %d, sent %d times", attempt, status, n)
+		}
+	}
+	got := map[string]string{}
+	for name := range seen {
+		if strings.HasPrefix(name, "Mcp-") {
+			got[name] = seen.Get(name)
+		}
+	}
+	want := map[string]string{
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "echo", "Mcp-Param-Text": "=?base64?Z3LDtsOfZQ==?=", "Mcp-Param-N": "42",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,145 @@
+package era
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// keepAlive is how often an idle subscription says that it is there.
+const keepAlive = 15 * time.Second
+
+// maxSubscriptions is how many resources one subscription may name, the same as policies take.
+const maxSubscriptions = jsonrpc.MaxBatch
+
+// filter is what a client of the modern era subscribes to (MCP specification 2026-07-28, basic/patterns/subscriptions).
+type filter struct {
+	Tools     bool     `json:"toolsListChanged,omitzero"`
+	Prompts   bool     `json:"promptsListChanged,omitzero"`
+	Resources bool     `json:"resourcesListChanged,omitzero"`
+	URIs      []string `json:"resourceSubscriptions,omitzero"`
+}
+
+// wants reports whether a notification is one that the client subscribed to.
+func (f filter) wants(m jsonrpc.Message) bool {
+	switch m.Method {
+	case "notifications/tools/list_changed":
+		return f.Tools
+	case "notifications/prompts/list_changed":
+		return f.Prompts
+	case "notifications/resources/list_changed":
+		return f.Resources
+	case "notifications/resources/updated":
+		uri, err := members(m.Params).Text("uri")
+		return err == nil && slices.Contains(f.URIs, uri)
+	}
+	return false
+}
+
+// listen serves a subscription from the stream of a session of its own, which ends with it.
+func (t *Translator) listen(out *output, r *http.Request, c *call) {
+	asked := filter{}
+	if err := json.Unmarshal(orNull(c.params["notifications"]), &asked); err != nil || len(asked.URIs) > maxSubscriptions {
+		out.fail(c.id, rpcError{
+			http.StatusBadRequest, codeInvalidParams, fmt.Sprintf("params.notifications is no filter with at most %d resources", maxSubscriptions), nil,
+		})
+		return
+	}
+	origin := detached(r)
+	ctx, cancel := context.WithTimeout(r.Context(), initializeTime)
+	defer cancel()
+	s, err := t.initialize(ctx, r, c.profile)
+	if err != nil {
+		t.refuse(out, c, err)
+		return
+	}
+	defer func() { go t.end(origin, s) }()
+	stream := t.exchange(r.Context(), r, http.MethodGet, nil, s.header())
+	defer stream.cancel()
+	select {
+	case <-stream.began:
+	case <-r.Context().Done():
+		return
+	}
+	// Without a stream of the session there is nothing to be told.
+	honored := filter{}
+	if stream.split != nil {
+		honored = t.subscribe(ctx, r, s, asked)
+	}
+	out.event(notification("notifications/subscriptions/acknowledged", jsonrpc.Object{
+		"notifications": encoded(honored), "_meta": encoded(jsonrpc.Object{metaSubscription: c.id}),
+	}))
+	t.pump(out, r, c, stream, honored)
+	// Said also to a client that has left: then nobody hears it.
+	out.end(http.StatusOK, response(c.id, encoded(jsonrpc.Object{
+		"resultType": encoded("complete"), "_meta": encoded(jsonrpc.Object{metaSubscription: c.id}),
+	})))
+}
+
+// subscribe returns what of a filter the backend tells.
+func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session, asked filter) filter {
+	offers := func(feature, what string) bool {
+		return string(members(members(s.hello["capabilities"])[feature])[what]) == "true"
+	}
+	honored := filter{
+		Tools:     asked.Tools && offers("tools", "listChanged"),
+		Prompts:   asked.Prompts && offers("prompts", "listChanged"),
+		Resources: asked.Resources && offers("resources", "listChanged"),
+	}
+	if !offers("resources", "subscribe") {
+		return honored
+	}
+	for _, uri := range asked.URIs {
+		answer, err := t.ask(ctx, r, request(t.newID(), "resources/subscribe", jsonrpc.Object{"uri": encoded(uri)}), s.header())
+		if err == nil && answer.message.Result != nil {
+			honored.URIs = append(honored.URIs, uri)
+		}
+	}
+	return honored
+}
+
+// pump passes notifications on until the stream or the client's request ends. A backend without a stream leaves the subscription
+// idle.
+func (t *Translator) pump(out *output, r *http.Request, c *call, stream *exchange, honored filter) {
+	messages := stream.messages
+	if stream.split == nil {
+		messages = nil
+	}
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		select {
+		case raw, more := <-messages:
+			if !more {
+				return
+			}
+			t.publish(out, c, raw, honored)
+		case <-alive.C:
+			out.comment()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored filter) {
+	all, _, err := jsonrpc.Parse(raw)
+	if err != nil {
+		return // it is no notification
+	}
+	for _, m := range all {
+		if m.Response() || identified(m) || !honored.wants(m) {
+			continue
+		}
+		params := members(m.Params)
+		meta := with(members(params["_meta"]), jsonrpc.Object{metaSubscription: c.id})
+		out.event(notification(m.Method, with(params, jsonrpc.Object{"_meta": encoded(meta)})))
+	}
+}

@@ -1,0 +1,183 @@
+package era
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// translated are the methods of the modern era that a legacy backend has too.
+var translated = []string{
+	"tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list", "resources/read",
+	"completion/complete",
+}
+
+// call is one call of a modern client on its way.
+type call struct {
+	id      jsontext.Value // the client's
+	method  string
+	params  jsonrpc.Object
+	meta    jsonrpc.Object
+	profile profile
+
+	held     *held
+	exchange *exchange
+	sent     int64 // the id that the backend knows
+}
+
+// serveModern serves a client of the modern era from a legacy backend.
+func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	out := &output{w: w}
+	if !identified(m) {
+		// The era has no notifications of clients over HTTP; whoever sends one expects no more.
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if refused := validate(r.Header, m, []string{Modern, Legacy}); refused != nil {
+		out.fail(m.ID, *refused)
+		return
+	}
+	params, meta := members(m.Params), metaOf(m.Params)
+	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta)}
+	switch {
+	case m.Method == "server/discover":
+		t.discover(out, r, c)
+	case m.Method == "subscriptions/listen":
+		t.listen(out, r, c)
+	case !slices.Contains(translated, m.Method):
+		out.fail(c.id, rpcError{http.StatusNotFound, codeMethodNotFound, "the method " + m.Method + " is not of revision " + Modern, nil})
+	case params["requestState"] != nil:
+		t.resume(out, r, c)
+	default:
+		t.call(out, r, c)
+	}
+}
+
+func (t *Translator) profile(r *http.Request, meta jsonrpc.Object) profile {
+	level, err := meta.Text(metaLevel)
+	if err != nil {
+		level = ""
+	}
+	return profile{caller: t.config.Caller(r), client: canonical(meta[metaClient]), capabilities: canonical(meta[metaCapabilities]), level: level}
+}
+
+func canonical(v jsontext.Value) string {
+	v = v.Clone()
+	if v == nil || v.Canonicalize() != nil {
+		return ""
+	}
+	return string(v)
+}
+
+// discover answers from what the backend said when a session began.
+func (t *Translator) discover(out *output, r *http.Request, c *call) {
+	h, err := t.sessions.get(r.Context(), r, c.profile)
+	if err != nil {
+		t.refuse(out, c, err)
+		return
+	}
+	defer t.sessions.put(h)
+	result := jsonrpc.Object{
+		"supportedVersions": encoded([]string{Modern, h.session.version}),
+		"capabilities":      modernCapabilities(h.session.hello["capabilities"]),
+	}
+	if words := h.session.hello["instructions"]; words != nil {
+		result["instructions"] = words
+	}
+	out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, result, h.session.server()))))
+}
+
+// call sends a call over a session, and once more over a new one if the backend does not know the session (HTTP 404,
+// MCP specification 2025-11-25, basic/transports, session management): then it has not run.
+func (t *Translator) call(out *output, r *http.Request, c *call) {
+	for attempt := 1; ; attempt++ {
+		h, err := t.sessions.get(r.Context(), r, c.profile)
+		if err != nil {
+			t.refuse(out, c, err)
+			return
+		}
+		c.held, c.sent = h, t.newID()
+		// A call that asks its client something goes on when the client has been answered: it ends by itself.
+		c.exchange = t.exchange(context.Background(), h.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), h.session.header())
+		if !c.begun(r.Context()) {
+			t.abandon(c)
+			return
+		}
+		if c.exchange.status != http.StatusNotFound || h.session.id == "" {
+			t.relay(out, r, c)
+			return
+		}
+		c.exchange.cancel()
+		t.sessions.drop(c.profile, h)
+		t.sessions.put(h)
+		if attempt > 1 {
+			out.fail(c.id, rpcError{http.StatusBadGateway, codeInternal, "the backend does not know the session that it began a moment ago (HTTP 404)", nil})
+			return
+		}
+	}
+}
+
+// begun waits for the begin of the answer, or for the client to leave.
+func (c *call) begun(ctx context.Context) bool {
+	select {
+	case <-c.exchange.began:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// legacyParams are a call's parameters as a legacy backend knows them. Its progress token is ours: two clients of one session may
+// have the same.
+func (c *call) legacyParams() jsonrpc.Object {
+	params := without(c.params, "_meta", "inputResponses", "requestState")
+	meta := without(c.meta, metaVersion, metaClient, metaCapabilities, metaLevel)
+	if meta[progressToken] != nil {
+		meta[progressToken] = encoded(c.sent)
+	}
+	if len(meta) > 0 {
+		params["_meta"] = encoded(meta)
+	}
+	return params
+}
+
+// abandon ends a call whose client has left. In the legacy era that has to be said
+// (MCP specification 2025-11-25, basic/utilities/cancellation).
+func (t *Translator) abandon(c *call) {
+	defer t.sessions.put(c.held)
+	defer c.exchange.cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	//nolint:errcheck // nobody is there to be told
+	_, _ = t.ask(ctx, c.held.origin, notification("notifications/cancelled", jsonrpc.Object{
+		"requestId": encoded(c.sent), "reason": encoded("the client has left"),
+	}), c.held.session.header())
+}
+
+// refuse answers a call for which there is no session.
+func (t *Translator) refuse(out *output, c *call, err error) {
+	var refused *refusedError
+	switch {
+	case errors.Is(err, errSessions):
+		out.w.Header().Set("Retry-After", "1")
+		out.fail(c.id, rpcError{http.StatusServiceUnavailable, codeInternal, "TooManySessions: " + err.Error(), nil})
+	case errors.As(err, &refused):
+		if !inconclusive(refused.status) {
+			t.forget() // it is not the legacy backend that it was
+		}
+		out.relayed(c.id, refused.reply)
+	case errors.Is(err, context.Canceled):
+		// The client has left.
+	default:
+		out.fail(c.id, rpcError{http.StatusBadGateway, codeInternal, "the backend does not begin a session: " + err.Error(), nil})
+	}
+}
+
+// expire ends what no client has come back for.
+const expire = 5 * time.Minute

@@ -1,0 +1,164 @@
+package era
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// output is the answer to a client: one JSON message, or a stream of them once there is more than the last to say.
+type output struct {
+	w         http.ResponseWriter
+	streaming bool
+}
+
+// event sends a message that is not the last.
+func (o *output) event(message []byte) {
+	if !o.streaming {
+		o.streaming = true
+		header := o.w.Header()
+		header.Set("Content-Type", "text/event-stream")
+		header.Set("Cache-Control", "no-cache")
+		header.Set("X-Accel-Buffering", "no")
+		o.w.WriteHeader(http.StatusOK)
+	}
+	o.write("event: message\n")
+	for line := range bytes.SplitSeq(message, []byte("\n")) {
+		o.write("data: " + string(line) + "\n")
+	}
+	o.write("\n")
+	o.flush()
+}
+
+// comment keeps an idle stream alive.
+func (o *output) comment() {
+	o.write(":\n\n")
+	o.flush()
+}
+
+func (o *output) write(text string) {
+	_, _ = o.w.Write([]byte(text)) //nolint:errcheck // that the client has left is told by its context
+}
+
+func (o *output) flush() {
+	_ = http.NewResponseController(o.w).Flush() //nolint:errcheck // as above
+}
+
+// end sends the last message.
+func (o *output) end(status int, message []byte) {
+	if o.streaming {
+		o.event(message)
+		return
+	}
+	o.w.Header().Set("Content-Type", "application/json")
+	o.w.Header().Set("Content-Length", strconv.Itoa(len(message)))
+	o.w.WriteHeader(status)
+	_, _ = o.w.Write(message) //nolint:errcheck // as in write
+}
+
+func (o *output) fail(id jsontext.Value, e rpcError) { o.end(e.status, e.response(id)) }
+
+// relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.
+func (o *output) relayed(id jsontext.Value, a reply) {
+	for _, name := range []string{"Retry-After", "Www-Authenticate"} {
+		if values := a.header.Values(name); len(values) > 0 && !o.streaming {
+			o.w.Header()[name] = values
+		}
+	}
+	switch {
+	case a.message.Error != nil:
+		o.fail(id, modernError(a.status, a.message.Error))
+	case a.status >= http.StatusBadRequest:
+		o.fail(id, rpcError{a.status, codeInternal, "the backend answers HTTP " + strconv.Itoa(a.status), nil})
+	default:
+		o.fail(id, rpcError{http.StatusBadGateway, codeInternal, "the backend's answer is not one to this request", nil})
+	}
+}
+
+// relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves.
+func (t *Translator) relay(out *output, r *http.Request, c *call) {
+	for {
+		select {
+		case raw, more := <-c.exchange.messages:
+			if !more {
+				t.done(c)
+				out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered})
+				return
+			}
+			messages, _, err := jsonrpc.Parse(raw)
+			if err != nil {
+				t.abandon(c)
+				out.fail(c.id, rpcError{http.StatusBadGateway, codeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
+				return
+			}
+			for _, m := range messages {
+				if t.said(out, r, c, m) {
+					return
+				}
+			}
+		case <-r.Context().Done():
+			t.abandon(c)
+			return
+		}
+	}
+}
+
+// done gives back what a call had.
+func (t *Translator) done(c *call) {
+	c.exchange.cancel()
+	t.sessions.put(c.held)
+}
+
+// said passes a message of the backend's on, and reports whether it was the last.
+func (t *Translator) said(out *output, r *http.Request, c *call, m jsonrpc.Message) (last bool) {
+	switch {
+	case m.Response() && m.Result != nil && string(m.ID) == strconv.FormatInt(c.sent, 10):
+		t.done(c)
+		out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, members(m.Result), c.held.session.server()))))
+		return true
+	case m.Response() && m.Error != nil && (!identified(m) || string(m.ID) == strconv.FormatInt(c.sent, 10)):
+		t.done(c)
+		if !t.visitURL(out, c, m.Error) {
+			out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered, message: m})
+		}
+		return true
+	case m.Response():
+		return false
+	case identified(m):
+		return t.asked(out, r, c, m)
+	}
+	if params, ok := c.notified(m); ok {
+		out.event(notification(m.Method, params))
+	}
+	return false
+}
+
+// levels are those of logging, the least first.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// notified are the parameters of a notification for the client. On the stream of a request the modern era has only those that
+// relate to it, and of log messages only what the request asked for.
+func (c *call) notified(m jsonrpc.Message) (jsonrpc.Object, bool) {
+	params := members(m.Params)
+	switch m.Method {
+	case "notifications/progress":
+		token := c.meta[progressToken]
+		if token == nil || string(params[progressToken]) != strconv.FormatInt(c.sent, 10) {
+			return nil, false
+		}
+		return with(params, jsonrpc.Object{progressToken: token}), true
+	case "notifications/message":
+		var level string
+		if c.profile.level == "" || json.Unmarshal(orNull(params["level"]), &level) != nil {
+			return nil, false
+		}
+		return params, slices.Index(levels, level) >= slices.Index(levels, c.profile.level)
+	}
+	return nil, false
+}

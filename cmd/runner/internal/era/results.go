@@ -1,0 +1,202 @@
+package era
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// The members of _meta that the modern era has in requests, results and notifications (MCP specification 2026-07-28,
+// basic/index, _meta).
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaClient       = "io.modelcontextprotocol/clientInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaLevel        = "io.modelcontextprotocol/logLevel"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+	progressToken    = "progressToken"
+)
+
+// The errors of the specification (basic/index, error codes).
+const (
+	codeInvalidRequest     = -32600
+	codeMethodNotFound     = -32601
+	codeInvalidParams      = -32602
+	codeInternal           = -32603
+	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
+	codeUnsupportedVersion = -32022
+	// Of the legacy era alone.
+	codeNotFound    = -32002
+	codeURLRequired = -32042
+)
+
+// encoded is v as JSON, with the names of maps in order.
+func encoded(v any) jsontext.Value {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		// It is made of what a decoder read, of numbers and of texts of ours.
+		panic(fmt.Sprintf("encoding a message: %v", err))
+	}
+	return data
+}
+
+func request(id int64, method string, params jsonrpc.Object) []byte {
+	return encoded(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+func notification(method string, params jsonrpc.Object) []byte {
+	return encoded(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+func response(id, result jsontext.Value) []byte {
+	return encoded(map[string]any{"jsonrpc": "2.0", "id": orNull(id), "result": result})
+}
+
+// rpcError is an error of JSON-RPC, with the HTTP status that goes with it.
+type rpcError struct {
+	status  int
+	code    int
+	message string
+	data    any
+}
+
+func (e rpcError) response(id jsontext.Value) []byte {
+	members := map[string]any{"code": e.code, "message": e.message}
+	if e.data != nil {
+		members["data"] = e.data
+	}
+	return encoded(map[string]any{"jsonrpc": "2.0", "id": orNull(id), "error": members})
+}
+
+// modernRequest is a request of the modern era, of a client with the given capabilities.
+func modernRequest(id int64, method string, params, meta jsonrpc.Object) []byte {
+	params, meta = with(params, nil), with(meta, jsonrpc.Object{metaVersion: encoded(Modern)})
+	if meta[metaCapabilities] == nil {
+		meta[metaCapabilities] = jsontext.Value("{}")
+	}
+	params["_meta"] = encoded(meta)
+	return request(id, method, params)
+}
+
+// modernHeaders are the headers of a request of the modern era; name is empty where its method has none.
+func modernHeaders(method, name string) http.Header {
+	header := http.Header{versionHeader: {Modern}, methodHeader: {method}}
+	if name != "" {
+		header.Set(nameHeader, headerValue(name))
+	}
+	return header
+}
+
+// with is a copy of an object with other members.
+func with(o, more jsonrpc.Object) jsonrpc.Object {
+	all := make(jsonrpc.Object, len(o)+len(more))
+	maps.Copy(all, o)
+	maps.Copy(all, more)
+	return all
+}
+
+// without is a copy of an object without some members.
+func without(o jsonrpc.Object, names ...string) jsonrpc.Object {
+	all := maps.Clone(o)
+	for _, name := range names {
+		delete(all, name)
+	}
+	return all
+}
+
+// members are the members of a value that is an object, none if it is not.
+func members(value jsontext.Value) jsonrpc.Object {
+	o, err := jsonrpc.Read(value)
+	if err != nil {
+		return jsonrpc.Object{}
+	}
+	return o
+}
+
+// cached are the methods whose results tell for how long they may be kept (server/utilities/caching).
+var cached = []string{"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
+
+// modernResult makes a result of the legacy era one of the modern era. A legacy server does not tell how long a list stands,
+// nor who else may see it.
+func modernResult(method string, result jsonrpc.Object, server jsontext.Value) jsonrpc.Object {
+	all := with(result, jsonrpc.Object{"resultType": encoded("complete")})
+	if slices.Contains(cached, method) {
+		all["ttlMs"], all["cacheScope"] = jsontext.Value("0"), encoded("private")
+	}
+	if server != nil {
+		all["_meta"] = encoded(with(members(result["_meta"]), jsonrpc.Object{metaServer: server}))
+	}
+	return all
+}
+
+// modernCapabilities are those of a legacy server that the modern era knows.
+func modernCapabilities(capabilities jsontext.Value) jsontext.Value {
+	all := jsonrpc.Object{}
+	for name, value := range members(capabilities) {
+		switch name {
+		case "experimental", "logging", "completions", "prompts", "resources", "tools", "extensions":
+			all[name] = value
+		}
+	}
+	return encoded(all)
+}
+
+// modernError makes an error of a legacy server one of the modern era. status is that of its answer.
+func modernError(status int, e jsontext.Value) rpcError {
+	o := members(e)
+	out := rpcError{status: status, code: codeInternal, message: "the backend answers an error without a code"}
+	if json.Unmarshal(orNull(o["code"]), &out.code) != nil {
+		return out
+	}
+	if text, err := o.Text("message"); err == nil {
+		out.message = text
+	}
+	if o["data"] != nil {
+		out.data = o["data"]
+	}
+	switch out.code {
+	case codeNotFound:
+		out.code = codeInvalidParams
+	case codeMethodNotFound:
+		out.status = http.StatusNotFound
+	case codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion, codeURLRequired:
+		// A client would take these for what the specification has them mean.
+		out.code = codeInternal
+	}
+	return out
+}
+
+// legacyResult makes a result of the modern era one of the legacy era.
+func legacyResult(result jsonrpc.Object) jsonrpc.Object {
+	all := without(result, "resultType", "ttlMs", "cacheScope")
+	if meta := members(result["_meta"]); meta[metaServer] != nil {
+		if meta = without(meta, metaServer); len(meta) == 0 {
+			delete(all, "_meta")
+		} else {
+			all["_meta"] = encoded(meta)
+		}
+	}
+	return all
+}
+
+// legacyCapabilities are those of a modern server that work without a session and a stream of notifications.
+func legacyCapabilities(capabilities jsontext.Value) jsontext.Value {
+	all := jsonrpc.Object{}
+	for name, value := range members(capabilities) {
+		switch name {
+		case "tools", "prompts", "resources":
+			all[name] = encoded(without(members(value), "listChanged", "subscribe"))
+		case "completions", "experimental":
+			all[name] = value
+		}
+	}
+	return encoded(all)
+}

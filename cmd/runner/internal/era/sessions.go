@@ -1,0 +1,236 @@
+package era
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+const (
+	// maxSessions is how many sessions with a backend are held for modern clients. The one that was not used for the longest
+	// time makes room.
+	maxSessions = 256
+	// idleTime is how long a session that nobody uses is held.
+	idleTime = 5 * time.Minute
+	// initializeTime is how long a backend may take to begin a session.
+	initializeTime = 30 * time.Second
+)
+
+// profile is what a session is made for. Requests that differ in any of it never share one: a legacy server is told once who its
+// client is, what it can do, and what it wants logged.
+type profile struct {
+	caller       string
+	client       string // JSON
+	capabilities string // JSON
+	level        string
+}
+
+// session is one with a legacy backend.
+type session struct {
+	id      string // empty if the backend has no sessions
+	version string
+	hello   jsonrpc.Object // the result of initialize
+}
+
+func (s *session) header() http.Header {
+	header := http.Header{versionHeader: {s.version}}
+	if s.id != "" {
+		header.Set(sessionHeader, s.id)
+	}
+	return header
+}
+
+func (s *session) server() jsontext.Value { return s.hello["serverInfo"] }
+
+// sessions are those that are held.
+type sessions struct {
+	translator *Translator
+
+	mu   sync.Mutex
+	held map[profile]*held
+	over *time.Timer
+}
+
+// held is a session that is held, or begins.
+type held struct {
+	ready   chan struct{} // closed when session or err is there
+	session *session
+	err     error
+	origin  *http.Request // by which it is ended
+	busy    int
+	used    time.Time
+}
+
+var errSessions = errors.New("too many calls of different clients are on their way")
+
+// get returns the session for a profile, which the caller has to give back. It begins one where there is none.
+func (s *sessions) get(ctx context.Context, r *http.Request, p profile) (h *held, err error) {
+	s.mu.Lock()
+	h, known := s.held[p]
+	if !known {
+		if h, err = s.add(r, p); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+	}
+	h.busy++
+	s.mu.Unlock()
+	select {
+	case <-h.ready:
+		if h.err != nil {
+			s.drop(p, h)
+			s.put(h)
+			return nil, h.err
+		}
+		return h, nil
+	case <-ctx.Done():
+		s.put(h)
+		return nil, ctx.Err()
+	}
+}
+
+// add begins a session. It makes room for it first.
+func (s *sessions) add(r *http.Request, p profile) (*held, error) {
+	if s.held == nil {
+		s.held = map[profile]*held{}
+	}
+	if len(s.held) >= maxSessions {
+		s.sweep(time.Now())
+	}
+	if len(s.held) >= maxSessions {
+		oldest := profile{}
+		var found *held
+		for other, h := range s.held {
+			if h.busy == 0 && (found == nil || h.used.Before(found.used)) {
+				oldest, found = other, h
+			}
+		}
+		if found == nil {
+			return nil, errSessions
+		}
+		s.remove(oldest, found)
+	}
+	h := &held{ready: make(chan struct{}), origin: detached(r)}
+	s.held[p] = h
+	go func() {
+		defer close(h.ready)
+		ctx, cancel := context.WithTimeout(context.Background(), initializeTime)
+		defer cancel()
+		h.session, h.err = s.translator.initialize(ctx, h.origin, p)
+	}()
+	return h, nil
+}
+
+// detached is a request without its body and its end, for requests of ours in its client's name.
+func detached(r *http.Request) *http.Request {
+	out := r.Clone(joined{context.Background(), r.Context()})
+	out.Body = http.NoBody
+	return out
+}
+
+// put gives a session back.
+func (s *sessions) put(h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.busy--
+	h.used = time.Now()
+	s.schedule()
+}
+
+// sweep ends what has not been used for long, and looks again while something is left.
+func (s *sessions) sweep(now time.Time) {
+	for p, h := range s.held {
+		if h.busy == 0 && now.Sub(h.used) >= idleTime {
+			s.remove(p, h)
+		}
+	}
+	s.schedule()
+}
+
+// schedule has the sessions looked at again while there are any.
+func (s *sessions) schedule() {
+	if len(s.held) == 0 || s.over != nil {
+		return
+	}
+	s.over = time.AfterFunc(idleTime, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.over = nil
+		s.sweep(time.Now())
+	})
+}
+
+func (s *sessions) remove(p profile, h *held) {
+	delete(s.held, p)
+	if h.session != nil {
+		go s.translator.end(h.origin, h.session)
+	}
+}
+
+// drop forgets a session that the backend does not know any more.
+func (s *sessions) drop(p profile, h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[p] == h {
+		delete(s.held, p)
+	}
+}
+
+// initialize begins a session with the backend. The error is a *refusedError if the backend answered that it does not.
+func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile) (*session, error) {
+	params := jsonrpc.Object{
+		"protocolVersion": encoded(Legacy), "capabilities": orElse(p.capabilities, "{}"),
+		"clientInfo": orElse(p.client, `{"name":"freehold","version":"1"}`),
+	}
+	answer, err := t.ask(ctx, r, request(t.newID(), "initialize", params), nil)
+	if err != nil {
+		return nil, err
+	}
+	hello, err := jsonrpc.Read(answer.message.Result)
+	if err != nil {
+		return nil, &refusedError{answer}
+	}
+	s := &session{id: answer.id, hello: hello}
+	if s.version, err = hello.Text("protocolVersion"); err != nil || s.version == "" || s.version >= Modern {
+		return nil, &refusedError{answer}
+	}
+	if _, err := t.ask(ctx, r, notification("notifications/initialized", jsonrpc.Object{}), s.header()); err != nil {
+		return nil, err
+	}
+	if p.level != "" && members(hello["capabilities"])["logging"] != nil {
+		if _, err := t.ask(ctx, r, request(t.newID(), "logging/setLevel", jsonrpc.Object{"level": encoded(p.level)}), s.header()); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// end ends a session with the backend, which may not let it (HTTP 405).
+func (t *Translator) end(r *http.Request, s *session) {
+	if s.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	x := t.exchange(ctx, r, http.MethodDelete, nil, s.header())
+	defer x.cancel()
+	select {
+	case <-x.began:
+	case <-ctx.Done():
+	}
+}
+
+func (t *Translator) newID() int64 { return t.ids.Add(1) }
+
+func orElse(text, other string) jsontext.Value {
+	if text == "" {
+		text = other
+	}
+	return jsontext.Value(text)
+}

@@ -1,0 +1,61 @@
+package controllers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/metrics"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+)
+
+// counts says which objects metrics count: all of these kinds, as a cache has them.
+func counts(reader client.Reader, scheme *runtime.Scheme, kinds ...reconcile.Kind) {
+	sources := make([]metrics.Source, 0, len(kinds))
+	for _, kind := range kinds {
+		sources = append(sources, metrics.Source{
+			Kind: kind.Kind,
+			// The runner's beside our own.
+			Types: append([]string{v1alpha1.ConditionBackendApplied, v1alpha1.ConditionBackendAnswers}, kind.Conditions...),
+			List: func(ctx context.Context) ([][]metav1.Condition, error) {
+				return allConditions(ctx, reader, scheme, kind)
+			},
+		})
+	}
+	metrics.Of(sources...)
+}
+
+func allConditions(ctx context.Context, reader client.Reader, scheme *runtime.Scheme, kind reconcile.Kind) ([][]metav1.Condition, error) {
+	empty, err := scheme.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	list := empty.(client.ObjectList)
+	// They are only looked at.
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var all [][]metav1.Condition
+	err = meta.EachListItem(list, func(object runtime.Object) error {
+		all = append(all, conditionsOf(object))
+		return nil
+	})
+	return all, err
+}
+
+// conditionsOf are those in the status of an object of ours.
+func conditionsOf(object runtime.Object) []metav1.Condition {
+	switch o := object.(type) {
+	case *v1alpha1.MCPServer:
+		return o.Status.Conditions
+	case interface {
+		GetConfigStatus() *v1alpha1.ConfigStatus
+	}:
+		return o.GetConfigStatus().Conditions
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/metrics"
+)
+
+// countApply counts what came of an intent.
+func countApply(manager ownership.Manager, done apply.Outcome, err error) {
+	metrics.Applies.WithLabelValues(string(manager), result(done, err)).Inc()
+	for _, c := range apply.Conflicts(err) {
+		metrics.Conflicts.WithLabelValues(c.Object.Kind).Inc()
+	}
+	if err == nil && done.Repaired != nil {
+		metrics.Repairs.WithLabelValues(done.Repaired.Object.Kind).Inc()
+	}
+}
+
+func result(done apply.Outcome, err error) string {
+	switch {
+	case len(apply.Conflicts(err)) > 0:
+		return metrics.Conflict
+	case apply.When(err) == apply.WithWatch:
+		return metrics.Moved
+	case apply.When(err) == apply.Now:
+		return metrics.Failed
+	case err != nil:
+		return metrics.Refused
+	case done.Result == apply.Created:
+		return metrics.Created
+	case done.Result == apply.Configured:
+		return metrics.Configured
+	}
+	return metrics.Unchanged
+}
+
+// count counts the pass that ends with err.
+func (p *Pass) count(err error) {
+	metrics.Passes.WithLabelValues(p.core.Kind.Kind, outcome(err)).Inc()
+	p.core.contended.put(p.core.Kind.Kind, client.ObjectKeyFromObject(p.object), p.contends())
+}
+
+// outcome is how a pass ends: the strongest of several errors counts.
+func outcome(err error) string {
+	switch apply.When(err) {
+	case apply.Now:
+		return metrics.Failed
+	case apply.Later:
+		if apply.Refused(err) != nil {
+			return metrics.Refused
+		}
+		return metrics.Waiting
+	case apply.WithWatch:
+		return metrics.Moved
+	case apply.Never:
+		return metrics.Defect
+	default:
+		return metrics.Done
+	}
+}
+
+// contends is how many fields other managers and Freehold state with other values. An
+// object that goes is contended no longer.
+func (p *Pass) contends() int {
+	if p.object.GetDeletionTimestamp() != nil {
+		return 0
+	}
+	var fields []string
+	for _, c := range p.Conflicts {
+		for _, field := range c.Fields {
+			fields = append(fields, c.Object.String()+" "+c.Key.String()+" "+field)
+		}
+	}
+	slices.Sort(fields)
+	return len(slices.Compact(fields))
+}
+
+// contended is how many fields are, by object; one without such has no entry.
+type contended struct {
+	mu     sync.Mutex
+	fields map[types.NamespacedName]int
+}
+
+func (c *contended) put(kind string, key types.NamespacedName, now int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	metrics.Contended.WithLabelValues(kind).Add(float64(now - c.fields[key]))
+	if now == 0 {
+		delete(c.fields, key)
+		return
+	}
+	c.fields[key] = now
+}
+
+// Gone ends a pass over an object that could not be read: one that is gone needs
+// none, and is counted no longer.
+func (c *Core) Gone(key types.NamespacedName, err error) error {
+	if err = client.IgnoreNotFound(err); err == nil {
+		c.contended.put(c.Kind.Kind, key, 0)
+	}
+	return err
+}

