@@ -116,6 +116,16 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// keys is a directory with a key of session ids.
+func keys(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // start runs the binary in front of backend, with an API server that nobody
 // answers for.
 func start(t *testing.T, run runconfig.RunConfig, backend string, more ...string) *process {
@@ -127,7 +137,7 @@ func start(t *testing.T, run runconfig.RunConfig, backend string, more ...string
 	p := &process{t: t, calls: address(t), probes: address(t)}
 	isFlag := func(s string) bool { return strings.HasPrefix(s, "--") }
 	flags := slices.DeleteFunc(slices.Clone(more), func(s string) bool { return !isFlag(s) })
-	p.command = exec.Command(path, append(flags, "--config", file(t, run), "--address", p.calls, "--probe-address", p.probes, "--backend", backend)...)
+	p.command = exec.Command(path, append(flags, "--config", file(t, run), "--address", p.calls, "--probe-address", p.probes, "--backend", backend, "--session-keys", keys(t))...)
 	kubeconfig := text(t, `{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],`+
 		`"clusters":[{"name":"x","cluster":{"server":"http://`+address(t)+`"}}]}`)
 	p.command.Env = append([]string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}, slices.DeleteFunc(more, isFlag)...)
