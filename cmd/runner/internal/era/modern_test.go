@@ -47,6 +47,7 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 		"a name in base64":        {call, asModern("tools/call", "=?base64?ZWNobw==?="), 200, 0},
 		"no version":              {call, []string{"Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32020},
 		"another version":         {strings.ReplaceAll(call, "2026-07-28", "2026-07-29"), asModern("tools/call", "echo"), 400, -32020},
+		"an older version":        {strings.ReplaceAll(call, "2026-07-28", "2026-07-27"), asModern("tools/call", "echo"), 400, -32020},
 		"a version nobody has":    {strings.ReplaceAll(call, "2026-07-28", "2027-01-01"), []string{"Mcp-Protocol-Version", "2027-01-01", "Mcp-Method", "tools/call", "Mcp-Name", "echo"}, 400, -32022},
 		"no version in the body":  {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, asModern("tools/list", ""), 400, -32602},
 		"no capabilities":         {strings.Replace(call, `,"io.modelcontextprotocol/clientCapabilities":{}`, "", 1), asModern("tools/call", "echo"), 400, -32602},
