@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+const (
+	release   = "freehold"
+	system    = "freehold-system"
+	chartPath = "config/chart"
+)
+
+// helm runs the pinned Helm, and waits as long as its --wait does.
+func helm(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := exec.CommandContext(ctx, "bin/tools/helm", append(args, "--namespace", system)...).CombinedOutput() //nolint:gosec // the arguments are this file's
+	Expect(err).NotTo(HaveOccurred(), "helm %q: %s", args, out)
+	return string(out)
+}
+
+// values are those with which every revision of the release runs the images that the cluster holds.
+func values(more ...string) []string {
+	args := []string{"--set", "image.tag=" + version() + ",runner.image.tag=" + version(), "--wait", "--timeout", "3m"}
+	for _, value := range more {
+		args = append(args, "--set", value)
+	}
+	return args
+}
+
+// scrape reads metrics as an account of the system's namespace, over TLS.
+func scrape(ctx context.Context, account string) (status int, body string) {
+	GinkgoHelper()
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: account}}
+	if err := cluster.Create(ctx, sa); err != nil {
+		Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+	}
+	token := &authenticationv1.TokenRequest{}
+	Expect(cluster.SubResource("token").Create(ctx, sa, token)).To(Succeed())
+	c := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the operator signs its certificate itself
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+release+"-operator-metrics."+system+".svc:9443/metrics", nil)
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+	response, err := c.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return response.StatusCode, string(text)
+}
+
+// The operator comes and goes, and servers answer all the while.
+var _ = It("No call fails while the release is upgraded, rolled back, uninstalled and installed again", func(ctx SpecContext) {
+	s := newStory("kept")
+	installed := true
+	DeferCleanup(func(ctx SpecContext) { // other stories need the operator
+		if !installed {
+			helm(ctx, append([]string{"upgrade", "--install", release, chartPath}, values()...)...)
+		}
+	})
+	helm(ctx, append([]string{"upgrade", "--install", release, chartPath}, values()...)...)
+	revision := strings.TrimSpace(helm(ctx, "list", "--filter", "^"+release+"$", "--no-headers")) // its third word
+	revision = strings.Fields(revision)[2]
+	s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2}}`, image))
+	url := s.ready(ctx).Status.URL
+	calls := callAgain(ctx, url, 8)
+	told := func(step string) {
+		answers, failures := calls.soFar()
+		GinkgoWriter.Printf("%s %s: %d answers so far, failures: %q\n", time.Now().Format(time.TimeOnly), step, answers, failures)
+	}
+	generation := func() int64 { return s.ready(ctx).Status.Workload.Generation }
+	pods := func() map[string]bool {
+		names := map[string]bool{}
+		for _, pod := range s.pods(ctx, workload.ComponentProxy) {
+			names[pod.Name] = true
+		}
+		return names
+	}
+	first := generation()
+	told("installed")
+
+	By("upgrading to another runner and more values")
+	before := pods()
+	helm(ctx, append([]string{"upgrade", release, chartPath}, values("runner.image.tag="+version()+"-again", "log.level=debug", "log.format=text",
+		"metrics.port=9443", "metrics.secure=true", "metrics.readers[0].name=reader", "metrics.readers[0].namespace="+system,
+		"test.image="+image, "test.args={-http,:8080}", "test.tool=test_simple_text")...)...)
+	Eventually(ctx, generation).Should(Equal(first + 1))
+	Eventually(ctx, func(g Gomega) {
+		after := pods()
+		g.Expect(after).To(HaveLen(2))
+		for name := range after {
+			g.Expect(before).NotTo(HaveKey(name))
+		}
+	}).Should(Succeed())
+	told("upgraded")
+
+	By("reading metrics, as who may and who may not")
+	var body string
+	Eventually(ctx, func() (status int) { status, body = scrape(ctx, "reader"); return status }).Should(Equal(http.StatusOK), body)
+	Expect(body).To(MatchRegexp(`(?m)^freehold_objects\{kind="MCPServer"\} [1-9]`))
+	status, said := scrape(ctx, "default")
+	Expect(status).To(Equal(http.StatusForbidden), said)
+
+	By("testing the release")
+	Expect(helm(ctx, "test", release, "--timeout", "4m", "--logs")).To(ContainSubstring("the tool test_simple_text of http://freehold-test-proxy." + system))
+	told("tested")
+
+	By("rolling back")
+	helm(ctx, "rollback", release, revision, "--wait", "--timeout", "3m")
+	Eventually(ctx, generation).Should(Equal(first + 2))
+	told("rolled back")
+
+	By("uninstalling")
+	installed = false
+	helm(ctx, "uninstall", release, "--wait", "--timeout", "3m")
+	time.Sleep(10 * time.Second)
+	told("uninstalled")
+
+	By("installing again")
+	helm(ctx, append([]string{"install", release, chartPath}, values()...)...)
+	installed = true
+	Expect(generation()).To(Equal(first + 2))
+	s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "2"}}}}}`, image))
+	Eventually(ctx, generation).Should(Equal(first + 3))
+	told("installed again")
+
+	calls.end()
+	answers, failures := calls.soFar()
+	Expect(failures).To(BeEmpty())
+	Expect(answers).To(BeNumerically(">", 0))
+	AddReportEntry(fmt.Sprintf("%d answers", answers))
+}, SpecTimeout(20*time.Minute))
