@@ -154,6 +154,14 @@ plugin: ## Pack the plugin of kubectl for every platform, with its manifest for 
 verify-images: ## Check that two builds of the images from different places give the same bytes
 	hack/verify-images.sh
 
+.PHONY: release
+release: $(TOOLS)/helm ## Make everything that a release has; VERSION=v1.2.3, and REGISTRY=… to push images and chart
+	hack/release.sh
+
+.PHONY: verify-release
+verify-release: $(TOOLS)/helm ## Make a release of HEAD twice, push it to a registry of this machine, and compare
+	hack/verify-release.sh
+
 .PHONY: controlplane
 controlplane: ## Build kube-apiserver, etcd and kube-controller-manager; minutes the first time
 	hack/controlplane/build.sh envtest

@@ -24,8 +24,8 @@ for platform in ${PLATFORMS:-$(sed -n 's/.*{os: \(.*\), arch: \(.*\)}}.*/\1\/\2/
 	if [ "$os" = windows ]; then mv "$folder/kubectl-freehold" "$folder/kubectl-freehold.exe"; fi
 	install -m 755 cmd/kubectl-freehold/kubectl_complete-freehold "$folder"
 	install -m 644 LICENSE bin/licenses/THIRD_PARTY "$folder"
-	# Names in order, no times, no owners: two builds give the same bytes.
-	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$folder" -cf - . | gzip -n >"$archive"
+	# Names in order, no times, no owners, one umask: two builds give the same bytes.
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode='u=rwX,go=rX' -C "$folder" -cf - . | gzip -n >"$archive"
 	rm -r "$folder"
 	sum=$(sha256sum "$archive")
 	filled=${filled//SHA256_${os^^}_${arch^^}/${sum%% *}}
