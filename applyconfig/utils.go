@@ -36,6 +36,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.MCPOIDCConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPOIDCConfigSpec"):
 		return &apisv1alpha1.MCPOIDCConfigSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPRemoteProxy"):
+		return &apisv1alpha1.MCPRemoteProxyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPRemoteProxySpec"):
+		return &apisv1alpha1.MCPRemoteProxySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPRemoteProxyStatus"):
+		return &apisv1alpha1.MCPRemoteProxyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServer"):
 		return &apisv1alpha1.MCPServerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerSpec"):
@@ -52,6 +58,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ProxyServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxySpec"):
 		return &apisv1alpha1.ProxySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RemoteHeader"):
+		return &apisv1alpha1.RemoteHeaderApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RemoteHeaderSource"):
+		return &apisv1alpha1.RemoteHeaderSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Resources"):
 		return &apisv1alpha1.ResourcesApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RuntimeStatus"):

@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/config"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
@@ -33,21 +34,27 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := references.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if err := mcpserver.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	cache, err := index(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	servers := mcpserver.New(cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder("freehold-mcpserver"), options.Workload)
-	if options.Now != nil {
-		servers.Now = options.Now
+	var registered []reconcile.Kind
+	for _, kind := range kinds.All() {
+		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
+		if options.Now != nil {
+			servers.Now = options.Now
+		}
+		if options.ConfigRolloutShare != 0 {
+			servers.Percent = options.ConfigRolloutShare
+		}
+		if err := servers.Register(mgr, options.controller()); err != nil {
+			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
+		}
+		registered = append(registered, servers.Kind)
 	}
-	if options.ConfigRolloutShare != 0 {
-		servers.Percent = options.ConfigRolloutShare
-	}
-	if err := servers.Register(ctx, mgr, options.controller()); err != nil {
-		return fmt.Errorf("registering the MCPServer controller: %w", err)
-	}
-	kinds := []reconcile.Kind{servers.Kind}
 	for _, kind := range config.Kinds() {
 		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
 		if options.Now != nil {
@@ -59,9 +66,9 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		if err := configs.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
 		}
-		kinds = append(kinds, configs.Kind)
+		registered = append(registered, configs.Kind)
 	}
-	counts(mgr.GetClient(), mgr.GetScheme(), kinds...)
+	counts(mgr.GetClient(), mgr.GetScheme(), registered...)
 	return nil
 }
 

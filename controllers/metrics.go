@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/metrics"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // counts says which objects metrics count: all of these kinds, as a cache has them.
-func counts(reader client.Reader, scheme *runtime.Scheme, kinds ...reconcile.Kind) {
-	sources := make([]metrics.Source, 0, len(kinds))
-	for _, kind := range kinds {
+func counts(reader client.Reader, scheme *runtime.Scheme, counted ...reconcile.Kind) {
+	sources := make([]metrics.Source, 0, len(counted))
+	for _, kind := range counted {
 		sources = append(sources, metrics.Source{
 			Kind: kind.Kind,
 			// The runner's beside our own.
@@ -49,13 +50,13 @@ func allConditions(ctx context.Context, reader client.Reader, scheme *runtime.Sc
 
 // conditionsOf are those in the status of an object of ours.
 func conditionsOf(object runtime.Object) []metav1.Condition {
-	switch o := object.(type) {
-	case *v1alpha1.MCPServer:
-		return o.Status.Conditions
-	case interface {
+	if server := kinds.Form(object); server != nil {
+		return server.Status.Conditions
+	}
+	if config, ok := object.(interface {
 		GetConfigStatus() *v1alpha1.ConfigStatus
-	}:
-		return o.GetConfigStatus().Conditions
+	}); ok {
+		return config.GetConfigStatus().Conditions
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // What is cached the process may watch, by the contract, and nothing else: a
@@ -24,7 +25,10 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := map[string]bool{"mcpservers.freehold.dev": true} // what the controller is for
+	cached := map[string]bool{}
+	for _, kind := range kinds.All() { // what the controllers are for
+		cached[kind.Object.Resource()+"."+kind.Object.Group] = true
+	}
 	for kind := range options.ByObject {
 		gvk, err := apiutil.GVKForObject(kind, scheme)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -56,20 +57,25 @@ func slim(obj any) (any, error) {
 }
 
 // tooLarge reports whether obj is larger than what Freehold makes. What a user
-// writes in a server makes some kinds larger: those stay whole that an MCPServer
-// of the label's name controls. The garbage collector deletes the object if there
+// writes in a server makes some kinds larger: those stay whole that the object with
+// a proxy of the label's key controls. The garbage collector deletes the object if there
 // is no such server.
 func tooLarge(obj client.Object) bool {
 	switch obj.(type) {
 	case *appsv1.Deployment, *appsv1.StatefulSet, *corev1.Service:
 		owner := metav1.GetControllerOfNoCopy(obj)
-		if owner != nil && owner.APIVersion == v1alpha1.SchemeGroupVersion.String() && owner.Kind == "MCPServer" &&
-			owner.Name == obj.GetLabels()[workload.LabelServer] {
+		if owner != nil && owner.APIVersion == v1alpha1.SchemeGroupVersion.String() && owns(owner, obj.GetLabels()[workload.LabelServer]) {
 			return false
 		}
 	}
 	sized, ok := obj.(interface{ Size() int })
 	return ok && sized.Size() > childLimit
+}
+
+// owns reports whether the owner is an object with a proxy that has this key.
+func owns(owner *metav1.OwnerReference, key string) bool {
+	kind, ok := kinds.Named(owner.Kind)
+	return ok && kind.Key(owner.Name) == key
 }
 
 // stub is an object of which no more is known than that it is there. A pass reads

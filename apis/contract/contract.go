@@ -11,11 +11,17 @@ import (
 // Freehold is the contract of this operator.
 func Freehold() ownership.Contract {
 	return ownership.Contract{
-		Grants:   slices.Concat(mcpServer(), children(), rbacGrants(), runner(), configGrants()),
-		Removals: slices.Concat(mcpServerRemovals(), rbacRemovals()),
+		Grants:   slices.Concat(workloadGrants(MCPServers(), runner()), workloadGrants(MCPRemoteProxies(), nil), configGrants()),
+		Removals: slices.Concat(mcpServerRemovals(), mcpRemoteProxyRemovals(), rbacRemovals()),
 		Rights:   slices.Concat(processRights(), runnerRights()),
 		Takeover: &ownership.Takeover{Annotation: AdoptAnnotation},
 	}
+}
+
+// workloadGrants are those of a kind with a proxy; backend are those of its runner
+// beside the report.
+func workloadGrants(w Workload, backend []ownership.Grant) []ownership.Grant {
+	return slices.Concat(w.grants(), w.children(), w.rights(), backend, []ownership.Grant{w.report()})
 }
 
 // AdoptAnnotation with the value "true" hands a child that stands in another
@@ -33,6 +39,7 @@ func object(group, version, kind, subresource string) ownership.Object {
 var (
 	MCPServer      = object("freehold.dev", "v1alpha1", "MCPServer", "")
 	MCPServerSub   = object("freehold.dev", "v1alpha1", "MCPServer", "status")
+	MCPRemoteProxy = object("freehold.dev", "v1alpha1", "MCPRemoteProxy", "")
 	MCPOIDCConfig  = object("freehold.dev", "v1alpha1", "MCPOIDCConfig", "")
 	MCPAuthzConfig = object("freehold.dev", "v1alpha1", "MCPAuthzConfig", "")
 	Deployment     = object("apps", "v1", "Deployment", "")
@@ -60,12 +67,4 @@ var identity = []string{
 var revision = []string{
 	`metadata.annotations["freehold.dev/workload-generation"]`,
 	`metadata.annotations["freehold.dev/workload-hash"]`,
-}
-
-// child is a grant on an object that its identity creates for a server.
-func child(by string, manager ownership.Manager, object ownership.Object, name, why string, own ...string) ownership.Grant {
-	return ownership.Grant{
-		Manager: manager, Identity: by, Object: object, Names: []string{name}, Owner: MCPServer,
-		Mode: ownership.Exclusive, Create: true, Why: why, Fields: ownership.Paths(slices.Concat(identity, own)...),
-	}
 }

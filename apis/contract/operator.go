@@ -12,7 +12,7 @@ const LeaseName = "freehold-operator"
 
 // Controllers are the identities that the operator's process writes as.
 func Controllers() []string {
-	return []string{IdentityMCPServer, IdentityRBAC, IdentityOIDCConfig, IdentityAuthzConfig}
+	return []string{IdentityMCPServer, IdentityMCPRemoteProxy, IdentityRBAC, IdentityOIDCConfig, IdentityAuthzConfig}
 }
 
 // processRights are those of the operator's process, which reads for all its
@@ -22,7 +22,7 @@ func processRights() []ownership.Right {
 		return ownership.Right{Identity: IdentityOperator, Group: object.Group, Resource: object.Resource(), Verbs: verbs, Why: why}
 	}
 	var all []ownership.Right
-	for _, object := range []ownership.Object{MCPServer, MCPOIDCConfig, MCPAuthzConfig, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy} {
+	for _, object := range []ownership.Object{MCPServer, MCPRemoteProxy, MCPOIDCConfig, MCPAuthzConfig, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy} {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
 	lease := object("coordination.k8s.io", "v1", "Lease", "")

@@ -16,7 +16,7 @@ func Policies() admission.Options {
 		Label: admission.Label{Key: "app.kubernetes.io/managed-by", Value: "freehold"},
 		Rules: map[schema.GroupKind][]admission.Rule{
 			Deployment.GroupKind(): never, StatefulSet.GroupKind(): never, Service.GroupKind(): never, ConfigMap.GroupKind(): never,
-			MCPServer.GroupKind(): {runtimeServer()},
+			MCPServer.GroupKind(): {runtimeServer()}, MCPRemoteProxy.GroupKind(): {runtimeServer()},
 		},
 	}
 }

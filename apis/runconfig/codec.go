@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -99,14 +101,10 @@ func (c RunConfig) check() error {
 		wrong = append(wrong, fmt.Errorf("workload.generation: %d is not 1 or more", c.Workload.Generation))
 	}
 	text("workload.hash", c.Workload.Hash)
-	text("backend.image", c.Backend.Image)
-	port("backend.port", c.Backend.Port)
-	text("backend.path", c.Backend.Path)
-	text("backend.transport", c.Backend.Transport)
-	if at := c.Backend.RestartedAt; at != "" {
-		if _, err := time.Parse(time.RFC3339, at); err != nil {
-			wrong = append(wrong, fmt.Errorf("backend.restartedAt: %q is not a time of RFC 3339", at))
-		}
+	if c.Remote == nil {
+		wrong = append(wrong, c.Backend.check(text, port)...)
+	} else {
+		wrong = append(wrong, c.Remote.check(text)...)
 	}
 	port("proxy.port", c.Proxy.Port)
 	text("proxy.path", c.Proxy.Path)
@@ -114,11 +112,56 @@ func (c RunConfig) check() error {
 		c.Proxy.Authentication.check(text)
 	}
 	text("rendering.proxy", c.Rendering.Proxy)
-	text("rendering.backend", c.Rendering.Backend)
+	if c.Remote == nil {
+		text("rendering.backend", c.Rendering.Backend)
+	}
 	if len(wrong) == 0 {
 		return nil
 	}
 	return oneLine(wrong)
+}
+
+// check tells text and port which parts must be right, and returns what else is wrong.
+func (b Backend) check(text func(field, value string), port func(field string, value int32)) []error {
+	text("backend.image", b.Image)
+	port("backend.port", b.Port)
+	text("backend.path", b.Path)
+	text("backend.transport", b.Transport)
+	if at := b.RestartedAt; at != "" {
+		if _, err := time.Parse(time.RFC3339, at); err != nil {
+			return []error{fmt.Errorf("backend.restartedAt: %q is not a time of RFC 3339", at)}
+		}
+	}
+	return nil
+}
+
+// check is as that of a Backend.
+func (r Remote) check(text func(field, value string)) (wrong []error) {
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		wrong = append(wrong, errors.New("remote.url: is not an absolute URL without user, query and fragment"))
+	}
+	text("remote.transport", r.Transport)
+	for i, network := range r.AllowedNetworks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			wrong = append(wrong, fmt.Errorf("remote.allowedNetworks[%d]: %q is no CIDR", i, network))
+		}
+	}
+	if ca := r.CABundle; ca != nil {
+		text("remote.caBundle.name", ca.Name)
+		text("remote.caBundle.key", ca.Key)
+	}
+	for i, h := range r.Headers {
+		at := fmt.Sprintf("remote.headers[%d].", i)
+		text(at+"name", h.Name)
+		if h.Secret == nil {
+			text(at+"value", h.Value)
+			continue
+		}
+		text(at+"secret.name", h.Secret.Name)
+		text(at+"secret.key", h.Secret.Key)
+	}
+	return wrong
 }
 
 // check tells text which parts must not be empty.

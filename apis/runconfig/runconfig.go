@@ -34,6 +34,10 @@ const (
 	// with each.
 	SessionPath = "/etc/freehold-session"
 	SessionKey  = "current"
+	// RemoteVolume and RemotePath are the same of the files of Remote: CAFile of
+	// CABundle there, and HeaderFile of each header with a Secret.
+	RemoteVolume = "remote"
+	RemotePath   = "/etc/freehold-remote"
 	// ProbePort is the TCP port on which the proxy answers probes.
 	ProbePort = 9440
 	// EnvGeneration is the environment variable with the workload generation
@@ -53,8 +57,10 @@ type RunConfig struct {
 	Server Server `json:"server"`
 	// Workload is the revision under which the operator claimed this content.
 	Workload Workload `json:"workload"`
-	// Backend is what the runner applies.
-	Backend Backend `json:"backend"`
+	// Backend is what the runner applies; zero where Remote is not nil.
+	Backend Backend `json:"backend,omitzero"`
+	// Remote is the server elsewhere to which calls go; nil for one with a backend.
+	Remote *Remote `json:"remote,omitempty"`
 	// Proxy is how the runner serves.
 	Proxy Proxy `json:"proxy"`
 	// NotEnforced are the fields of the MCPServer that this version cannot
@@ -73,12 +79,14 @@ type Rendering struct {
 	Proxy string `json:"proxy"`
 	// Backend is the hash of the backend's pod template: the content of its pods
 	// alone, which carry it. Under another workload generation with the same
-	// hash no pod of the backend is replaced.
-	Backend string `json:"backend"`
+	// hash no pod of the backend is replaced. Empty where there is none.
+	Backend string `json:"backend,omitempty"`
 }
 
-// Server identifies an MCPServer.
+// Server identifies an MCPServer, or an object of another kind with a proxy.
 type Server struct {
+	// Kind is empty for an MCPServer.
+	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
@@ -116,6 +124,38 @@ type Backend struct {
 	// RestartedAt is RFC 3339 in UTC, to the second.
 	RestartedAt string `json:"restartedAt,omitempty"`
 }
+
+// IsZero leaves the backend out of the encoding where there is none.
+func (b Backend) IsZero() bool {
+	return b.Image == "" && b.Port == 0 && b.Path == "" && b.Transport == ""
+}
+
+// Remote is an MCP server that runs elsewhere.
+type Remote struct {
+	// URL is where it answers MCP, without user, query and fragment.
+	URL string `json:"url"`
+	// Transport is streamable-http or sse.
+	Transport string `json:"transport"`
+	// AllowedNetworks are CIDRs, sorted, that may be connected to besides public
+	// addresses.
+	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
+	// CABundle names the key of a ConfigMap with the certificates of which one has
+	// issued that of the server, in CAFile; nil for those of the runner's image.
+	CABundle *Key `json:"caBundle,omitempty"`
+	// Headers of each request, sorted by name.
+	Headers []Header `json:"headers,omitempty"`
+}
+
+// Header is a header with a value, or with a Secret's key that holds it.
+type Header struct {
+	// Name is in canonical form (net/http.CanonicalHeaderKey).
+	Name   string `json:"name"`
+	Value  string `json:"value,omitempty"`
+	Secret *Key   `json:"secret,omitempty"`
+}
+
+// HeaderFile is the file with the value of the header of this name.
+func HeaderFile(name string) string { return "header-" + name }
 
 // Resources of the server's container.
 type Resources struct {

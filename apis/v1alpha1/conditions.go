@@ -100,6 +100,13 @@ const (
 	// but not MCP.
 	ReasonNotAnswering = "NotAnswering"
 	ReasonNotMCP       = "NotMCP"
+	// ReasonAddressNotAllowed, ReasonNotTrusted and ReasonCredentialsRefused are the
+	// runner's too, of a server that runs elsewhere: its address is none that the
+	// proxy may connect to; its certificate is not trusted; it refuses what the
+	// proxy presents.
+	ReasonAddressNotAllowed  = "AddressNotAllowed"
+	ReasonNotTrusted         = "NotTrusted"
+	ReasonCredentialsRefused = "CredentialsRefused"
 	// ReasonDeleting says that the server is being deleted.
 	ReasonDeleting = "Deleting"
 )

@@ -17,7 +17,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{},
+	scheme.AddKnownTypes(SchemeGroupVersion, &MCPServer{}, &MCPServerList{}, &MCPRemoteProxy{}, &MCPRemoteProxyList{},
 		&MCPOIDCConfig{}, &MCPOIDCConfigList{}, &MCPAuthzConfig{}, &MCPAuthzConfigList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -1453,6 +1453,105 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: oidc
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCIssuer
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPRemoteProxy
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: ObjectMeta.v1.meta.apis.pkg.apimachinery.k8s.io
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.MCPRemoteProxySpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.MCPRemoteProxyStatus
+      default: {}
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPRemoteProxySpec
+  map:
+    fields:
+    - name: allowHTTP
+      type:
+        scalar: boolean
+    - name: allowedNetworks
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: authzConfig
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.AuthzConfig
+    - name: authzConfigRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.LocalReference
+    - name: caBundleRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.CABundleReference
+    - name: headers
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RemoteHeader
+          elementRelationship: associative
+          keys:
+          - name
+    - name: oidcConfigRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCConfigReference
+    - name: path
+      type:
+        scalar: string
+      default: /mcp
+    - name: progressDeadlineSeconds
+      type:
+        scalar: numeric
+      default: 600
+    - name: proxy
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ProxySpec
+      default: {}
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: transport
+      type:
+        scalar: string
+      default: streamable-http
+    - name: url
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPRemoteProxyStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: Condition.v1.meta.apis.pkg.apimachinery.k8s.io
+          elementRelationship: associative
+          keys:
+          - type
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: runtime
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
+    - name: url
+      type:
+        scalar: string
+    - name: workload
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.MCPServer
   map:
     fields:
@@ -1739,6 +1838,26 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: trustForwardedHeaders
       type:
         scalar: boolean
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RemoteHeader
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: value
+      type:
+        scalar: string
+    - name: valueFrom
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RemoteHeaderSource
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.RemoteHeaderSource
+  map:
+    fields:
+    - name: secretKeyRef
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.SecretKeyReference
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.Resources
   map:
     fields:

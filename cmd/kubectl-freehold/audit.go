@@ -127,13 +127,22 @@ func (c *cli) showAudit(out output, content ownershipAudit, lines [][]string) er
 // installed reads the servers and what belongs to them. What could be read
 // comes along with an error.
 func (c *cli) installed(everywhere bool) (servers, children []*unstructured.Unstructured, err error) {
-	servers, err = c.listed(everywhere, argument(contract.MCPServer))
+	servers, err = c.listed(everywhere, workloadKinds()...)
 	if err != nil {
 		return nil, nil, err
 	}
 	children, unread := c.selected(everywhere, serverLabel, c.childKinds()...)
 	configs, err := c.listed(everywhere, configKinds()...)
 	return servers, append(children, configs...), errors.Join(unread, err)
+}
+
+// workloadKinds are those of objects with a proxy.
+func workloadKinds() []string {
+	var kinds []string
+	for _, w := range contract.Workloads() {
+		kinds = append(kinds, argument(w.Object))
+	}
+	return kinds
 }
 
 // configKinds are those of shared configurations.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
@@ -46,9 +47,9 @@ func (c *cli) refs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refs (KIND NAME | KIND/NAME)",
 		Short: "Show who refers to a configuration",
-		Long: `Show all servers that refer to an MCPOIDCConfig or MCPAuthzConfig, also those
-that its status no longer lists, or the configurations that an MCPServer refers to.
-The column CONTENT says what the server runs with:
+		Long: `Show all workloads that refer to an MCPOIDCConfig or MCPAuthzConfig, also those
+that its status no longer lists, or the configurations that an MCPServer or an
+MCPRemoteProxy refers to. The column CONTENT says what the workload runs with:
 
   current   what the configuration says now
   older     what the configuration said before
@@ -86,28 +87,41 @@ READY and REASON are those of the object in the line.`,
 // otherEnds are the workloads of a configuration, or the configurations of a
 // workload.
 func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
-	kinds, of := []string{argument(contract.MCPServer)}, workloadsOf
+	others, of := workloadKinds(), workloadsOf
 	switch kind := u.GroupVersionKind().GroupKind(); {
-	case kind == contract.MCPServer.GroupKind():
-		kinds, of = configKinds(), configsOf
+	case slices.ContainsFunc(contract.Workloads(), func(w contract.Workload) bool { return w.Object.GroupKind() == kind }):
+		others, of = configKinds(), configsOf
 	case !slices.ContainsFunc(contract.Configs(), func(config contract.Config) bool { return config.Object.GroupKind() == kind }):
-		return nil, fmt.Errorf("%s is neither a configuration nor an MCPServer: name an MCPOIDCConfig, an MCPAuthzConfig or an MCPServer", title(u))
+		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name an MCPOIDCConfig, an MCPAuthzConfig, an MCPServer or an MCPRemoteProxy", title(u))
 	}
 	found, err := all(resource.NewBuilder(c.flags).Unstructured().
 		NamespaceParam(u.GetNamespace()).DefaultNamespace().RequestChunksOf(pageSize).
-		ResourceTypeOrNameArgs(true, strings.Join(kinds, ",")).Flatten().Do())
+		ResourceTypeOrNameArgs(true, strings.Join(others, ",")).Flatten().Do())
 	if err != nil {
 		return nil, err
 	}
 	return of(u, found)
 }
 
-// workloadsOf are those of servers that refer to a configuration.
+// workloadOf reads a workload, in the form of an MCPServer.
+func workloadOf(u *unstructured.Unstructured) (*v1alpha1.MCPServer, error) {
+	kind, known := kinds.Named(u.GetKind())
+	if !known {
+		return nil, fmt.Errorf("%s is no workload", title(u))
+	}
+	object := kind.New()
+	if err := decode(u, object); err != nil {
+		return nil, err
+	}
+	return kinds.Form(object), nil
+}
+
+// workloadsOf are those that refer to a configuration.
 func workloadsOf(config *unstructured.Unstructured, servers []*unstructured.Unstructured) ([]referring, error) {
 	ends := []referring{}
 	for _, u := range servers {
-		server := &v1alpha1.MCPServer{}
-		if err := decode(u, server); err != nil {
+		server, err := workloadOf(u)
+		if err != nil {
 			return nil, err
 		}
 		if references.From(server, config.GetKind()) == config.GetName() {
@@ -120,8 +134,8 @@ func workloadsOf(config *unstructured.Unstructured, servers []*unstructured.Unst
 // configsOf are those that a server refers to. One that does not exist has neither
 // content nor conditions.
 func configsOf(u *unstructured.Unstructured, configs []*unstructured.Unstructured) ([]referring, error) {
-	server := &v1alpha1.MCPServer{}
-	if err := decode(u, server); err != nil {
+	server, err := workloadOf(u)
+	if err != nil {
 		return nil, err
 	}
 	ends := []referring{}

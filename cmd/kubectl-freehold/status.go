@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -75,7 +74,7 @@ something could not be read.`,
 			if err := out.check(); err != nil {
 				return err
 			}
-			objects, unread := c.listed(everywhere, append([]string{argument(contract.MCPServer)}, configKinds()...)...)
+			objects, unread := c.listed(everywhere, append(workloadKinds(), configKinds()...)...)
 			operators, err := c.operators()
 			return c.showStatus(out, operators, objects, errors.Join(unread, err))
 		},

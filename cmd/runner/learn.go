@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -37,36 +41,49 @@ const (
 	maxName = 1024
 )
 
+// askAgain is how often a server that runs elsewhere is asked once it has answered.
+// Tests change it.
+var askAgain = time.Minute
+
 // legacy is the newest revision of MCP that begins with initialize. A backend
 // may speak it beside the newest of all.
 const legacy = "2025-11-25"
 
 // ask asks the backend what it is and offers, as a client of MCP does and on a
 // client's way, until it has answered or ctx ends. It tells what it learned, and
-// before that why nothing could be, each time that it is another reason.
+// before that why nothing could be, each time that it is another reason. A server
+// that runs elsewhere sends no event when it goes or changes: it is asked until ctx
+// ends.
 func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backend.Facts)) {
 	if len(s.run.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
-	said := conditions.Finding{}
+	told := backend.Facts{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
 		facts, err := s.learn(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
+		wait := pause
+		pause = min(2*pause, lastPause)
+		switch {
+		case err == nil && s.run.Remote == nil:
 			tell(facts)
 			return
-		}
-		if facts.Answers != said && lasts(facts.Answers.Reason, attempt, time.Since(began)) {
+		case err == nil:
+			if !reflect.DeepEqual(facts, told) {
+				told = facts
+				tell(facts)
+			}
+			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
+		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
 			logger.Info("the backend does not answer MCP", "why", facts.Answers.Message, "error", clean(err.Error(), maxName))
-			said = facts.Answers
+			told = facts
 			tell(facts)
 		}
 		select {
-		case <-time.After(pause):
-			pause = min(2*pause, lastPause)
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		}
@@ -88,7 +105,8 @@ func (s settings) ready(ctx context.Context) bool {
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
-		return client.last.Load().refused()
+		r := client.last.Load()
+		return r.refused() && (s.run.Remote == nil || !r.wantsCredentials())
 	}
 	_ = session.Close() //nolint:errcheck // it was asked all there is
 	return true
@@ -102,18 +120,21 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	client := newAsking(s.self, s.pass)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
-	if r := client.last.Load(); err != nil && r.wantsCredentials() {
+	if r := client.last.Load(); err != nil && s.run.Remote == nil && r.wantsCredentials() {
 		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers,
 			fmt.Sprintf("the backend asks for credentials (HTTP %d), so what it offers is not known", r.status))}, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
+		if s.run.Remote != nil {
+			return backend.Facts{Answers: unansweredElsewhere(client.last.Load(), err)}, err
+		}
 		return backend.Facts{Answers: unanswered(s.run, client.last.Load(), err)}, err
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
 	hello := session.InitializeResult()
 	facts := backend.Facts{
-		Answers:          conditions.True(v1alpha1.ReasonAnswers, "the backend answers MCP"),
+		Answers:          conditions.True(v1alpha1.ReasonAnswers, answered(s.run)),
 		ProtocolVersions: versions(ctx, client, s.endpoint(), hello.ProtocolVersion),
 	}
 	if who := hello.ServerInfo; who != nil {
@@ -128,7 +149,23 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	facts.Tools = count(offers.Tools != nil, session.Tools(ctx, nil))
 	facts.Prompts = count(offers.Prompts != nil, session.Prompts(ctx, nil))
 	facts.Resources = count(offers.Resources != nil, session.Resources(ctx, nil))
+	if s.run.Remote != nil && (facts.Tools == nil || facts.Prompts == nil || facts.Resources == nil) {
+		// The proxy may have answered the beginning itself, from what it knew.
+		if r := client.last.Load(); r == nil || r.status >= http.StatusBadRequest {
+			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
+			return backend.Facts{Answers: unansweredElsewhere(r, err)}, err
+		}
+	}
 	return facts, nil
+}
+
+var errNoList = errors.New("a list that it offers is not answered")
+
+func answered(run runconfig.RunConfig) string {
+	if run.Remote != nil {
+		return "the server at spec.url answers MCP"
+	}
+	return "the backend answers MCP"
 }
 
 func connectMCP(ctx context.Context, client *asking, endpoint, revision string) (*mcp.ClientSession, error) {

@@ -24,6 +24,7 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 		Translate:             translate(who, logger),
 		Path:                  s.run.Proxy.Path,
 		Backend:               s.backend,
+		Remote:                s.remote,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
 		Hosts:                 hosts(s.run, s.resolv),
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
@@ -35,7 +36,11 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 
 // sessions is how the backend's sessions are found. A session belongs to who began it,
 // by the name in its token, whatever else another token of the same caller says.
+// Sessions of a server that runs elsewhere are its own.
 func sessions(s settings) *proxy.Sessions {
+	if s.run.Remote != nil {
+		return nil
+	}
 	return &proxy.Sessions{
 		Keys: session.Follow(s.sessions, workload.SessionName(s.run.Server.Name), s.run.Server.UID),
 		Pods: cmp.Or(s.pods, s.backend.Host), Content: s.run.Rendering.Backend,
@@ -57,15 +62,23 @@ func refusal(run runconfig.RunConfig) string {
 	case len(protections) > 1:
 		return fmt.Sprintf("NotEnforced: %s are set, and this version does not enforce them", strings.Join(protections, ", "))
 	case len(run.NotEnforced) > 0:
-		return fmt.Sprintf("NotEnforced: %s is %s, and this version does not serve it", transport, run.Backend.Transport)
+		return fmt.Sprintf("NotEnforced: %s is %s, and this version does not serve it", transport, spoken(run))
 	}
 	return ""
+}
+
+// spoken is the transport of the backend, or of the server elsewhere.
+func spoken(run runconfig.RunConfig) string {
+	if run.Remote != nil {
+		return run.Remote.Transport
+	}
+	return run.Backend.Transport
 }
 
 // hosts are the names under which clients know the proxy: those of its Service,
 // with each domain of the cluster, and the host of publicURL.
 func hosts(run runconfig.RunConfig, resolv string) []string {
-	name := workload.ProxyName(run.Server.Name)
+	name := workload.ProxyName(workload.OwnerIn(run.Server).Key())
 	inNamespace := name + "." + run.Server.Namespace
 	names := []string{name, inNamespace, inNamespace + ".svc"}
 	for _, domain := range domains(resolv, run.Server.Namespace) {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -29,8 +30,11 @@ type settings struct {
 	backend *url.URL
 	// calls and probes are the addresses to listen on.
 	calls, probes string
-	// files is the directory of the files that the login needs.
-	files string
+	// remote is the server elsewhere, nil for one with a backend.
+	remote *remote.Server
+	// files is the directory of the files that the login needs, remoteFiles of those
+	// for a server elsewhere.
+	files, remoteFiles string
 	// sessions is the directory of the keys of session ids.
 	sessions string
 	// pods has the host:port whose addresses are those of the backend's ready pods.
@@ -59,6 +63,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	flags.StringVar(&path, "config", filepath.Join(runconfig.MountPath, runconfig.FileName), "path of the run config")
 	flags.StringVar(&s.files, "login", runconfig.LoginPath, "directory of the files that the login needs")
 	flags.StringVar(&s.sessions, "session-keys", runconfig.SessionPath, "directory of the keys of session ids")
+	flags.StringVar(&s.remoteFiles, "remote", runconfig.RemotePath, "directory of the files that a server elsewhere needs")
 	flags.StringVar(&address, "backend", "", "scheme and host of the backend; the backend's Service if empty")
 	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
@@ -91,6 +96,12 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	}
 	if s.pods = s.backend.Host; address == "" {
 		s.pods = net.JoinHostPort(workload.HeadlessName(s.run.Server.Name), strconv.Itoa(int(s.run.Backend.Port)))
+	}
+	if s.run.Remote != nil {
+		if s.remote, err = remote.New(*s.run.Remote, s.remoteFiles); err != nil {
+			return settings{}, err
+		}
+		s.backend = s.remote.URL
 	}
 	s.env, s.envErr = mark(getenv)
 	if s.envErr == nil {
@@ -134,6 +145,6 @@ func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 
 // endpoint is the URL at which clients in the cluster call the server.
 func (s settings) endpoint() string {
-	host := fmt.Sprintf("%s.%s.svc:%d", workload.ProxyName(s.run.Server.Name), s.run.Server.Namespace, s.run.Proxy.Port)
+	host := fmt.Sprintf("%s.%s.svc:%d", workload.ProxyName(workload.OwnerIn(s.run.Server).Key()), s.run.Server.Namespace, s.run.Proxy.Port)
 	return (&url.URL{Scheme: "http", Host: host, Path: s.run.Proxy.Path}).String()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -57,14 +58,26 @@ func connect(config *rest.Config, runner *backend.Runner) (*cluster, error) {
 	return c, nil
 }
 
-// watch fills the runner's cache: four objects by name, because a role by
-// resourceNames allows no other watch. It returns when they have been read, or
-// ctx ends.
+// watch fills the runner's cache: its owner, and three objects of the backend where
+// it has one, by name, because a role by resourceNames allows no other watch. It
+// returns when they have been read, or ctx ends.
 func (c *cluster) watch(ctx context.Context, runner *backend.Runner) error {
 	name := runner.Run.Server.Name
+	kind, known := kinds.Named(runner.Run.Server.Kind)
+	if !known {
+		return fmt.Errorf("the run config is of a %s, which this runner does not know", runner.Run.Server.Kind)
+	}
+	if runner.Run.Remote != nil {
+		owner, err := c.cacheOf(ctx, map[client.Object]string{kind.New(): name})
+		if err != nil {
+			return err
+		}
+		runner.Reader = owner
+		return c.start(ctx, owner)
+	}
 	// A cache holds one name of each kind, and there are two Services.
 	named, err := c.cacheOf(ctx, map[client.Object]string{
-		&v1alpha1.MCPServer{}: name, &appsv1.StatefulSet{}: workload.BackendName(name), &corev1.Service{}: workload.BackendName(name),
+		kind.New(): name, &appsv1.StatefulSet{}: workload.BackendName(name), &corev1.Service{}: workload.BackendName(name),
 	})
 	if err != nil {
 		return err
@@ -74,7 +87,12 @@ func (c *cluster) watch(ctx context.Context, runner *backend.Runner) error {
 		return err
 	}
 	runner.Reader = byName{Reader: named, headless: headless, name: workload.HeadlessName(name)}
-	for _, each := range []cache.Cache{named, headless} {
+	return c.start(ctx, named, headless)
+}
+
+// start returns when the caches have been read, or ctx ends.
+func (c *cluster) start(ctx context.Context, caches ...cache.Cache) error {
+	for _, each := range caches {
 		go func() { _ = each.Start(ctx) }() //nolint:errcheck // it ends with ctx, and fails only if started twice
 		if !each.WaitForCacheSync(ctx) {
 			return ctx.Err()
@@ -138,7 +156,9 @@ func (r byName) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 // mapper knows the runner's kinds, so that it needs no discovery.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
-	m.Add(v1alpha1.SchemeGroupVersion.WithKind("MCPServer"), meta.RESTScopeNamespace)
+	for _, kind := range kinds.All() {
+		m.Add(kind.Object.GroupVersionKind, meta.RESTScopeNamespace)
+	}
 	m.Add(appsv1.SchemeGroupVersion.WithKind("StatefulSet"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
 	return m

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,11 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // world is everything a look sees. What is nil was not there.
 type world struct {
+	// owner is the object whose proxy this is, server its form.
+	owner       client.Object
 	server      *v1alpha1.MCPServer
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
@@ -27,6 +31,9 @@ type world struct {
 func (r *Runner) observe(ctx context.Context, reader client.Reader) (world, error) {
 	name := r.Run.Server.Name
 	w := world{}
+	if r.Run.Remote != nil {
+		return w, r.readOwner(ctx, reader, &w)
+	}
 	var err error
 	if w.statefulSet, err = get(ctx, reader, r.key(workload.BackendName(name)), &appsv1.StatefulSet{}); err != nil {
 		return w, err
@@ -37,8 +44,20 @@ func (r *Runner) observe(ctx context.Context, reader client.Reader) (world, erro
 	if w.headless, err = get(ctx, reader, r.key(workload.HeadlessName(name)), &corev1.Service{}); err != nil {
 		return w, err
 	}
-	w.server, err = get(ctx, reader, r.key(name), &v1alpha1.MCPServer{})
-	return w, err
+	return w, r.readOwner(ctx, reader, &w)
+}
+
+// readOwner reads the object whose proxy this is.
+func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *world) error {
+	kind, known := kinds.Named(r.Run.Server.Kind)
+	if !known {
+		return fmt.Errorf("the run config is of a %s, which this runner does not know", r.Run.Server.Kind)
+	}
+	object, err := get[client.Object](ctx, reader, r.key(r.Run.Server.Name), kind.New())
+	if object != nil {
+		w.owner, w.server = object, kinds.Form(object)
+	}
+	return err
 }
 
 func (r *Runner) key(name string) client.ObjectKey {
@@ -61,20 +80,20 @@ func get[T client.Object](ctx context.Context, reader client.Reader, key client.
 // idle says why this runner has nothing to do in this world, neither to apply
 // nor to report. It is empty if it has.
 func (r *Runner) idle(w world) string {
-	mine := r.mine().Generation
+	mine, kind := r.mine().Generation, cmp.Or(r.Run.Server.Kind, "MCPServer")
 	switch s := w.server; {
 	case s == nil:
-		return "the MCPServer is gone"
+		return "the " + kind + " is gone"
 	case string(s.UID) != r.Run.Server.UID:
-		return "the MCPServer is another one of the same name"
+		return "the " + kind + " is another one of the same name"
 	case s.DeletionTimestamp != nil:
-		return "the MCPServer is being deleted"
+		return "the " + kind + " is being deleted"
 	case s.Spec.Suspend:
-		return "the MCPServer is suspended"
+		return "the " + kind + " is suspended"
 	case s.Status.Workload == nil || s.Status.Workload.Generation < mine:
 		// A status that was lost, until the operator has recovered the number.
 		// The API server would refuse our report.
-		return fmt.Sprintf("status.workload of the MCPServer does not know workload generation %d", mine)
+		return fmt.Sprintf("status.workload of the %s does not know workload generation %d", kind, mine)
 	case s.Status.Workload.Generation == mine && s.Status.Workload.Hash != r.mine().Hash:
 		// Born under this number, our content would keep the claimed one out.
 		return fmt.Sprintf("workload generation %d was claimed for other content", mine)

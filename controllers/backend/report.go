@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
@@ -32,7 +32,8 @@ type Facts struct {
 // announce says, before anything is written, that this generation runs. It
 // sends nothing where that already stands. What it says about the backend's
 // objects stays as it is until the gate has spoken.
-func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error {
+func (r *Runner) announce(ctx context.Context, w world) error {
+	server := w.server
 	if reported(server, r) {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (r *Runner) announce(ctx context.Context, server *v1alpha1.MCPServer) error
 		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
 		status.WithConditions(r.stamp(server, last.Type, f))
 	}
-	return r.putStatus(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
+	return r.putStatus(ctx, w, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
 
 // asksFirst is how long the first report still waits for what the backend says. Where
@@ -63,21 +64,23 @@ func reported(server *v1alpha1.MCPServer, r *Runner) bool {
 }
 
 // state reports the outcome, with what was learned since the last report.
-func (r *Runner) state(ctx context.Context, server *v1alpha1.MCPServer, f conditions.Finding) error {
-	status := v1alpha1ac.MCPServerStatus().
-		WithRuntime(r.runtime(server)).
-		WithConditions(
-			r.stamp(server, v1alpha1.ConditionBackendApplied, f),
-			r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server)))
-	if err := r.putStatus(ctx, server, status); err != nil {
+func (r *Runner) state(ctx context.Context, w world, f conditions.Finding) error {
+	server := w.server
+	status := v1alpha1ac.MCPServerStatus().WithRuntime(r.runtime(server))
+	if r.Run.Remote == nil {
+		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendApplied, f))
+	}
+	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server)))
+	if err := r.putStatus(ctx, w, status); err != nil {
 		return err
 	}
 	r.fresh = false
 	return nil
 }
 
-func (r *Runner) putStatus(ctx context.Context, server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
-	return r.put(ctx, contract.RunnerReport, server, v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(status))
+func (r *Runner) putStatus(ctx context.Context, w world, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
+	kind := kinds.Of(w.server)
+	return r.put(ctx, kind.ReportManager, w.owner, v1alpha1ac.MCPServer(w.server.Name, w.server.Namespace).WithKind(kind.Object.Kind).WithStatus(status))
 }
 
 func (r *Runner) stamp(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {
@@ -130,15 +133,17 @@ func (r *Runner) facts(server *v1alpha1.MCPServer) Facts {
 }
 
 // answers is whether MCP answers for this content. True stays: what becomes of
-// the backend later is told by its pods and by the answers to calls. Of two
-// replicas that were told different things, the one that learns speaks last.
+// the backend later is told by its pods and by the answers to calls. A server that
+// runs elsewhere has no pods to tell it, so there also True gives way to what is
+// learned. Of two replicas that were told different things, the one that learns
+// speaks last, and one that was answered over one that was not.
 func (r *Runner) answers(server *v1alpha1.MCPServer) conditions.Finding {
 	stands := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendAnswers)
 	news := r.known.Answers
 	if stands == nil || !reported(server, r) {
-		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: notAsked}
+		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: r.notAsked()}
 	}
-	if news.Status != "" && stands.Status != metav1.ConditionTrue &&
+	if news.Status != "" && (stands.Status != metav1.ConditionTrue || r.Run.Remote != nil) &&
 		(r.fresh || news.Status == metav1.ConditionTrue || stands.Status == metav1.ConditionUnknown) {
 		return news
 	}
@@ -146,6 +151,13 @@ func (r *Runner) answers(server *v1alpha1.MCPServer) conditions.Finding {
 }
 
 const notAsked = "no pod of the backend with this content is ready yet"
+
+func (r *Runner) notAsked() string {
+	if r.Run.Remote != nil {
+		return "the server at spec.url has not been asked yet"
+	}
+	return notAsked
+}
 
 func (f Facts) empty() bool {
 	return f.Server == nil && len(f.ProtocolVersions) == 0 && f.Tools == nil && f.Prompts == nil && f.Resources == nil

@@ -21,16 +21,16 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// Runner applies one server's backend and reports on it. Its methods must not
+// Runner applies one server's backend and reports on it; for a server that runs
+// elsewhere it only reports. Its methods must not
 // be called at the same time.
 type Runner struct {
 	// Reader reads the MCPServer, the StatefulSet and the two Services. It may
@@ -156,7 +156,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if why := r.idle(w); why != "" {
 		return Report{Waiting: why}, nil
 	}
-	if ahead, err := r.ahead(ctx, w.server, live); ahead > 0 || err != nil {
+	if ahead, err := r.ahead(ctx, w, live); ahead > 0 || err != nil {
 		return Report{Waiting: "the cache does not show our last report yet", Again: ahead}, err
 	}
 	if wait := r.asksFirst(w); wait > 0 {
@@ -164,8 +164,12 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	}
 	// The report comes before the write: once it stands, no runner of a lower
 	// generation gives birth to its content again.
-	if err := r.announce(ctx, w.server); err != nil {
+	if err := r.announce(ctx, w); err != nil {
 		return Report{Waiting: "the report could not be made"}, unlessGone(err)
+	}
+	if r.Run.Remote != nil {
+		report := Report{Finding: r.answers(w.server), Start: Start{UID: w.server.UID, Revision: r.mine().Hash}}
+		return report, unlessGone(r.state(ctx, w, conditions.Finding{}))
 	}
 	decision, err := r.write(ctx, w, live)
 	if settled(err) {
@@ -176,16 +180,16 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if finding.Reason == "" {
 		return report, err
 	}
-	return report, errors.Join(err, unlessGone(r.state(ctx, w.server, finding)))
+	return report, errors.Join(err, unlessGone(r.state(ctx, w, finding)))
 }
 
 // ahead returns how long to wait for the cache if our own last report is newer
-// than server: judged by it, we would report what we reported before once more.
-func (r *Runner) ahead(ctx context.Context, server *v1alpha1.MCPServer, live bool) (time.Duration, error) {
+// than the owner: judged by it, we would report what we reported before once more.
+func (r *Runner) ahead(ctx context.Context, w world, live bool) (time.Duration, error) {
 	if live {
 		return 0, nil
 	}
-	return r.Applier.Ahead(ctx, server, contract.RunnerReport)
+	return r.Applier.Ahead(ctx, w.owner, kinds.Of(w.server).ReportManager)
 }
 
 // put writes as a manager, and keeps for the report of this pass what came of it.

@@ -36,7 +36,7 @@ var (
 		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
 		User: "set spec.proxy.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one",
 		Env:  "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate",
-		Volume: map[string]string{runconfig.LoginVolume: "spec.oidc of the MCPOIDCConfig"},
+		Volume: map[string]string{runconfig.LoginVolume: "spec.oidc of the MCPOIDCConfig", runconfig.RemoteVolume: "spec.caBundleRef or spec.headers"},
 	}
 )
 

@@ -3,10 +3,9 @@ package config
 import (
 	"context"
 	"errors"
-	"strings"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // delete is one pass over a configuration that is being deleted. It ends with the
@@ -33,9 +32,9 @@ func holds(w world) (movement, message string) {
 	var staying, going []string
 	for i := range w.servers {
 		if w.servers[i].DeletionTimestamp == nil {
-			staying = append(staying, w.servers[i].Name)
+			staying = append(staying, kinds.Key(&w.servers[i]))
 		} else {
-			going = append(going, w.servers[i].Name)
+			going = append(going, kinds.Key(&w.servers[i]))
 		}
 	}
 	const waits = "deletion waits until no workload refers to this configuration. "
@@ -45,12 +44,25 @@ func holds(w world) (movement, message string) {
 	return v1alpha1.ConditionReconciling, waits + "These refer to it and are being deleted: " + named(going)
 }
 
-// named are the first of the names. How many more there are would be a write for
-// each of them.
-func named(names []string) string {
+// named are the first of the objects with these keys, sorted by kind. How many more
+// there are would be a write for each of them.
+func named(keys []string) string {
 	more := ""
-	if len(names) > mostNamed {
-		names, more = names[:mostNamed], " and others"
+	if len(keys) > mostNamed {
+		keys, more = keys[:mostNamed], " and others"
 	}
-	return contract.MCPServer.Kind + " " + strings.Join(names, ", ") + more
+	text, last := "", ""
+	for _, key := range keys {
+		kind, name := kinds.OfKey(key)
+		switch {
+		case kind.Object.Kind == last:
+			text += ", " + name
+		case last == "":
+			text = kind.Object.Kind + " " + name
+		default:
+			text += " and " + kind.Object.Kind + " " + name
+		}
+		last = kind.Object.Kind
+	}
+	return text + more
 }

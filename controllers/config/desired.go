@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -27,7 +27,7 @@ type wanted struct {
 func desired(w world) wanted {
 	want := wanted{held: len(w.servers) > 0, workloads: int32(min(len(w.servers), math.MaxInt32))}
 	for i := range min(len(w.servers), mostListed) {
-		want.listed = append(want.listed, v1alpha1.WorkloadReference{Kind: contract.MCPServer.Kind, Name: w.servers[i].Name})
+		want.listed = append(want.listed, v1alpha1.WorkloadReference{Kind: kinds.Of(&w.servers[i]).Object.Kind, Name: w.servers[i].Name})
 	}
 	return want
 }

@@ -9,8 +9,8 @@ import (
 
 // world is everything a pass looks at beside the configuration.
 type world struct {
-	// servers are those that refer to it, sorted by name, also those that are being
-	// deleted. They are the cache's own.
+	// servers are the workloads that refer to it, in the form of MCPServers, sorted by
+	// kind and name, also those that are being deleted. They are the cache's own.
 	servers []v1alpha1.MCPServer
 }
 

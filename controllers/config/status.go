@@ -1,7 +1,6 @@
 package config
 
 import (
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -16,7 +15,7 @@ func findings(j judgement, members []rollout.Member, percent int, conflicts []*a
 	if j.invalid != nil {
 		found[v1alpha1.ConditionStalled] = conditions.True(answer.Reason, answer.Message) // only a person can change it
 	} else {
-		found[v1alpha1.ConditionRolledOut] = rollout.RolledOut(contract.MCPServer.Kind, members, percent)
+		found[v1alpha1.ConditionRolledOut] = rollout.RolledOut(members, percent)
 	}
 	if len(j.unmatched) > 0 {
 		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(j.unmatched)

@@ -15,17 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
 // Register adds the controller to a manager, whose cache must have the index of
 // controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(r.kind.Object.Kind)).For(r.kind.empty()).
-		Watches(&v1alpha1.MCPServer{}, r.referrers()).
-		WithOptions(options).
-		Complete(r)
+	build := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(r.kind.Object.Kind)).For(r.kind.empty()).WithOptions(options)
+	for _, kind := range kinds.All() {
+		build.Watches(kind.New(), r.referrers())
+	}
+	return build.Complete(r)
 }
 
 // A configuration waits after the first of several changes of its referrers: each
@@ -67,12 +68,11 @@ func (r *Reconciler) referrers() handler.EventHandler {
 // moved reports whether what a configuration says of a server can change, which goes
 // on to refer to it.
 func (r *Reconciler) moved(ctx context.Context, before, after client.Object) bool {
-	old, ok := before.(*v1alpha1.MCPServer)
-	now, is := after.(*v1alpha1.MCPServer)
-	if !ok || !is || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) {
+	old, now := kinds.Form(before), kinds.Form(after)
+	if old == nil || now == nil || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) {
 		return true
 	}
-	live, name := r.kind.empty(), references.From(now, r.kind.Object.Kind)
+	live, name := r.kind.empty(), references.From(after, r.kind.Object.Kind)
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.Namespace, Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
 		return false // it has a pass of its own once it is there
 	}

@@ -1,8 +1,11 @@
 // Package mcpserver runs MCPServers: everything around the proxy is applied
-// here, the backend by the runner in the proxy pod.
+// here, the backend by the runner in the proxy pod. It runs MCPRemoteProxies too,
+// in the form of servers without a backend (controllers/kinds): what differs asks
+// the kind.
 //
-// controller.go is the pass, controller_claims.go who claims, controller_protect.go
-// what goes out though the rest was refused, controller_known.go
+// controller.go is the pass, controller_kind.go what the frame is told of a kind,
+// controller_claims.go who claims, controller_protect.go what goes out though the
+// rest was refused, controller_known.go
 // what need not be rendered again, controller_identity.go what the runner acts
 // with, controller_session.go the key of its session ids, observe.go all its reads, observe_revisions.go the numbers in them,
 // observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
@@ -29,9 +32,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -43,27 +46,10 @@ import (
 // one costs patience or a claim, never a wrong write.
 const remembered = 1 << 14
 
-var kind = reconcile.Kind{
-	GroupVersionKind:  contract.MCPServer.GroupVersionKind,
-	Finalizer:         contract.Finalizer,
-	FinalizerManager:  contract.MCPServerFinalizer,
-	ConditionsManager: contract.MCPServerConditions,
-	Conditions: []string{
-		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
-		v1alpha1.ConditionAccepted, v1alpha1.ConditionForeignPodContent, v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing,
-		v1alpha1.ConditionBackendExposed, v1alpha1.ConditionPolicyUnmatched,
-	},
-	Expected: []string{v1alpha1.ReasonReady, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero},
-	// The Event of the claim tells that it starts or is updated; a turn, RolledOut of the configuration.
-	Waits: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
-	Managers: []ownership.Manager{
-		contract.MCPServerFinalizer, contract.MCPServerWorkload, contract.MCPServerConditions, contract.MCPServerAddress,
-	},
-}
-
-// Reconciler makes the world be as an MCPServer says.
+// Reconciler makes the world be as the objects of a kind say.
 type Reconciler struct {
 	reconcile.Core
+	kind    kinds.Kind
 	reader  client.Reader // the cache
 	live    client.Reader // the API server, where a cache cannot know
 	options podtemplate.Options
@@ -81,10 +67,10 @@ type Reconciler struct {
 	Percent  int
 }
 
-// New returns a Reconciler. reader may be a cache, live may not.
-func New(reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options podtemplate.Options) *Reconciler {
+// New returns a Reconciler of a kind. reader may be a cache, live may not.
+func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options podtemplate.Options) *Reconciler {
 	return &Reconciler{
-		Core:   reconcile.NewCore(applier, recorder, kind),
+		Core: reconcile.NewCore(applier, recorder, framed(kind)), kind: kind,
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered), sessions: lru.New(remembered),
@@ -92,13 +78,14 @@ func New(reader, live client.Reader, applier *apply.Applier, recorder events.Eve
 	}
 }
 
-// Reconcile is one pass over one server.
+// Reconcile is one pass over one object, in the form of a server.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	server := &v1alpha1.MCPServer{}
-	if err := r.reader.Get(ctx, req.NamespacedName, server); err != nil {
+	object := r.kind.New()
+	if err := r.reader.Get(ctx, req.NamespacedName, object); err != nil {
 		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
 	}
-	frame, wait, err := r.Begin(ctx, server, server.Status.Conditions)
+	server := kinds.Form(object)
+	frame, wait, err := r.Begin(ctx, object, server.Status.Conditions)
 	if frame == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -106,7 +93,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := &pass{frame, server}
+	w.remote = remote(object)
+	p := &pass{frame, object, server}
 	if server.DeletionTimestamp != nil {
 		return p.End(ctx, r.delete(ctx, p, w))
 	}
@@ -120,9 +108,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return p.End(ctx, r.run(ctx, p, w))
 }
 
-// pass is a pass over a server.
+// pass is a pass over an object, of which server is the form.
 type pass struct {
 	*reconcile.Pass
+	object client.Object
 	server *v1alpha1.MCPServer
 }
 
@@ -168,7 +157,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 		if want.recorded(server) {
 			return true, nil
 		}
-		_, err := p.Apply(ctx, contract.MCPServerWorkload, server, want.workloadStatus(server), apply.AtVersion)
+		_, err := p.Apply(ctx, r.kind.WorkloadManager, p.object, want.workloadStatus(server), apply.AtVersion)
 		return false, err
 	}
 	if r.yields(p, want.revision) {
@@ -180,7 +169,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	}
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.revision)
-	_, err := p.Apply(ctx, contract.MCPServerWorkload, server, want.workloadStatus(server), apply.AtVersion)
+	_, err := p.Apply(ctx, r.kind.WorkloadManager, p.object, want.workloadStatus(server), apply.AtVersion)
 	if err != nil {
 		return false, err
 	}
@@ -218,10 +207,10 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	}
 	// Also where the proxy was refused: each change of the spec has made one.
 	for _, config := range w.outdated(server, want.revision) {
-		refused = errors.Join(refused, p.Remove(ctx, contract.MCPServerChildren, config))
+		refused = errors.Join(refused, p.Remove(ctx, r.kind.ChildrenManager, config))
 	}
 	if want.opens != nil {
-		refused = errors.Join(refused, p.Remove(ctx, contract.MCPServerChildren, want.opens))
+		refused = errors.Join(refused, p.Remove(ctx, r.kind.ChildrenManager, want.opens))
 	}
 	return refused
 }
@@ -246,7 +235,7 @@ func (r *Reconciler) applyProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 	}
 	// The cache does not show what is there: decide on the server's.
 	live = &appsv1.Deployment{}
-	key := client.ObjectKey{Namespace: p.server.Namespace, Name: workload.ProxyName(p.server.Name)}
+	key := client.ObjectKey{Namespace: p.server.Namespace, Name: workload.ProxyName(kinds.Key(p.server))}
 	if err := r.live.Get(ctx, key, live); err != nil {
 		return fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
@@ -263,7 +252,7 @@ func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 	if want.kept {
 		opts = append(opts, apply.Restated)
 	}
-	done, err := p.Apply(ctx, contract.MCPServerChildren, live, want.proxy, opts...)
+	done, err := p.Apply(ctx, r.kind.ChildrenManager, live, want.proxy, opts...)
 	if err == nil && live != nil && !want.kept {
 		r.found(p.server, live, done)
 	}

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
@@ -77,5 +77,5 @@ func superseded(held revision.Revision, server *v1alpha1.MCPServer, want revisio
 	if err != nil || len(owners) != 1 {
 		return false
 	}
-	return owners[0].Manager == string(contract.MCPServerWorkload) && owners[0].Operation == metav1.ManagedFieldsOperationApply
+	return owners[0].Manager == string(kinds.Of(server).WorkloadManager) && owners[0].Operation == metav1.ManagedFieldsOperationApply
 }

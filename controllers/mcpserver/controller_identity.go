@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
 )
 
@@ -54,7 +53,7 @@ func (r *Reconciler) unbind(ctx context.Context, p *pass, w world) error {
 	if w.binding == nil || !metav1.IsControlledBy(w.binding, p.server) {
 		return nil
 	}
-	if err := p.Remove(ctx, contract.RBACChildren, w.binding); err != nil {
+	if err := p.Remove(ctx, r.kind.RightsManager, w.binding); err != nil {
 		return err
 	}
 	p.Event(corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -78,7 +78,7 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 		want.isolate(server, w)
 		return want, true
 	}
-	config := w.config(workload.RunConfigName(server.Name, k.revision))
+	config := w.config(workload.RunConfigName(kinds.Key(server), k.revision))
 	switch {
 	case config == nil || w.proxy == nil || revisionOf(w.proxy) != k.revision || revision.Next(w.revisions(server), k.revision.Hash) != k.revision,
 		!r.carries(server, config), !r.carries(server, w.proxy):
@@ -166,7 +166,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 		return // nor is which pods run, or whose turn it is
 	}
 	content := want.content
-	content.Backend, content.Proxy = runconfig.Backend{}, runconfig.Proxy{}
+	content.Backend, content.Remote, content.Proxy = runconfig.Backend{}, nil, runconfig.Proxy{}
 	// Whether a proxy that stands may serve depends on that there are such.
 	if want.content.Proxy.Authentication != nil {
 		content.Proxy.Authentication = &runconfig.Authentication{}
@@ -184,20 +184,20 @@ func (r *Reconciler) found(server *v1alpha1.MCPServer, live client.Object, done 
 	if done.Result != apply.Unchanged || done.ResourceVersion != live.GetResourceVersion() {
 		return
 	}
-	r.objects.Add(live.GetUID(), carrier{server.UID, server.Generation, fingerprint(live)})
+	r.objects.Add(live.GetUID(), carrier{server.UID, server.Generation, fingerprint(server, live)})
 }
 
 func (r *Reconciler) carries(server *v1alpha1.MCPServer, live client.Object) bool {
 	found, ok := r.objects.Get(live.GetUID())
-	return ok && found == carrier{server.UID, server.Generation, fingerprint(live)}
+	return ok && found == carrier{server.UID, server.Generation, fingerprint(server, live)}
 }
 
 // fingerprint names what an object was when a pass looked at it, but for its status.
 // The API server counts each change of a spec in metadata.generation.
-func fingerprint(live client.Object) [sha256.Size]byte {
+func fingerprint(server *v1alpha1.MCPServer, live client.Object) [sha256.Size]byte {
 	data, err := json.Marshal([]any{
 		live.GetUID(), live.GetGeneration(), live.GetLabels(), live.GetAnnotations(), live.GetOwnerReferences(),
-		ownership.Entry(live.GetManagedFields(), contract.MCPServerChildren, "").GetRawString(), writers(live),
+		ownership.Entry(live.GetManagedFields(), kinds.Of(server).ChildrenManager, "").GetRawString(), writers(live),
 	})
 	if err != nil {
 		return [sha256.Size]byte{}

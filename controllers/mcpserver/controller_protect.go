@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -28,11 +27,11 @@ func (r *Reconciler) stopOutdated(ctx context.Context, p *pass, w world, want wa
 	if !halted || w.proxy == nil || revisionOf(w.proxy) == want.revision {
 		return nil
 	}
-	stopped, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
+	stopped, err := workload.ScaledProxy(w.proxy, string(r.kind.ChildrenManager), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		return nil //nolint:nilerr // what was refused says why
 	}
-	_, err = p.Apply(ctx, contract.MCPServerChildren, w.proxy, stopped, apply.AtVersion, apply.Restated)
+	_, err = p.Apply(ctx, r.kind.ChildrenManager, w.proxy, stopped, apply.AtVersion, apply.Restated)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -13,7 +12,7 @@ import (
 // left as it is.
 func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wanted) error {
 	server := p.server
-	if !want.renderable() || want.kept || revisionOf(w.proxy) == want.revision {
+	if !r.kind.Backend || !want.renderable() || want.kept || revisionOf(w.proxy) == want.revision {
 		return nil
 	}
 	if made, ok := r.sessions.Get(server.UID); ok && made == want.revision {
@@ -21,7 +20,7 @@ func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wa
 	}
 	// 256 bits, as text, so that people can copy it.
 	key := rand.Text() + rand.Text()
-	if _, err := p.Apply(ctx, contract.MCPServerChildren, nil, workload.SessionSecret(workload.OwnerOf(server), key)); err != nil {
+	if _, err := p.Apply(ctx, r.kind.ChildrenManager, nil, workload.SessionSecret(workload.OwnerOf(server), key)); err != nil {
 		return err
 	}
 	r.sessions.Add(server.UID, want.revision)

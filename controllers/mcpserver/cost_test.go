@@ -15,6 +15,7 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -36,7 +37,7 @@ func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, 
 	s.create(server)
 	_, own := schemas()
 	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold())
-	r := New(s, s, applier, &events.FakeRecorder{}, options)
+	r := New(kinds.Servers(), s, s, applier, &events.FakeRecorder{}, options)
 	rest(tb, r, s)
 	s.come(applier)
 	rest(tb, r, s)

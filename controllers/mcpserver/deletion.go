@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -70,13 +70,13 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 		return r.stopProxies(ctx, p, w)
 	case awaitProxies:
 		p.Due(left(since, now))
-		return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd)
+		return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd(p.server))
 	case deleteBackend:
 		if n := w.running(workload.ComponentProxy); n > 0 {
 			p.Event(corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
 		}
-		return p.Remove(ctx, contract.MCPServerChildren, w.backend)
+		return p.Remove(ctx, r.kind.ChildrenManager, w.backend)
 	default:
 		return p.RemoveFinalizer(ctx)
 	}
@@ -114,18 +114,24 @@ func (r *Reconciler) goingSince(server *v1alpha1.MCPServer) time.Time {
 }
 
 // callsEnd is what is said of a server while its calls end.
-const callsEnd = "waiting for the proxy pods to end their calls, then for the backend"
+func callsEnd(server *v1alpha1.MCPServer) string {
+	const calls = "waiting for the proxy pods to end their calls"
+	if kinds.Of(server).Backend {
+		return calls + ", then for the backend"
+	}
+	return calls
+}
 
 // stopProxies scales the proxy that stands to zero, at the version that was
 // read: its content is restated as it is, so it must not have moved.
 func (r *Reconciler) stopProxies(ctx context.Context, p *pass, w world) error {
-	proxy, err := workload.ScaledProxy(w.proxy, string(contract.MCPServerChildren), 0)
+	proxy, err := workload.ScaledProxy(w.proxy, string(r.kind.ChildrenManager), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		w.proxy = nil
 		return r.delete(ctx, p, w)
 	}
-	_, err = p.Apply(ctx, contract.MCPServerChildren, w.proxy, proxy, apply.AtVersion, apply.Restated)
+	_, err = p.Apply(ctx, r.kind.ChildrenManager, w.proxy, proxy, apply.AtVersion, apply.Restated)
 	if err != nil && apply.When(err) != apply.WithWatch {
 		p.Event(corev1.EventTypeWarning, "ProxyNotStopped", "Delete", err.Error())
 		// A timer, because the end of patience is no event.
@@ -135,5 +141,5 @@ func (r *Reconciler) stopProxies(ctx context.Context, p *pass, w world) error {
 	if err != nil {
 		return err
 	}
-	return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd)
+	return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd(p.server))
 }

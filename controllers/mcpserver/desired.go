@@ -12,10 +12,10 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -72,7 +72,7 @@ type wanted struct {
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
 	want := wanted{}
-	options.Login, options.Policies = w.login, w.policies
+	options.Login, options.Policies, options.Remote = w.login, w.policies, w.remote
 	rendered := workload.Render(server, options)
 	want.content, want.problems, want.unmatched, want.reason = rendered.Content, rendered.Problems, rendered.Unmatched, rendered.Reason
 	want.refer(server, w, rendered.OwnHash)
@@ -110,7 +110,7 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		return
 	}
 	want.identity = identity(server, w)
-	want.children = append(around(server, w), child{manager: contract.MCPServerChildren, live: w.config(*config.Name), ac: config})
+	want.children = append(around(server, w), child{manager: kinds.Of(server).ChildrenManager, live: w.config(*config.Name), ac: config})
 	want.proxy = proxy
 	want.stopFirst(w)
 }
@@ -127,22 +127,22 @@ func (want *wanted) isolate(server *v1alpha1.MCPServer, w world) {
 			want.opens = w.ingress
 		}
 	case want.renderable() || w.proxy != nil:
-		want.children = slices.Concat([]child{{manager: contract.MCPServerChildren, live: w.ingress, ac: policy, closes: true}}, want.children)
+		want.children = slices.Concat([]child{{manager: kinds.Of(server).ChildrenManager, live: w.ingress, ac: policy, closes: true}}, want.children)
 	}
 }
 
 // around are the children that no content is in.
 func around(server *v1alpha1.MCPServer, w world) []child {
-	return []child{{manager: contract.MCPServerChildren, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)}}
+	return []child{{manager: kinds.Of(server).ChildrenManager, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)}}
 }
 
 // identity is what the runner needs to act. It depends on no field of the spec.
 func identity(server *v1alpha1.MCPServer, w world) []child {
-	owner := workload.OwnerOf(server)
+	owner, kind := workload.OwnerOf(server), kinds.Of(server)
 	return []child{
-		{manager: contract.MCPServerChildren, live: w.account, ac: workload.ServiceAccount(owner), lost: lost(w.account, server)},
-		{manager: contract.RBACChildren, live: w.role, ac: workload.Role(owner), lost: lost(w.role, server)},
-		{manager: contract.RBACChildren, live: w.binding, ac: workload.RoleBinding(owner), lost: lost(w.binding, server)},
+		{manager: kind.ChildrenManager, live: w.account, ac: workload.ServiceAccount(owner), lost: lost(w.account, server)},
+		{manager: kind.RightsManager, live: w.role, ac: workload.Role(owner), lost: lost(w.role, server)},
+		{manager: kind.RightsManager, live: w.binding, ac: workload.RoleBinding(owner), lost: lost(w.binding, server)},
 	}
 }
 
@@ -168,7 +168,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	if want.stopped = want.unguarded(w); want.stopped {
 		replicas = 0 // what stands may serve what the spec no longer lets it
 	}
-	proxy, err := workload.ScaledProxy(live, string(contract.MCPServerChildren), replicas)
+	proxy, err := workload.ScaledProxy(live, string(kinds.Of(server).ChildrenManager), replicas)
 	if err != nil {
 		want.refuse("spec", err)
 		return
@@ -210,6 +210,8 @@ func (want *wanted) backendHash() string { return want.content.Rendering.Backend
 // changes says what the wanted content makes anew.
 func (want *wanted) changes(w world) string {
 	switch {
+	case w.proxy == nil && w.remote != nil:
+		return "creates the proxy"
 	case w.proxy == nil:
 		return "creates the proxy and its backend"
 	case backendHash(w.backend) != want.backendHash():
@@ -235,7 +237,7 @@ func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 
 // scale states the backend's replicas, and nothing else of it.
 func scale(server *v1alpha1.MCPServer) *appsv1ac.StatefulSetApplyConfiguration {
-	return appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
+	return appsv1ac.StatefulSet(workload.BackendName(kinds.Key(server)), server.Namespace).
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(backendReplicas(server)))
 }
 

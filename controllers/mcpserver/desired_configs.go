@@ -5,6 +5,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -34,7 +35,7 @@ func (w *world) turnOf(server *v1alpha1.MCPServer, rendered workload.Rendered) *
 		return nil
 	}
 	runs := revision.Revision{Generation: claimed.Generation, Hash: claimed.Hash}
-	if revisionOf(w.proxy) != runs || w.config(workload.RunConfigName(server.Name, runs)) == nil {
+	if revisionOf(w.proxy) != runs || w.config(workload.RunConfigName(kinds.Key(server), runs)) == nil {
 		return nil
 	}
 	for i := range w.shared {
@@ -68,5 +69,11 @@ func (want *wanted) workloadStatus(server *v1alpha1.MCPServer) *v1alpha1ac.MCPSe
 	for _, c := range want.configs {
 		claim.WithConfigs(v1alpha1ac.WorkloadConfig().WithKind(c.Kind).WithName(c.Name).WithHash(c.Hash))
 	}
-	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))
+	return stated(server, v1alpha1ac.MCPServerStatus().WithWorkload(claim))
+}
+
+// stated is a part of the status of an object, of its own kind: those of all kinds
+// have the same fields, as far as they have them.
+func stated(server *v1alpha1.MCPServer, status *v1alpha1ac.MCPServerStatusApplyConfiguration) *v1alpha1ac.MCPServerApplyConfiguration {
+	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithKind(kinds.Of(server).Object.Kind).WithStatus(status)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -224,10 +225,11 @@ func passOver(t *testing.T, r *Reconciler, server *v1alpha1.MCPServer) *pass {
 	t.Helper()
 	s := newStored(t)
 	_, own := schemas()
-	r.Applier, r.Kind = apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold()), kind
+	r.Applier, r.Kind = apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold()), framed(kinds.Servers())
+	r.kind = kinds.Servers()
 	frame, _, err := r.Begin(t.Context(), server, server.Status.Conditions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pass{frame, server}
+	return &pass{frame, server, server}
 }

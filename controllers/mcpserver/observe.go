@@ -19,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -40,6 +41,8 @@ type world struct {
 	// ownBackend says that the backend belongs to this server, and not to an
 	// earlier one of its name.
 	ownBackend bool
+	// remote is the spec of an MCPRemoteProxy, nil for a server.
+	remote *v1alpha1.MCPRemoteProxySpec
 	// configs are run configs, without their data.
 	configs []metav1.PartialObjectMetadata
 	// login and authz are the configurations that the server refers to, policies what
@@ -62,7 +65,7 @@ type world struct {
 // observe reads the world, once: from a cache, and what that cuts live.
 func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.MCPServer) (world, error) {
 	w := world{}
-	name := server.Name
+	name := kinds.Key(server)
 	var err error
 	get := func(name string, obj client.Object) bool {
 		if err != nil {
@@ -79,10 +82,12 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 	w.binding = found(get, workload.RunnerName(name), &rbacv1.RoleBinding{})
 	w.service = found(get, workload.ProxyName(name), &corev1.Service{})
 	w.proxy = found(get, workload.ProxyName(name), &appsv1.Deployment{})
-	w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
-	w.calls = found(get, workload.BackendName(name), &corev1.Service{})
-	w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
-	w.ingress = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
+	if kinds.Of(server).Backend {
+		w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
+		w.calls = found(get, workload.BackendName(name), &corev1.Service{})
+		w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
+		w.ingress = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
+	}
 	if ref := server.Spec.OIDCConfigRef; ref != nil {
 		w.login = found(get, ref.Name, &v1alpha1.MCPOIDCConfig{})
 	}
@@ -94,6 +99,14 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 	}
 	w.ownBackend = w.backend != nil && metav1.IsControlledBy(w.backend, server)
 	return w, w.list(ctx, reader, server)
+}
+
+// remote is the spec of an object if it is an MCPRemoteProxy.
+func remote(object client.Object) *v1alpha1.MCPRemoteProxySpec {
+	if o, ok := object.(*v1alpha1.MCPRemoteProxy); ok {
+		return &o.Spec
+	}
+	return nil
 }
 
 // getWhole reads an object from a cache, or live if the cache does not hold all of it.
@@ -115,7 +128,7 @@ func found[T client.Object](get func(string, client.Object) bool, name string, o
 }
 
 func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServer) error {
-	ours := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: server.Name}}
+	ours := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: kinds.Key(server)}}
 	configs, pods, events := &metav1.PartialObjectMetadataList{}, &corev1.PodList{}, &corev1.EventList{}
 	configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := reader.List(ctx, configs, ours...); err != nil {
@@ -174,7 +187,7 @@ func (w *world) outdated(server *v1alpha1.MCPServer, current revision.Revision) 
 	for i := range w.configs {
 		rev, err := revision.Of(w.configs[i].Annotations)
 		below := err == nil && rev.Valid() && rev.Generation < current.Generation
-		ours := metav1.IsControlledBy(&w.configs[i], server) && w.configs[i].Name == workload.RunConfigName(server.Name, rev)
+		ours := metav1.IsControlledBy(&w.configs[i], server) && w.configs[i].Name == workload.RunConfigName(kinds.Key(server), rev)
 		if !below || !ours {
 			continue
 		}

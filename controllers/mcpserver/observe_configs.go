@@ -7,6 +7,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -41,7 +42,7 @@ func (r *Reconciler) refer(ctx context.Context, server *v1alpha1.MCPServer, w *w
 		if err != nil {
 			return err
 		}
-		s.admitted = plan.Admits(server.Name)
+		s.admitted = plan.Admits(kinds.Key(server))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -107,10 +108,11 @@ func (r *Reconciler) isLatest(ctx context.Context, server *v1alpha1.MCPServer, w
 	if len(want.unclaimed) == 0 {
 		return true, nil
 	}
-	live := &v1alpha1.MCPServer{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(server), live); err != nil {
+	object := r.kind.New()
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(server), object); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
+	live := kinds.Form(object)
 	return live.UID == server.UID && equality.Semantic.DeepEqual(live.Status.Workload, server.Status.Workload), nil
 }
 

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -29,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass, w world, want wanted, 
 	answer := ready(server, w, want, applied)
 	var scaled error
 	if scalars := scalarStatus(server, w, want, answer); scalars != nil {
-		_, scaled = p.Apply(ctx, contract.MCPServerAddress, server, scalars)
+		_, scaled = p.Apply(ctx, r.kind.StatusManager, p.object, scalars)
 	}
 	w.conflicts = p.Conflicts
 	found := findings(server, w, want, answer, r.Now())
@@ -48,7 +48,7 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 		v1alpha1.ConditionReady:    answer,
 		v1alpha1.ConditionAccepted: accepted(server, want),
 	}
-	if names := foreignPodContent(w); len(names) > 0 {
+	if names := foreignPodContent(server, w); len(names) > 0 {
 		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
 			"other field managers, or webhooks, added to the pods of this server: "+strings.Join(names, ", "))
 	}
@@ -80,6 +80,9 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 // that an earlier server of the name left is not reported.
 func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
 	s := server.Status
+	if !kinds.Of(server).Backend {
+		return addressOnly(server, want, ready)
+	}
 	if !w.ownBackend || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
 		return nil
 	}
@@ -88,15 +91,28 @@ func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready condit
 	if well && trouble(w, backendRevision(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
 		replicas, up = *s.Replicas, *s.ReadyReplicas
 	}
-	url := address(server)
-	if s.URL != "" && !want.renderable() {
-		url = s.URL // that of the content that runs
-	}
-	return v1alpha1ac.MCPServer(server.Name, server.Namespace).WithStatus(v1alpha1ac.MCPServerStatus().
-		WithURL(url).
+	return stated(server, v1alpha1ac.MCPServerStatus().
+		WithURL(runningAt(server, want)).
 		WithReplicas(replicas).
 		WithReadyReplicas(up).
-		WithSelector(labels.SelectorFromSet(workload.Selector(server.Name, workload.ComponentBackend)).String()))
+		WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(server), workload.ComponentBackend)).String()))
+}
+
+// addressOnly is scalarStatus of an object without a backend, from when it is ready
+// for the first time.
+func addressOnly(server *v1alpha1.MCPServer, want wanted, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
+	if server.Status.URL == "" && ready.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return stated(server, v1alpha1ac.MCPServerStatus().WithURL(runningAt(server, want)))
+}
+
+// runningAt is the address of the content that runs.
+func runningAt(server *v1alpha1.MCPServer, want wanted) string {
+	if server.Status.URL != "" && !want.renderable() {
+		return server.Status.URL
+	}
+	return address(server)
 }
 
 // address is where calls of the server go.

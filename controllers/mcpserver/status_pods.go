@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -69,10 +71,10 @@ func started(pod *corev1.Pod) bool {
 
 // foreignPodContent names containers and volumes in our pod templates that
 // none of our managers states, sorted.
-func foreignPodContent(w world) []string {
+func foreignPodContent(server *v1alpha1.MCPServer, w world) []string {
 	var names []string
 	if w.proxy != nil {
-		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, contract.MCPServerChildren, w.proxy.Spec.Template.Spec)...)
+		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, kinds.Of(server).ChildrenManager, w.proxy.Spec.Template.Spec)...)
 	}
 	if w.backend != nil {
 		names = append(names, conditions.ForeignContent("backend", w.backend.ManagedFields, contract.RunnerBackend, w.backend.Spec.Template.Spec)...)

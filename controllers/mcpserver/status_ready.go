@@ -9,6 +9,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
@@ -32,23 +33,24 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	}
 	runtime := server.Status.Runtime
 	if was && !want.claimed(server) {
-		return replacesPods() // it serves, and the number comes next: what troubles a pod of it is not why
+		return replacesPods(server) // it serves, and the number comes next: what troubles a pod of it is not why
 	}
-	if !want.claimed(server) || !w.proxyRolledOut(want.revision, was) || !w.backendRolledOut(want.revision, want.backendHash(), was) ||
+	hasBackend := kinds.Of(server).Backend
+	if !want.claimed(server) || !w.proxyRolledOut(want.revision, was) || hasBackend && !w.backendRolledOut(want.revision, want.backendHash(), was) ||
 		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.revision.Generation {
 		return moving(server, w, want)
 	}
 	if f := backendRefused(server, want); f != nil {
 		return *f
 	}
-	if w.proxy.Status.AvailableReplicas == 0 || w.backend.Status.ReadyReplicas == 0 {
+	if w.proxy.Status.AvailableReplicas == 0 || hasBackend && w.backend.Status.ReadyReplicas == 0 {
 		if reason := lastReason(server); !serves(reason) && reason != v1alpha1.ReasonUnavailable {
 			return moving(server, w, want) // its pods are not up yet
 		}
 		if f := trouble(w, want.revision, want.backendHash()); f != nil {
 			return *f
 		}
-		return conditions.False(v1alpha1.ReasonUnavailable, "the rollout is complete, but no pod of the proxy is ready, or none of the backend")
+		return conditions.False(v1alpha1.ReasonUnavailable, noPodReady(hasBackend))
 	}
 	if ok, _ := answers(server, want); !ok {
 		return moving(server, w, want)
@@ -57,6 +59,13 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return rollout.Pending(c.Kind, c.Name)
 	}
 	return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(server))
+}
+
+func noPodReady(hasBackend bool) string {
+	if hasBackend {
+		return "the rollout is complete, but no pod of the proxy is ready, or none of the backend"
+	}
+	return "the rollout is complete, but no pod of the proxy is ready"
 }
 
 // serves reports whether a server of which this was said last served its content.
@@ -90,18 +99,26 @@ func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding
 	}
 	// The first content is starting until it is ready, whatever of it is there.
 	if server.Status.URL == "" || lastReason(server) == v1alpha1.ReasonStarting {
-		return conditions.False(v1alpha1.ReasonStarting, "waiting for pods of the proxy and the backend to become ready; "+listens)
+		pods := "the proxy"
+		if kinds.Of(server).Backend {
+			pods = "the proxy and the backend"
+		}
+		return conditions.False(v1alpha1.ReasonStarting, "waiting for pods of "+pods+" to become ready; "+listens(server))
 	}
-	return replacesPods()
+	return replacesPods(server)
 }
 
-func replacesPods() conditions.Finding {
-	return conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content to replace the older ones; "+listens)
+func replacesPods(server *v1alpha1.MCPServer) conditions.Finding {
+	return conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content to replace the older ones; "+listens(server))
 }
 
-// listens is what a backend that runs and does not become ready nearly always
-// lacks.
-const listens = "a pod of the backend is ready once its image listens on spec.port"
+// listens is what pods that run and do not become ready nearly always lack.
+func listens(server *v1alpha1.MCPServer) string {
+	if kinds.Of(server).Backend {
+		return "a pod of the backend is ready once its image listens on spec.port"
+	}
+	return "a pod of the proxy is ready once the server at spec.url has answered"
+}
 
 // backendRefused says what keeps the runner from applying the backend, in the
 // runner's words. That it stands back for another runner is none of it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -45,15 +46,26 @@ func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
 	case server.Spec.Suspend:
 		f = conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again")
 	case backendReplicas(server) == 0 || workload.ProxyReplicas(server) == 0:
-		f = conditions.False(v1alpha1.ReasonScaledToZero, "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
+		replicas := "spec.proxy.replicas is 0"
+		if kinds.Of(server).Backend {
+			replicas = "spec.replicas or " + replicas
+		}
+		f = conditions.False(v1alpha1.ReasonScaledToZero, replicas+": raise it to start the server again")
 	case len(fields) > 0:
 		f = conditions.False(v1alpha1.ReasonNotEnforced, notEnforced(fields))
 	case transport:
-		f = conditions.False(v1alpha1.ReasonTransportNotServed, fmt.Sprintf("transport %s is not served by this version: use an image that speaks streamable-http", server.Spec.Transport))
+		f = conditions.False(v1alpha1.ReasonTransportNotServed, fmt.Sprintf("transport %s is not served by this version: use %s that speaks streamable-http", server.Spec.Transport, speaker(server)))
 	default:
 		return nil
 	}
 	return &f
+}
+
+func speaker(server *v1alpha1.MCPServer) string {
+	if kinds.Of(server).Backend {
+		return "an image"
+	}
+	return "a server"
 }
 
 func notEnforced(fields []string) string {
@@ -67,7 +79,7 @@ func notEnforced(fields []string) string {
 // backendExposed says that others than the proxy may call the backend of a server
 // whose spec asks the proxy to check calls.
 func backendExposed(server *v1alpha1.MCPServer) *conditions.Finding {
-	if !workload.Guarded(&server.Spec) || workload.BackendIngress(&server.Spec) == v1alpha1.BackendIngressProxyOnly {
+	if !kinds.Of(server).Backend || !workload.Guarded(&server.Spec) || workload.BackendIngress(&server.Spec) == v1alpha1.BackendIngressProxyOnly {
 		return nil
 	}
 	f := conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(

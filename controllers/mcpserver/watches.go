@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -30,31 +32,35 @@ import (
 // index understands it too.
 const mountEventsByPod = "involvedObject.name"
 
-// Register adds the controller to a manager. The manager's cache must hold the
-// kinds of Watched, by the label of workload.LabelServer, and FailedMount
-// events, and have the index of controllers/references.
-func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	index := func(obj client.Object) []string {
+// Index lets a cache find the events of a pod. It is called once, before the cache
+// starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &corev1.Event{}, mountEventsByPod, func(obj client.Object) []string {
 		if e, ok := obj.(*corev1.Event); ok {
 			return []string{e.InvolvedObject.Name}
 		}
 		return nil
-	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &corev1.Event{}, mountEventsByPod, index); err != nil {
-		return err
-	}
+	})
+}
+
+// Register adds the controller to a manager. The manager's cache must hold the
+// kinds of Watched, by the label of workload.LabelServer, and FailedMount
+// events, and have the indexes of Index and of controllers/references.
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	// Also one that was deleted and made again while the watch was down.
 	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	}})
-	build := ctrl.NewControllerManagedBy(mgr).Named("mcpserver").For(&v1alpha1.MCPServer{}).WithOptions(options)
-	for _, kind := range Watched() {
-		build.Watches(kind, handler.EnqueueRequestsFromMapFunc(server))
+	build := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(r.kind.Object.Kind)).For(r.kind.New()).WithOptions(options)
+	for _, child := range Watched() {
+		build.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
+	}
+	for _, kind := range kinds.All() { // a turn passes from one kind to the other
+		build.Watches(kind.New(), r.turns())
 	}
 	return build.
 		Watches(&v1alpha1.MCPOIDCConfig{}, r.referring(contract.MCPOIDCConfig.Kind), changed).
 		Watches(&v1alpha1.MCPAuthzConfig{}, r.referring(contract.MCPAuthzConfig.Kind), changed).
-		Watches(&v1alpha1.MCPServer{}, r.turns()).
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod)).
 		Complete(r)
 }
@@ -69,7 +75,9 @@ func (r *Reconciler) referring(config string) handler.EventHandler {
 		}
 		requests := make([]reconcile.Request, 0, len(servers))
 		for i := range servers {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers[i])})
+			if kinds.Of(&servers[i]).Suffix == r.kind.Suffix {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers[i])})
+			}
 		}
 		return requests
 	})
@@ -87,11 +95,11 @@ func Watched() []client.Object {
 	}
 }
 
-// server is the server that an object belongs to, by label: also of a pod,
+// owner is the server that an object belongs to, by label: also of a pod,
 // which the server does not own itself. What belongs to another kind is left out.
-func server(_ context.Context, obj client.Object) []reconcile.Request {
-	name, kind := workload.NameOf(obj.GetLabels()[workload.LabelServer])
-	if name == "" || kind != "" {
+func (r *Reconciler) owner(_ context.Context, obj client.Object) []reconcile.Request {
+	name, suffix := workload.NameOf(obj.GetLabels()[workload.LabelServer])
+	if name == "" || suffix != r.kind.Suffix {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
@@ -107,5 +115,5 @@ func (r *Reconciler) serverOfPod(ctx context.Context, obj client.Object) []recon
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.InvolvedObject.Name}, pod); err != nil {
 		return nil // not a pod of ours
 	}
-	return server(ctx, pod)
+	return r.owner(ctx, pod)
 }

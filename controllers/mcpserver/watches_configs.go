@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -49,7 +50,9 @@ func (r *Reconciler) moved(ctx context.Context, q queue, before, after client.Ob
 			continue
 		}
 		for _, next := range plan.Admitted {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: before.GetNamespace(), Name: next}})
+			if kind, name := kinds.OfKey(next); kind.Suffix == r.kind.Suffix {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: before.GetNamespace(), Name: name}})
+			}
 		}
 	}
 }
@@ -57,8 +60,7 @@ func (r *Reconciler) moved(ctx context.Context, q queue, before, after client.Ob
 // alike reports whether nothing changed of what a phase is read from, as with most
 // events.
 func alike(before, after client.Object) bool {
-	b, _ := before.(*v1alpha1.MCPServer)
-	a, _ := after.(*v1alpha1.MCPServer)
+	b, a := kinds.Form(before), kinds.Form(after)
 	return b != nil && a != nil && references.From(b, contract.MCPAuthzConfig.Kind) == references.From(a, contract.MCPAuthzConfig.Kind) &&
 		references.From(b, contract.MCPOIDCConfig.Kind) == references.From(a, contract.MCPOIDCConfig.Kind) &&
 		apiequality.Semantic.DeepEqual(rollout.OfServer(b), rollout.OfServer(a))
@@ -67,8 +69,8 @@ func alike(before, after client.Object) bool {
 // phase is how far a server is that refers to a configuration, -1 for one that does
 // not.
 func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
-	server, ok := obj.(*v1alpha1.MCPServer)
-	if !ok || references.From(server, config.Kind) != config.Name {
+	server := kinds.Form(obj)
+	if server == nil || references.From(server, config.Kind) != config.Name {
 		return -1
 	}
 	return rollout.OfServer(server).Member(config.Kind, config.Name, config.Hash).Phase

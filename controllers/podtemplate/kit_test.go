@@ -39,7 +39,7 @@ func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfigur
 		spec = &v1alpha1.ProxySpec{}
 	}
 	names := Names{Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}
-	return Proxy(names, spec, runspec.For(server, "", nil, nil).Proxy, options)
+	return Proxy(names, spec, runspec.For(server, "", nil, nil), options)
 }
 
 // problemsOf are the texts of all problems of a server's templates.

@@ -53,6 +53,8 @@ type Options struct {
 	// Policies are those of the MCPAuthzConfig that spec.authzConfigRef names; nil if
 	// there is none.
 	Policies *runspec.SharedPolicies
+	// Remote is the spec of an MCPRemoteProxy; nil for an MCPServer.
+	Remote *v1alpha1.MCPRemoteProxySpec
 }
 
 // Names are what the pods of a proxy are told of their owner.
@@ -70,14 +72,14 @@ type Names struct {
 // Proxy is the template of a proxy's pods without its revision, merged with the
 // overlay of spec, which is the owner's spec.proxy. Where there are problems the
 // overlay is not in it.
-func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
 	for _, name := range opts.RunnerPullSecrets {
 		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
 	}
 	template := corev1ac.PodTemplateSpec().
 		WithLabels(names.Labels).
-		WithAnnotations(guards(run)).
+		WithAnnotations(guards(run.Proxy)).
 		WithSpec(corev1ac.PodSpec().
 			WithServiceAccountName(names.ServiceAccount).
 			// Into every container; the runner's mounts it itself.
@@ -87,15 +89,18 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.Proxy, opts Opti
 			WithTerminationGracePeriodSeconds(drainSeconds).
 			WithSecurityContext(podSecurity()).
 			WithImagePullSecrets(secrets...).
-			WithContainers(proxyContainer(spec, run, opts)).
+			WithContainers(proxyContainer(spec, run.Proxy, opts)).
 			WithVolumes(
 				corev1ac.Volume().
 					WithName(runVolume).
 					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(names.RunConfig)),
 				tokenSource()))
-	if files := loginFiles(run.Authentication); files != nil {
-		template.Spec.WithVolumes(files)
-		template.Spec.Containers[0].WithVolumeMounts(mount(runconfig.LoginVolume, runconfig.LoginPath))
+	for _, f := range []files{loginFiles(run.Proxy.Authentication), remoteFiles(run.Remote)} {
+		if f.sources == nil {
+			continue
+		}
+		template.Spec.WithVolumes(corev1ac.Volume().WithName(f.volume).WithProjected(f.sources))
+		template.Spec.Containers[0].WithVolumeMounts(mount(f.volume, f.path))
 	}
 	if names.Session != "" {
 		template.Spec.WithVolumes(sessionKeys(names.Session))

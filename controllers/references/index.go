@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // Index lets a cache find workloads by what they refer to. It is called once,
@@ -21,27 +22,35 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return nil
 		}
-		if err := indexer.IndexField(ctx, &v1alpha1.MCPServer{}, f.path, index); err != nil {
-			return fmt.Errorf("indexing %s: %w", f.path, err)
+		for _, kind := range kinds.All() {
+			if err := indexer.IndexField(ctx, kind.New(), f.path, index); err != nil {
+				return fmt.Errorf("indexing %s of %s: %w", f.path, kind.Object.Kind, err)
+			}
 		}
 	}
 	return nil
 }
 
 // To returns the workloads of a namespace that refer to the configuration of a kind
-// and name, sorted by name. reader is a cache with Index; what it returns is the
-// cache's own, and must not be changed.
+// and name, in the form of MCPServers and sorted by kind and name. reader is a cache
+// with Index; what it returns is the cache's own, and must not be changed.
 func To(ctx context.Context, reader client.Reader, config, namespace, name string) ([]v1alpha1.MCPServer, error) {
-	servers := &v1alpha1.MCPServerList{}
+	var found []v1alpha1.MCPServer
 	for _, f := range fields {
 		if f.config != config {
 			continue
 		}
-		err := reader.List(ctx, servers, client.InNamespace(namespace), client.MatchingFields{f.path: name}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			return nil, fmt.Errorf("listing the servers that refer to %s %s/%s: %w", config, namespace, name, err)
+		for _, kind := range kinds.All() {
+			list := kind.NewList()
+			err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{f.path: name}, client.UnsafeDisableDeepCopy)
+			if err != nil {
+				return nil, fmt.Errorf("listing each %s that refers to %s %s/%s: %w", kind.Object.Kind, config, namespace, name, err)
+			}
+			found = append(found, kinds.Forms(list)...)
 		}
 	}
-	slices.SortFunc(servers.Items, func(a, b v1alpha1.MCPServer) int { return cmp.Compare(a.Name, b.Name) })
-	return servers.Items, nil
+	slices.SortFunc(found, func(a, b v1alpha1.MCPServer) int {
+		return cmp.Or(cmp.Compare(kinds.Of(&a).Object.Kind, kinds.Of(&b).Object.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return found, nil
 }

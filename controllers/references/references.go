@@ -1,6 +1,7 @@
 // Package references knows which workloads refer to which shared configurations,
 // in both directions: references.go by what a spec says, index.go by what a cache
-// holds. A kind of workload, or a field that refers, is one row here.
+// holds. A field that refers is one row here, a kind of workload one of
+// controllers/kinds.
 package references
 
 import (
@@ -8,9 +9,10 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
-// field is a field of an MCPServer that names a configuration.
+// field is a field of a workload that names a configuration.
 type field struct {
 	// config is the kind that it names.
 	config string
@@ -37,8 +39,8 @@ var fields = []field{
 // From is the name of the configuration of a kind that a workload refers to, empty
 // if to none.
 func From(workload client.Object, config string) string {
-	server, ok := workload.(*v1alpha1.MCPServer)
-	if !ok {
+	server := kinds.Form(workload)
+	if server == nil {
 		return ""
 	}
 	for _, f := range fields {

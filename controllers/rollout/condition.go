@@ -5,19 +5,20 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // RolledOut answers whether all members have the present content of a
 // configuration. The words stay the same while the members move one by one.
-func RolledOut(kind string, members []Member, percent int) conditions.Finding {
+func RolledOut(members []Member, percent int) conditions.Finding {
 	plan := For(members, percent)
 	if plan.Failed != "" {
 		return conditions.False(v1alpha1.ReasonHeld, fmt.Sprintf(
-			"%s %q is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kind, plan.Failed))
+			"%s is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kinds.Title(plan.Failed)))
 	}
 	if name := elsewhere(plan, members); name != "" {
 		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%s %q may take this content, and waits for its turn in another configuration, which its condition Ready names", kind, name))
+			"%s may take this content, and waits for its turn in another configuration, which its condition Ready names", kinds.Title(name)))
 	}
 	apart := ""
 	for _, m := range members {
@@ -31,7 +32,7 @@ func RolledOut(kind string, members []Member, percent int) conditions.Finding {
 	}
 	if apart != "" {
 		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%s %q does not have this content yet: its conditions say why", kind, apart))
+			"%s does not have this content yet: its conditions say why", kinds.Title(apart)))
 	}
 	return conditions.True(v1alpha1.ReasonRolledOut, "every workload that refers to this configuration has its present content")
 }

@@ -66,7 +66,7 @@ func TestAConfigurationSaysHowFarItIs(t *testing.T) {
 		"one cannot take it":    {"DAA", metav1.ConditionFalse, v1alpha1.ReasonRollingOut, `MCPServer "b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := RolledOut("MCPServer", members(tc.phases), 25)
+			got := RolledOut(members(tc.phases), 25)
 			if got.Status != tc.status || got.Reason != tc.reason || !strings.Contains(got.Message, tc.names) {
 				t.Errorf("it says %v, want %s %s with %q", got, tc.status, tc.reason, tc.names)
 			}
@@ -175,10 +175,10 @@ func TestARolloutThatWaitsForAnotherConfigurationSaysWho(t *testing.T) {
 		"its turn here":            {[]Member{here}, "25 percent"},
 		"another one is under way": {[]Member{elsewhere, {Name: "a", Phase: Moving}}, "25 percent"},
 		"another one may go on":    {[]Member{elsewhere, {Name: "f", Phase: Waiting}, {}, {}, {}, {}, {}, {}}, "25 percent"},
-		"one has failed":           {[]Member{elsewhere, {Name: "a", Phase: Failed}}, `"a" is not ready`},
-		"all others have it":       {[]Member{{}, elsewhere, {}}, `"echo" may take`},
+		"one has failed":           {[]Member{elsewhere, {Name: "a", Phase: Failed}}, `MCPServer "a" is not ready`},
+		"all others have it":       {[]Member{{}, elsewhere, {}}, `MCPServer "echo" may take`},
 	} {
-		if f := RolledOut("MCPServer", tc.members, 25); f.Status != metav1.ConditionFalse || !strings.Contains(f.Message, tc.says) {
+		if f := RolledOut(tc.members, 25); f.Status != metav1.ConditionFalse || !strings.Contains(f.Message, tc.says) {
 			t.Errorf("%s: it says %v, want %q", what, f, tc.says)
 		}
 	}

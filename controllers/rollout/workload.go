@@ -9,10 +9,12 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // Workload is what the plan reads of a workload.
 type Workload struct {
+	// Name is its key among the workloads of all kinds.
 	Name string
 	// Stopped says that it has no pods to replace, by intent, or is being deleted.
 	Stopped    bool
@@ -21,12 +23,12 @@ type Workload struct {
 	Conditions []metav1.Condition
 }
 
-// OfServer is an MCPServer as a workload.
+// OfServer is an object in the form of an MCPServer as a workload.
 func OfServer(server *v1alpha1.MCPServer) Workload {
 	none := func(replicas *int32) bool { return replicas != nil && *replicas == 0 }
 	spec, status := &server.Spec, &server.Status
 	return Workload{
-		Name: server.Name,
+		Name: kinds.Key(server),
 		Stopped: server.DeletionTimestamp != nil || spec.Suspend || none(spec.Replicas) ||
 			spec.Proxy != nil && none(spec.Proxy.Replicas),
 		Claim: status.Workload, Runtime: status.Runtime, Conditions: status.Conditions,

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
@@ -50,7 +51,11 @@ func For(server *v1alpha1.MCPServer, url string, login *v1alpha1.MCPOIDCConfig, 
 
 // Server is which server it is.
 func Server(server *v1alpha1.MCPServer) runconfig.Server {
-	return runconfig.Server{Namespace: server.Namespace, Name: server.Name, UID: string(server.UID)}
+	kind := server.Kind
+	if kind == contract.MCPServer.Kind {
+		kind = "" // only what a client decodes from a file has it
+	}
+	return runconfig.Server{Kind: kind, Namespace: server.Namespace, Name: server.Name, UID: string(server.UID)}
 }
 
 func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {

@@ -23,7 +23,7 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 	return appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentBackend)).
 		WithAnnotations(rev.Annotations()).
-		WithOwnerReferences(serverOwner(id).reference()).
+		WithOwnerReferences(OwnerIn(id).reference()).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithServiceName(HeadlessName(id.Name)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentBackend))).

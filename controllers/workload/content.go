@@ -43,16 +43,19 @@ type Rendered struct {
 	replicas int32
 }
 
-// Render cannot fail: what is wrong is a problem.
+// Render renders a server, or an object in the form of one, of which opts.Remote is
+// not nil where it has no backend. It cannot fail: what is wrong is a problem.
 func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
-	run := runspec.For(server, URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path), opts.Login, opts.Policies)
-	problems := podtemplate.Check("spec", &server.Spec)
+	url := URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
 	refused, reason := references(server, opts)
-	backend, wrong := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
-	problems = append(problems, wrong...)
-	var err error
-	if run.Rendering.Backend, err = hashOf(backend); err != nil {
-		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
+	var run runconfig.RunConfig
+	var problems []podtemplate.Problem
+	if opts.Remote != nil {
+		run, problems = runspec.ForRemote(server, opts.Remote, url, opts.Login, opts.Policies), podtemplate.Check("spec", opts.Remote)
+	} else {
+		run = runspec.For(server, url, opts.Login, opts.Policies)
+		run.Rendering.Backend, problems = renderBackend(run)
+		problems = append(podtemplate.Check("spec", &server.Spec), problems...)
 	}
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
@@ -65,6 +68,16 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	rendered.replicas = ProxyReplicas(server)
 	rendered.OwnHash = ownHash(server, rendered.Content, opts)
 	return rendered
+}
+
+// renderBackend is the hash of the backend's pod template.
+func renderBackend(run runconfig.RunConfig) (hash string, problems []podtemplate.Problem) {
+	backend, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
+	hash, err := hashOf(backend)
+	if err != nil {
+		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
+	}
+	return hash, problems
 }
 
 // RenderProxy renders the proxy in front of run, with one replica. spec is the
@@ -83,7 +96,7 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig,
 	if owner.Backend {
 		names.Session = SessionName(owner.Key())
 	}
-	proxy, wrong := podtemplate.Proxy(names, spec, run.Proxy, opts)
+	proxy, wrong := podtemplate.Proxy(names, spec, run, opts)
 	problems = append(problems, wrong...)
 	var err error
 	if rendered.Content.Rendering.Proxy, err = hashOf(proxy); err != nil {

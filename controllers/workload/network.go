@@ -27,13 +27,13 @@ func BackendIngress(spec *v1alpha1.MCPServerSpec) v1alpha1.BackendIngress {
 // BackendNetworkPolicy lets only the server's proxy pods connect to its backend
 // pods, on every port; kubelet's probes are always let in
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is
-// nil where anyone may. It is no content: other pods of the same content enforce
+// nil where anyone may, or where there is no backend. It is no content: other pods of the same content enforce
 // nothing new.
 func BackendNetworkPolicy(server *v1alpha1.MCPServer) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	if BackendIngress(&server.Spec) != v1alpha1.BackendIngressProxyOnly {
+	owner := OwnerOf(server)
+	if !owner.Backend || BackendIngress(&server.Spec) != v1alpha1.BackendIngressProxyOnly {
 		return nil
 	}
-	owner := OwnerOf(server)
 	pods := func(component string) *metav1ac.LabelSelectorApplyConfiguration {
 		return metav1ac.LabelSelector().WithMatchLabels(Selector(owner.Key(), component))
 	}

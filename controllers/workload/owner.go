@@ -8,6 +8,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -27,12 +28,17 @@ type Owner struct {
 	UID             types.UID
 }
 
-// OwnerOf is a server as the owner of its children.
-func OwnerOf(server *v1alpha1.MCPServer) Owner { return serverOwner(runspec.Server(server)) }
+// OwnerOf is a server, or an object in the form of one, as the owner of its children.
+func OwnerOf(server *v1alpha1.MCPServer) Owner { return OwnerIn(runspec.Server(server)) }
 
-func serverOwner(id runconfig.Server) Owner {
+// OwnerIn is the owner that a run config names.
+func OwnerIn(id runconfig.Server) Owner {
+	kind, known := kinds.Named(id.Kind)
+	if !known {
+		return Owner{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID)}
+	}
 	return Owner{
-		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MCPServer", Resource: "mcpservers", Backend: true,
+		APIVersion: kind.Object.GroupVersion().String(), Kind: kind.Object.Kind, Resource: kind.Object.Resource(), Suffix: kind.Suffix, Backend: kind.Backend,
 		Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
 	}
 }

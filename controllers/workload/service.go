@@ -64,7 +64,7 @@ func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApply
 	return corev1ac.Service(name, run.Server.Namespace).
 		WithLabels(Labels(run.Server.Name, ComponentBackend)).
 		WithAnnotations(revision.Revision(run.Workload).Annotations()).
-		WithOwnerReferences(serverOwner(run.Server).reference())
+		WithOwnerReferences(OwnerIn(run.Server).reference())
 }
 
 // mcpPort states the protocol because it is half of the key of a Service's

@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -33,19 +33,19 @@ var layers = map[string][]string{
 	"controllers/authz":       {},
 	"controllers/runspec":     {"apis/...", "applyconfig/...", "controllers/authz"},
 	"controllers/revision":    {},
-	"controllers/rollout":     {"apis/...", "controllers/conditions"},
+	"controllers/kinds":       {"apis/..."},
+	"controllers/rollout":     {"apis/...", "controllers/conditions", "controllers/kinds"},
 	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
-	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec"},
+	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
 	"controllers/apply":      {"apis/ownership"},
 	"controllers/metrics":    {"apis/..."},
 	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
-	"controllers/references": {"apis/..."},
+	"controllers/references": {"apis/...", "controllers/kinds"},
 
 	"controllers/backend":          below,
 	"controllers/mcpserver":        below,
-	"controllers/mcpremoteproxy":   below,
 	"controllers/virtualmcpserver": below,
 	"controllers/mcpgroup":         below,
 	"controllers/config":           below,
@@ -53,7 +53,7 @@ var layers = map[string][]string{
 
 	"cmd/operator/...":         {"apis/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
 	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/runner/..."}, below...),
-	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "controllers/references", "cmd/kubectl-freehold/..."},
+	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "controllers/kinds", "controllers/references", "cmd/kubectl-freehold/..."},
 
 	"config/...": {"apis/..."},
 	"hack/...":   {"apis/...", "applyconfig/...", "bin/...", "hack/..."},
@@ -64,7 +64,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

@@ -129,7 +129,7 @@ func excess(rules []rbacv1.PolicyRule) []string {
 		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) == 0 {
 			found = append(found, "impersonate anybody")
 		}
-		if slices.Contains(rule.Verbs, "update") && !slices.Equal(rule.Resources, []string{"mcpservers/finalizers"}) &&
+		if slices.Contains(rule.Verbs, "update") && !slices.Equal(rule.Resources, []string{"mcpservers/finalizers"}) && !slices.Equal(rule.Resources, []string{"mcpremoteproxies/finalizers"}) &&
 			(rule.Resources[0] != "leases" || len(rule.ResourceNames) == 0) {
 			found = append(found, fmt.Sprintf("update %v", rule.Resources))
 		}

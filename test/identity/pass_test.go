@@ -115,6 +115,7 @@ func TestEveryPassWorks(t *testing.T) {
 		ready(s, server, int64(3+i), 3)
 	}
 	shared(s)
+	remote(s)
 	s.Delete(server)
 	s.AwaitGone(server)
 	gone := &appsv1.StatefulSet{}
@@ -124,7 +125,7 @@ func TestEveryPassWorks(t *testing.T) {
 
 	log := audited(t, s.Namespace)
 	writtenByWhoOwns(t, s.Namespace, log)
-	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner) {
+	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner, contract.IdentityRemoteRunner) {
 		everyRightIsUsed(t, s.Namespace, identity, log)
 	}
 }
@@ -156,6 +157,24 @@ func shared(s *kit.Env) {
 	s.AwaitGone(refers)
 }
 
+// remote is the life of a proxy of the server's name in front of a server elsewhere.
+func remote(s *kit.Env) {
+	s.Helper()
+	proxy := &v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: s.Namespace}}
+	for i := range 4 {
+		s.Apply("git", fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://mcp.example.com/%d'}}", i))
+		s.Await(proxy, "it is ready", func() error {
+			c, w := meta.FindStatusCondition(proxy.Status.Conditions, v1alpha1.ConditionReady), proxy.Status.Workload
+			if c == nil || c.Status != "True" || c.ObservedGeneration != proxy.Generation || w == nil || w.Generation != int64(i+1) || proxy.Status.URL == "" {
+				return fmt.Errorf("its status is %+v", proxy.Status)
+			}
+			return nil
+		})
+	}
+	s.Delete(proxy)
+	s.AwaitGone(proxy)
+}
+
 // leader is who holds the operator's Lease.
 func leader(s *kit.Env) string {
 	s.Helper()
@@ -179,7 +198,7 @@ func audited(t *testing.T, namespace string) []auditv1.Event {
 			continue // the last line may still be being written
 		}
 		ours := strings.HasPrefix(asker(e), "system:serviceaccount:"+kit.SystemNamespace+":freehold-") ||
-			asker(e) == "system:serviceaccount:"+namespace+":echo-runner"
+			asker(e) == userOf(contract.IdentityRunner, namespace) || asker(e) == userOf(contract.IdentityRemoteRunner, namespace)
 		if !ours || e.ObjectRef.Namespace != namespace && e.ObjectRef.Resource != "leases" {
 			continue
 		}
@@ -205,8 +224,11 @@ func asker(e auditv1.Event) string {
 
 // userOf is the ServiceAccount of an identity.
 func userOf(identity, namespace string) string {
-	if identity == contract.IdentityRunner {
+	switch identity {
+	case contract.IdentityRunner:
 		return "system:serviceaccount:" + namespace + ":echo-runner"
+	case contract.IdentityRemoteRunner:
+		return "system:serviceaccount:" + namespace + ":echo.remote-runner"
 	}
 	return "system:serviceaccount:" + kit.SystemNamespace + ":" + identity
 }
@@ -230,6 +252,9 @@ func writtenByWhoOwns(t *testing.T, namespace string, log []auditv1.Event) {
 			identity = contract.IdentityOperator
 		case e.Verb == "delete":
 			identity = contract.IdentityMCPServer
+			if strings.HasPrefix(e.ObjectRef.Name, "echo.remote-") {
+				identity = contract.IdentityMCPRemoteProxy
+			}
 		case slices.Contains([]string{"get", "list", "watch"}, e.Verb):
 			continue
 		// The API server refuses force to a patch that is no apply.
@@ -275,7 +300,8 @@ func elsewhere(identity string, r right) bool {
 	case r.verb == "list": // where the API server cannot stream what is there
 		return true
 	}
-	return identity == contract.IdentityRunner && r.verb == "watch" // the kit watches in its place
+	// The kit watches in its place.
+	return (identity == contract.IdentityRunner || identity == contract.IdentityRemoteRunner) && r.verb == "watch"
 }
 
 // everyRightIsUsed holds that the role has no right that nobody asked for.

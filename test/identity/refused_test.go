@@ -132,10 +132,14 @@ func TestTheProcessActsAsItsControllersOnly(t *testing.T) {
 	process := connect(t, plane.OperatorConfig())
 	for _, g := range freehold.Grants {
 		resource := g.Object.Resource()
-		if g.Identity == contract.IdentityRunner {
+		if g.Identity == contract.IdentityRunner || g.Identity == contract.IdentityRemoteRunner {
 			continue
 		}
-		forbidden(t, resource+" as "+string(g.Manager), server.apply(s.Ctx, process, g.Manager, g.Object.Subresource, server.intents[resource]), "cannot patch resource")
+		intent := server.intents[resource]
+		if g.Owner == contract.MCPRemoteProxy {
+			intent = server.intents[resource+ofRemote]
+		}
+		forbidden(t, resource+" as "+string(g.Manager), server.apply(s.Ctx, process, g.Manager, g.Object.Subresource, intent), "cannot patch resource")
 	}
 	controller := as(account(kit.SystemNamespace, contract.IdentityMCPServer))
 	s.Must(server.apply(s.Ctx, controller, contract.MCPServerChildren, "", server.intents["serviceaccounts"]), "writing as a controller")

@@ -36,8 +36,11 @@ func (x *trial) lacking(s *kit.Env) *rest.Config {
 
 // having is who has the identity.
 func (x *trial) having() *rest.Config {
-	if x.identity == contract.IdentityRunner {
+	switch x.identity {
+	case contract.IdentityRunner:
 		return plane.AsServiceAccount(x.server.object.Namespace, x.server.object.Name+"-runner")
+	case contract.IdentityRemoteRunner:
+		return plane.AsServiceAccount(x.server.object.Namespace, x.server.object.Name+".remote-runner")
 	}
 	return installed(x.identity)
 }
@@ -54,6 +57,12 @@ func (x *trial) request(s *kit.Env) (request, string) {
 		return x.apply(map[string]string{
 			contract.IdentityMCPServer: "serviceaccounts", contract.IdentityRBAC: "roles", contract.IdentityRunner: "statefulsets",
 		}[x.identity]), "finalizers"
+	case x.resource == "mcpremoteproxies/finalizers":
+		return x.apply(map[string]string{
+			contract.IdentityMCPRemoteProxy: "serviceaccounts" + ofRemote, contract.IdentityRBAC: "roles" + ofRemote,
+		}[x.identity]), "finalizers"
+	case x.identity == contract.IdentityRBAC && strings.HasPrefix(x.resource, "mcpremoteproxies"):
+		return x.apply("roles" + ofRemote), fmt.Sprintf("Verbs:[%q]", x.verb)
 	case x.identity == contract.IdentityRBAC && x.group != "rbac.authorization.k8s.io":
 		return x.apply("roles"), fmt.Sprintf("Verbs:[%q]", x.verb)
 	case x.resource == "events" && x.group != "":
@@ -80,7 +89,10 @@ func (x *trial) request(s *kit.Env) (request, string) {
 
 // intent is that of the identity about a resource.
 func (x *trial) intent(resource string) *unstructured.Unstructured {
-	if own, ok := x.server.intents["runner/"+resource]; ok && x.identity == contract.IdentityRunner {
+	if own, ok := x.server.intents["runner/"+resource]; ok && (x.identity == contract.IdentityRunner || x.identity == contract.IdentityRemoteRunner) {
+		return own
+	}
+	if own, ok := x.server.intents[resource+ofRemote]; ok && x.identity == contract.IdentityMCPRemoteProxy {
 		return own
 	}
 	if resource == "statefulsets" && x.identity == contract.IdentityMCPServer {
@@ -107,7 +119,8 @@ func (x *trial) apply(resource string) request {
 	_, sub, _ := strings.Cut(resource, "/")
 	for _, g := range freehold.Grants {
 		// The claim has a grant of its own on the status, which is not tried.
-		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub || g.Manager == contract.MCPServerWorkload {
+		if g.Identity != x.identity || g.Object.Kind != intent.GetKind() || g.Object.Subresource != sub ||
+			!g.Named(intent.GetName()) || g.Manager == contract.MCPServerWorkload || g.Manager == contract.MCPRemoteProxyWorkload {
 			continue
 		}
 		return func(ctx context.Context, c client.WithWatch) error {
@@ -121,7 +134,11 @@ func (x *trial) apply(resource string) request {
 // another hand made.
 func (x *trial) remove(s *kit.Env, cannot string) (request, string) {
 	s.Helper()
-	if whole := x.server.intents[x.resource]; freehold.MayRemove(x.identity, whole.GroupVersionKind()) {
+	whole := x.intent(x.resource)
+	if x.resource == "statefulsets" {
+		whole = x.server.intents[x.resource] // not its scale
+	}
+	if freehold.MayRemove(x.identity, whole.GroupVersionKind()) {
 		x.server.stands(s, whole)
 		return func(ctx context.Context, c client.WithWatch) error { return c.Delete(ctx, whole.DeepCopy()) }, cannot
 	}

@@ -71,13 +71,17 @@ type trial struct {
 func TestEveryRightIsNeeded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	var trials []*trial
-	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner) {
+	for _, identity := range append(contract.Controllers(), contract.IdentityOperator, contract.IdentityRunner, contract.IdentityRemoteRunner) {
 		known := len(trials)
 		for i := range rightsOf(rbac.Rules(freehold, identity, "")) {
 			name, whose := fmt.Sprintf("s%d-%d", known, i), ""
-			if identity == contract.IdentityRunner {
+			switch identity {
+			case contract.IdentityRunner:
 				whose = name
 				bind(s, name+"-runner", rbac.Rules(freehold, identity, whose))
+			case contract.IdentityRemoteRunner:
+				whose = name
+				bind(s, name+".remote-runner", rbac.Rules(freehold, identity, whose))
 			}
 			rules := rbac.Rules(freehold, identity, whose)
 			x := &trial{right: rightsOf(rules)[i], identity: identity, account: "without-" + name, server: makeServer(t, s, name)}

@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -21,9 +22,13 @@ import (
 // server is an MCPServer and what is stated about it and its objects.
 type server struct {
 	object *v1alpha1.MCPServer
-	// intents are by resource; those of a runner are under "runner/".
+	// intents are by resource; those of a runner are under "runner/", and those about
+	// the children of an MCPRemoteProxy of its name end in ofRemote.
 	intents map[string]*unstructured.Unstructured
 }
+
+// ofRemote ends a resource of an MCPRemoteProxy.
+const ofRemote = "@remote"
 
 // proxyOnly asks for a NetworkPolicy.
 const proxyOnly = "network: {backendIngress: ProxyOnly}"
@@ -64,6 +69,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	made.states(s, contract.MCPServer, "mcpservers", "metadata: {finalizers: ["+contract.Finalizer+"]}")
 	made.states(s, contract.MCPServer, "mcpservers/status", reported)
 	made.states(s, contract.MCPServer, "runner/mcpservers/status", `status: {conditions: [{type: BackendApplied, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	made.remote(t, s)
 	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPOIDCConfig, metadata: {name: "+name+"}, spec: {oidc: {issuer: 'https://a.example.com'}}}")
 	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPAuthzConfig, metadata: {name: "+name+"}, spec: {policies: [{name: a, policy: 'permit(principal, action, resource);'}]}}")
 	for _, c := range contract.Configs() {
@@ -71,6 +77,34 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		made.states(s, c.Object, c.Object.Resource()+"/status", reported)
 	}
 	return made
+}
+
+// remote makes an MCPRemoteProxy of the server's name of which there is nothing yet.
+func (made *server) remote(t *testing.T, s *kit.Env) {
+	t.Helper()
+	object := &v1alpha1.MCPRemoteProxy{}
+	object.Name = made.object.Name
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: "+object.Name+"}, spec: {url: 'https://mcp.example.com/mcp'}}")
+	s.Read(object)
+	form := kinds.Form(object)
+	rendered := workload.Render(form, podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Remote: &object.Spec})
+	if len(rendered.Problems) > 0 {
+		t.Fatal(rendered.Problems)
+	}
+	config, err := rendered.ConfigMap(1)
+	s.Must(err, "building the run config")
+	proxy, err := rendered.Proxy(1)
+	s.Must(err, "building the proxy")
+	owner := workload.OwnerOf(form)
+	for resource, ac := range map[string]any{
+		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
+		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),
+	} {
+		made.intents[resource+ofRemote] = unstructuredOf(s, ac)
+	}
+	made.states(s, contract.MCPRemoteProxy, "mcpremoteproxies", "metadata: {finalizers: ["+contract.MCPRemoteProxies().Finalizer+"]}")
+	made.states(s, contract.MCPRemoteProxy, "mcpremoteproxies/status", "status: {observedGeneration: 1}")
+	made.states(s, contract.MCPRemoteProxy, "runner/mcpremoteproxies/status", `status: {conditions: [{type: BackendAnswers, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
 }
 
 // states keeps an intent about an object of the server's name.

@@ -22,6 +22,7 @@ import (
 	freehold "github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -81,13 +82,17 @@ func (s *Env) RunProxies(more ...string) *Runners {
 	s.Must(err, "selecting what is ours")
 	options.ByObject = map[client.Object]cache.ByObject{
 		&corev1.Pod{}:         {Label: labels.SelectorFromSet(labels.Set{workload.LabelComponent: workload.ComponentProxy})},
-		&appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
+		&appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours},
+	}
+	watched := []client.Object{&appsv1.StatefulSet{}, &corev1.Service{}}
+	for _, kind := range kinds.All() {
+		watched = append(watched, kind.New())
 	}
 	r.cache, err = cache.New(s.Config, options)
 	s.Must(err, "building the runners' cache")
 	ctx, cancel := context.WithCancel(context.Background())
 	r.watch(ctx, &corev1.Pod{}, r.podMoved)
-	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &corev1.Service{}, &v1alpha1.MCPServer{}} {
+	for _, kind := range watched {
 		r.watch(ctx, kind, r.objectMoved)
 	}
 	var done sync.WaitGroup
@@ -140,8 +145,8 @@ func (r *Runners) podMoved(object client.Object) {
 
 func (r *Runners) objectMoved(object client.Object) {
 	server := object.GetLabels()[workload.LabelServer]
-	if _, ok := object.(*v1alpha1.MCPServer); ok {
-		server = object.GetName()
+	if form := kinds.Form(object); form != nil {
+		server = kinds.Key(form)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

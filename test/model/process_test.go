@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/config"
+	workloads "github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -80,7 +81,7 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	if err := applier.Impersonate(process.config, kit.SystemNamespace, contract.Controllers()...); err != nil {
 		p.broke(err)
 	}
-	reconciler := mcpserver.New(process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
+	reconciler := mcpserver.New(workloads.Servers(), process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
 	configs := config.New(config.Kinds()[1], process.cache, applier, &events.FakeRecorder{})
 	configs.Now = now

@@ -27,6 +27,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -90,7 +91,7 @@ func tell(t *testing.T) *story {
 			ClientCertificateData: plane.Config.CertData, ClientKeyData: plane.Config.KeyData,
 		}},
 	}, s.kubeconfig), "writing a kubeconfig")
-	s.reconciler = mcpserver.New(plane.Client, plane.Client, controllers.NewApplier(plane.Client, plane.Client),
+	s.reconciler = mcpserver.New(kinds.Servers(), plane.Client, plane.Client, controllers.NewApplier(plane.Client, plane.Client),
 		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	return s
 }

@@ -134,7 +134,7 @@ func argoCD(t *testing.T, server map[string]any) (health, message string) {
 	state := lua.NewState()
 	defer state.Close()
 	scripts := map[string]bool{}
-	for _, kind := range []string{"MCPServer", "MCPOIDCConfig", "MCPAuthzConfig"} {
+	for _, kind := range []string{"MCPServer", "MCPRemoteProxy", "MCPOIDCConfig", "MCPAuthzConfig"} {
 		scripts[config.Data["resource.customizations.health.freehold.dev_"+kind]] = true
 	}
 	if len(scripts) != 1 {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	Path string
 	// Backend has the scheme and the host:port of the backend.
 	Backend *url.URL
+	// Remote, if not nil, is the server elsewhere to which calls go in place of a
+	// backend. Backend is its URL.
+	Remote *remote.Server
 	// AllowedOrigins are values of the Origin header that are let in.
 	AllowedOrigins []string
 	// Hosts are host names, without port, by which this proxy is known: under
@@ -81,7 +85,7 @@ func New(config Config) *Proxy {
 	if s := config.Sessions; s != nil {
 		p.pods, p.content = newPods(s.Pods), session.Content(s.Content)
 	}
-	p.backend = newTransport(config.Backend.Host, p.pods)
+	p.backend = newTransport(config.Remote, config.Backend.Host, p.pods)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.backend,
@@ -178,6 +182,11 @@ func (p *Proxy) response(response *http.Response) error {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the backend switched protocols unasked")
 	}
+	if p.config.Remote != nil {
+		if err := p.config.Remote.Judge(response); err != nil {
+			return err
+		}
+	}
 	if p.unreachable.CompareAndSwap(true, false) {
 		p.config.Log.Info("backend answers again", "backend", p.config.Backend.Host)
 	}
@@ -218,6 +227,10 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (p *Proxy) unreached(err error) fault {
+	var refusal *remote.Refusal
+	if errors.As(err, &refusal) {
+		return fault{http.StatusBadGateway, CodeBackendUnreachable, refusal.Error()}
+	}
 	// One that starts is asked by the runner, which tells why it does not answer.
 	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
 		p.config.Log.Warn("backend does not answer", "backend", p.config.Backend.Host, "error", err)

@@ -72,6 +72,12 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil
+	if p.config.Remote != nil {
+		p.config.Remote.Address(r.Out)
+		if !p.config.TrustForwardedHeaders {
+			return // who calls from where is not for others to know
+		}
+	}
 
 	if p.config.TrustForwardedHeaders {
 		forward(r)

@@ -2,12 +2,15 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 )
 
 const (
@@ -23,6 +26,14 @@ const (
 	// connectionLife is how long calls begin on a connection. It belongs to one
 	// pod, which ends some time after new connections have stopped going there.
 	connectionLife = 2 * time.Second
+	// remoteLife is the same of a server that runs elsewhere, where a connection
+	// costs a TLS handshake and no pod of ours ends: what its name leads to, and
+	// whose certificates are trusted, is looked at that often.
+	remoteLife = 30 * time.Second
+	// remoteDialTime is dialTime over longer ways.
+	remoteDialTime = 5 * time.Second
+	// remoteHandshake is how long a TLS handshake may take.
+	remoteHandshake = 10 * time.Second
 )
 
 // transport is the way to the backend. It dials again where a connection was
@@ -33,6 +44,8 @@ type transport struct {
 	patience time.Duration // dialPatience
 	service  string        // the host:port of the backend's Service
 	pods     *pods         // nil where there are no sessions
+	life     time.Duration // connectionLife
+	remote   *remote.Server
 
 	mu      sync.Mutex
 	current *http.Transport
@@ -45,17 +58,26 @@ type transport struct {
 	answered atomic.Bool
 }
 
-func newTransport(service string, pods *pods) *transport {
-	return &transport{service: service, pods: pods, patience: dialPatience, dialer: net.Dialer{
+func newTransport(to *remote.Server, service string, pods *pods) *transport {
+	t := &transport{service: service, pods: pods, patience: dialPatience, life: connectionLife, remote: to, dialer: net.Dialer{
 		Timeout: dialTime,
 		// A backend whose node is gone ends its calls after half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}}
+	if to != nil {
+		t.life, t.dialer.Timeout, t.dialer.ControlContext = remoteLife, remoteDialTime, to.Connect
+	}
+	return t
 }
 
 // RoundTrip sends a request on a connection that is young enough, to the pod of its
 // session, to one of the pods where it may begin a session, or else to the Service.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if t.remote != nil {
+		if err := t.remote.Present(request); err != nil {
+			return nil, err
+		}
+	}
 	f, _ := request.Context().Value(flightKey{}).(*flight)
 	var response *http.Response
 	var err error
@@ -142,7 +164,7 @@ func (b *heldBody) release() {
 func (t *transport) young() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); t.current == nil || now.Sub(t.since) >= connectionLife {
+	if now := time.Now(); t.current == nil || now.Sub(t.since) >= t.life {
 		if t.current != nil {
 			go t.current.CloseIdleConnections()
 		}
@@ -152,7 +174,7 @@ func (t *transport) young() *http.Transport {
 }
 
 func (t *transport) connections() *http.Transport {
-	return &http.Transport{
+	connections := &http.Transport{
 		// No Proxy: the backend is a neighbour, whatever the environment says.
 		DialContext:         t.dial,
 		MaxIdleConnsPerHost: 256,
@@ -166,6 +188,21 @@ func (t *transport) connections() *http.Transport {
 		MaxResponseHeaderBytes: MaxHeader,
 		// No ResponseHeaderTimeout: a tool may take its time.
 	}
+	if t.remote != nil {
+		connections.DialTLSContext = t.dialTLS
+	}
+	return connections
+}
+
+// dialTLS connects to a server that runs elsewhere.
+func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := t.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, remoteHandshake)
+	defer cancel()
+	return t.remote.Secure(ctx, conn)
 }
 
 // dial connects to a pod of the backend: to a certain one once, through the Service
@@ -186,7 +223,7 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 			t.present.Store(true)
 			return conn, nil
 		}
-		if !t.present.Load() || time.Now().Add(pause).After(end) {
+		if _, final := errors.AsType[*remote.Refusal](err); final || !t.present.Load() || time.Now().Add(pause).After(end) {
 			t.present.Store(false)
 			return nil, err
 		}

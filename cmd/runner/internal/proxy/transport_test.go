@@ -11,8 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
-// remote answers with the address that the call came from, after its body.
-func remote(w http.ResponseWriter, r *http.Request) {
+// caller answers with the address that the call came from, after its body.
+func caller(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	_, _ = io.WriteString(w, string(body)+" from "+r.RemoteAddr)
 }
@@ -20,7 +20,7 @@ func remote(w http.ResponseWriter, r *http.Request) {
 // A proxy that is ready has reached a backend. What its first call then meets is
 // a pod that ends, not a backend that starts.
 func TestARefusedCallGoesToTheNextPod(t *testing.T) {
-	old := httptest.NewServer(http.HandlerFunc(remote))
+	old := httptest.NewServer(http.HandlerFunc(caller))
 	address := old.Listener.Addr().String()
 	b := front(t, Config{}, old.URL)
 	if _, err := b.proxy.backend.RoundTrip(httptest.NewRequest(http.MethodOptions, old.URL, http.NoBody)); err != nil {
@@ -29,7 +29,7 @@ func TestARefusedCallGoesToTheNextPod(t *testing.T) {
 	old.CloseClientConnections()
 	old.Close()
 
-	next := httptest.NewUnstartedServer(http.HandlerFunc(remote))
+	next := httptest.NewUnstartedServer(http.HandlerFunc(caller))
 	_ = next.Listener.Close()
 	started := make(chan error, 1)
 	time.AfterFunc(100*time.Millisecond, func() {
@@ -55,7 +55,7 @@ func TestNoCallBeginsOnAnOldConnection(t *testing.T) {
 			events(w)("data: 1\n\n")
 			<-r.Context().Done()
 		}
-		remote(w, r)
+		caller(w, r)
 	}))
 	stream := b.call(http.MethodGet, "/mcp", "") // outlives its connection's youth
 	first := text(t, b.call(http.MethodPost, "/mcp", "x"))

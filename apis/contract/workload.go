@@ -1,0 +1,143 @@
+package contract
+
+import (
+	"slices"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// Workload is a kind of object with a proxy, and who writes its status and its
+// children.
+type Workload struct {
+	Object   ownership.Object
+	Identity string
+	// Suffix keeps its children apart from those of another kind; empty for an
+	// MCPServer.
+	Suffix string
+	// Backend says that the runner makes a backend.
+	Backend bool
+	// Finalizer holds an object until its calls have ended.
+	Finalizer        string
+	FinalizerManager ownership.Manager
+	// WorkloadManager claims workload generations.
+	WorkloadManager ownership.Manager
+	// ConditionsManager states conditions of the types of Conditions.
+	ConditionsManager ownership.Manager
+	Conditions        []string
+	// StatusManager states what else was observed.
+	StatusManager ownership.Manager
+	// ChildrenManager builds the objects around the proxy, but for the runner's rights.
+	ChildrenManager ownership.Manager
+	// RightsManager gives runners their rights.
+	RightsManager ownership.Manager
+	// ReportManager is the runner's, which states what it sees at run time.
+	ReportManager ownership.Manager
+
+	// word stands for the name of an object in names of children.
+	word string
+	// holds and status say what the finalizer and StatusManager are for.
+	holds, status string
+	statusFields  []string
+}
+
+// Workloads are the kinds with a proxy.
+func Workloads() []Workload { return []Workload{MCPServers(), MCPRemoteProxies()} }
+
+// workloadConditions are those of every kind, in the order of a status.
+var workloadConditions = []string{"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "ForeignPodContent", "FieldConflict", "FinalizerMissing"}
+
+// key is the name of a child that may hold a dot, label that of one that is a label
+// of DNS (controllers/workload, names.go).
+func (w Workload) key(part string) string {
+	if w.Suffix == "" {
+		return w.word + part
+	}
+	return w.word + "." + w.Suffix + part
+}
+
+func (w Workload) label(part string) string {
+	if w.Suffix == "" {
+		return w.word + part
+	}
+	return w.word + part + "-" + w.Suffix
+}
+
+// child is a grant on an object that its identity creates for an owner of this kind.
+func (w Workload) child(by string, manager ownership.Manager, object ownership.Object, name, why string, own ...string) ownership.Grant {
+	return ownership.Grant{
+		Manager: manager, Identity: by, Object: object, Names: []string{name}, Owner: w.Object,
+		Mode: ownership.Exclusive, Create: true, Why: why, Fields: ownership.Paths(slices.Concat(identity, own)...),
+	}
+}
+
+// sub is the status of the kind.
+func (w Workload) sub() ownership.Object {
+	object := w.Object
+	object.Subresource = "status"
+	return object
+}
+
+// grants are those of the kind's controller on its own kind.
+func (w Workload) grants() []ownership.Grant {
+	own := func(manager ownership.Manager, object ownership.Object, why string, paths ...string) ownership.Grant {
+		return ownership.Grant{
+			Manager: manager, Identity: w.Identity, Object: object,
+			Mode: ownership.Exclusive, Why: why, Fields: ownership.Paths(paths...),
+		}
+	}
+	claim := own(w.WorkloadManager, w.sub(), "claims the workload generation", "status.workload")
+	claim.Versioned = true
+	reported := []string{"status.observedGeneration"}
+	for _, t := range w.Conditions {
+		reported = append(reported, "status.conditions[type="+t+"]")
+	}
+	return []ownership.Grant{
+		own(w.FinalizerManager, w.Object, w.holds, `metadata.finalizers[="`+w.Finalizer+`"]`),
+		claim,
+		own(w.ConditionsManager, w.sub(), "reports the state, and of which generation", reported...),
+		own(w.StatusManager, w.sub(), w.status, w.statusFields...),
+	}
+}
+
+// children are the grants of the kind's controller on what it builds.
+func (w Workload) children() []ownership.Grant {
+	build := func(object ownership.Object, name, why string, own ...string) ownership.Grant {
+		return w.child(w.Identity, w.ChildrenManager, object, name, why, own...)
+	}
+	proxy := build(Deployment, w.label("-proxy"), "runs the proxy", slices.Concat([]string{
+		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template",
+	}, revision)...)
+	proxy.Versioned, proxy.Baseline = true, true
+	grants := []ownership.Grant{
+		build(ServiceAccount, w.key("-runner"), "is the runner's identity", "automountServiceAccountToken"),
+		build(ConfigMap, w.key("-run-*-*"), "tells the runner what to run", "data", "immutable", revision[0], revision[1]),
+		proxy,
+		build(Service, w.label("-proxy"), "is where clients call",
+			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
+	}
+	if w.Backend {
+		session, policy, scale := backendGrants(w)
+		grants = append(slices.Insert(slices.Insert(grants, 2, policy), 1, session), scale)
+	}
+	return grants
+}
+
+// rights are the grants that give runners of this kind theirs.
+func (w Workload) rights() []ownership.Grant {
+	return []ownership.Grant{
+		w.child(IdentityRBAC, w.RightsManager, Role, w.key("-runner"), "holds what the runner may do", "rules"),
+		w.child(IdentityRBAC, w.RightsManager, RoleBinding, w.key("-runner"), "gives the runner its role", "roleRef", "subjects"),
+	}
+}
+
+// report is the grant of the runner on the status of its owner.
+func (w Workload) report() ownership.Grant {
+	reported := []string{"status.runtime", "status.conditions[type=BackendAnswers]"}
+	if w.Backend {
+		reported = slices.Insert(reported, 1, "status.conditions[type=BackendApplied]")
+	}
+	return ownership.Grant{
+		Manager: w.ReportManager, Identity: w.key("-runner"), Object: w.sub(), Names: []string{w.word},
+		Mode: ownership.Exclusive, Why: "reports what runs", Fields: ownership.Paths(reported...),
+	}
+}

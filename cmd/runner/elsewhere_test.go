@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/pem"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/controllers/backend"
+)
+
+// elsewhere is the real proxy in front of a server with TLS and a certificate of its
+// own, to which it presents Bearer ours.
+func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remote)) settings {
+	t.Helper()
+	up := httptest.NewTLSServer(handler)
+	t.Cleanup(up.Close)
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{
+		runconfig.CAFile:                      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: up.Certificate().Raw}),
+		runconfig.HeaderFile("Authorization"): []byte("Bearer ours\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := runconfig.Remote{
+		URL: up.URL + "/v1/mcp", Transport: "streamable-http", AllowedNetworks: []string{"127.0.0.0/8"}, CABundle: &runconfig.Key{Name: "ca", Key: "ca.crt"},
+		Headers: []runconfig.Header{{Name: "Authorization", Secret: &runconfig.Key{Name: "token", Key: "token"}}},
+	}
+	for _, e := range edit {
+		e(&to)
+	}
+	s := settings{run: runconfig.RunConfig{
+		Server: runconfig.Server{Kind: "MCPRemoteProxy", Namespace: "team", Name: "echo"},
+		Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
+	}}
+	var err error
+	if s.remote, err = remote.New(to, dir); err != nil {
+		t.Fatal(err)
+	}
+	s.backend = s.remote.URL
+	config, err := proxyConfig(s, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.self = at(t, proxy.New(config)).self
+	return s
+}
+
+func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	})
+	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	var wrong atomic.Pointer[string]
+	s := elsewhere(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaked := r.Header.Get("Authorization") != "Bearer ours" || r.Header.Get("Cookie")+r.Header.Get("X-Forwarded-For")+r.Header.Get("X-Forwarded-Host")+r.Header.Get("Origin") != ""
+		if leaked || r.URL.Path != "/v1/mcp" || !strings.HasPrefix(r.Host, "127.0.0.1:") {
+			text := r.Host + r.URL.Path
+			for name, values := range r.Header {
+				text += "\n" + name + ": " + strings.Join(values, ", ")
+			}
+			wrong.Store(&text)
+		}
+		sdk.ServeHTTP(w, r)
+	}))
+	s.pass = "of-a-client" // which the runner's own messages carry here as a client's token
+	facts, err := s.learn(t.Context())
+	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "far" || facts.Tools == nil || *facts.Tools != 1 {
+		t.Errorf("it learned %+v, %v", facts, err)
+	}
+	if !s.ready(t.Context()) {
+		t.Error("it is not ready")
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.self+"/mcp", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer of-a-client", "Cookie": "a=b", "X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.self, "Host": "x"} {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if text := wrong.Load(); text != nil {
+		t.Errorf("the server elsewhere got:\n%s", *text)
+	}
+}
+
+func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
+	down := httptest.NewServer(http.NotFoundHandler())
+	down.Close()
+	for name, tc := range map[string]struct {
+		handler http.Handler
+		edit    func(*runconfig.Remote)
+		reason  string
+		says    string
+	}{
+		"down":                   {nil, func(r *runconfig.Remote) { r.URL = down.URL }, "NotAnswering", "the server at spec.url does not answer (it refuses connections)"},
+		"an unknown name":        {nil, func(r *runconfig.Remote) { r.URL = "https://no-such-name.invalid/mcp" }, "NotAnswering", "its name cannot be resolved"},
+		"broken":                 {plain(http.StatusBadGateway), nil, "NotAnswering", "answers with HTTP 502"},
+		"credentials":            {plain(http.StatusUnauthorized), nil, "CredentialsRefused", "refuses the credentials that the proxy presents (HTTP 401): correct spec.headers"},
+		"rights":                 {plain(http.StatusForbidden), nil, "CredentialsRefused", "HTTP 403"},
+		"not trusted":            {plain(http.StatusOK), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted", "name who issued it in spec.caBundleRef"},
+		"an address that is not": {plain(http.StatusOK), func(r *runconfig.Remote) { r.AllowedNetworks = nil }, "AddressNotAllowed", "127.0.0.1 leads to 127.0.0.1, which is no public address"},
+		"no MCP":                 {plain(http.StatusNotFound), nil, "NotMCP", "answers, but not MCP (HTTP 404): write the URL of its MCP endpoint into spec.url"},
+		"a redirect":             {answer(http.StatusPermanentRedirect, "Location", "https://mcp.example.com/mcp", ""), nil, "NotMCP", "redirects to https://mcp.example.com/mcp (HTTP 308), which is not followed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := elsewhere(t, tc.handler, func(r *runconfig.Remote) {
+				if tc.edit != nil {
+					tc.edit(r)
+				}
+			})
+			facts, err := s.learn(t.Context())
+			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
+				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
+			}
+			if s.ready(t.Context()) {
+				t.Error("it is ready")
+			}
+			if strings.Contains(facts.Answers.Message+err.Error(), "ours") {
+				t.Errorf("the header is told: %s, %v", facts.Answers.Message, err)
+			}
+		})
+	}
+}
+
+// A redirect that were followed would lead into the network that is closed.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	var reached atomic.Bool
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer inside.Close()
+	s := elsewhere(t, answer(http.StatusTemporaryRedirect, "Location", inside.URL, ""))
+	response, err := http.Post("http://"+s.self+"/mcp", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusBadGateway || response.Header.Get("Location") != "" || reached.Load() {
+		t.Errorf("it answers %s with %v, and what it leads to was reached: %t", response.Status, response.Header, reached.Load())
+	}
+}
+
+// A server elsewhere sends no event: that it goes is learned by asking.
+func TestAServerElsewhereIsAskedAgain(t *testing.T) {
+	before := askAgain
+	askAgain = 50 * time.Millisecond
+	defer func() { askAgain = before }()
+	server := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "one"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	})
+	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+	var closed atomic.Bool
+	s := elsewhere(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if closed.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		sdk.ServeHTTP(w, r)
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	told := make(chan backend.Facts)
+	go s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told <- facts })
+	for _, want := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionTrue} {
+		select {
+		case facts := <-told:
+			if facts.Answers.Status != want {
+				t.Errorf("it tells %+v, want %s", facts, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("it did not tell %s", want)
+		}
+		closed.Store(!closed.Load())
+	}
+}

@@ -1,0 +1,71 @@
+package remote
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// Why a call does not get to the server though that may be up: reasons of conditions,
+// and the first word of what callers read.
+const (
+	AddressNotAllowed  = v1alpha1.ReasonAddressNotAllowed
+	NotTrusted         = v1alpha1.ReasonNotTrusted
+	CredentialsRefused = v1alpha1.ReasonCredentialsRefused
+	NotMCP             = v1alpha1.ReasonNotMCP
+)
+
+// Refusal is the error of a call that a retry does not cure.
+type Refusal struct {
+	// Reason is one of the constants.
+	Reason string
+	// Message says what is wrong, and what to write instead. It holds nothing that
+	// differs from one call to the next.
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Reason + ": " + r.Message }
+
+func refusedCredentials(status int) error {
+	return &Refusal{CredentialsRefused, fmt.Sprintf("the server at spec.url refuses the credentials that the proxy presents (HTTP %d): correct spec.headers", status)}
+}
+
+func redirects(response *http.Response) error {
+	to := "elsewhere"
+	if u, err := url.Parse(response.Header.Get("Location")); err == nil && u.Path != "" {
+		to = "to " + (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	return &Refusal{NotMCP, fmt.Sprintf("the server at spec.url redirects %.200s (HTTP %d), which is not followed: write the final address into spec.url", to, response.StatusCode)}
+}
+
+// untrusted words why a TLS handshake failed, if that is not for the network.
+func (s *Server) untrusted(err error) error {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var plain tls.RecordHeaderError
+	var alert tls.AlertError
+	says := ""
+	switch {
+	case errors.As(err, &authority):
+		says = "was issued by nobody whom the proxy trusts: name who issued it in spec.caBundleRef"
+	case errors.As(err, &host):
+		says = "is not for the host of spec.url: write a name that the certificate has"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		says = "has expired, or is not valid yet: renew it"
+	case errors.As(err, &invalid):
+		says = "is not valid: renew it"
+	case errors.As(err, &plain):
+		return &Refusal{NotTrusted, "the server at spec.url does not speak TLS at this port: write another port, or http:// with allowHTTP"}
+	case errors.As(err, &alert):
+		return &Refusal{NotTrusted, fmt.Sprintf("the server at spec.url refuses the TLS connection (%s)", alert)}
+	default:
+		return err
+	}
+	return &Refusal{NotTrusted, "the certificate of the server at spec.url " + says}
+}

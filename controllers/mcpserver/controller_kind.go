@@ -1,0 +1,23 @@
+package mcpserver
+
+import (
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+)
+
+// framed is what the frame of a pass is told of a kind.
+func framed(kind kinds.Kind) reconcile.Kind {
+	return reconcile.Kind{
+		GroupVersionKind:  kind.Object.GroupVersionKind,
+		Finalizer:         kind.Finalizer,
+		FinalizerManager:  kind.FinalizerManager,
+		ConditionsManager: kind.ConditionsManager,
+		Conditions:        kind.Conditions,
+		Expected:          []string{v1alpha1.ReasonReady, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero},
+		// The Event of the claim tells that it starts or is updated; a turn, RolledOut of the configuration.
+		Waits:    []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
+		Managers: []ownership.Manager{kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager, kind.StatusManager},
+	}
+}
