@@ -1,7 +1,7 @@
 // Command bench measures what the proxy and its guards cost, against no proxy at all
 // and against a bare httputil.ReverseProxy, on loopback, in processes of their own.
 //
-// main.go starts the processes; bare.go is the proxy to compare with, product.go the
+// main.go starts the processes; bare.go and nginx.go are proxies to compare with, product.go the
 // runner's own binary, and an issuer of tokens for it; backend.go answers; client.go
 // calls; rounds.go has the order in which they are measured; report.go tells the
 // result.
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -30,6 +31,8 @@ type plan struct {
 	streams int
 	// product is the runner's binary, left out with all its guards if empty.
 	product string
+	// nginx is that program, left out if empty.
+	nginx string
 }
 
 // roleVar names what a process plays; without it, it is the client that asks
@@ -48,6 +51,7 @@ func main() {
 	flag.IntVar(&p.connections, "connections", 4, "how many connections are kept busy")
 	flag.IntVar(&p.streams, "streams", 1000, "how many event streams are held open at once")
 	flag.StringVar(&p.product, "runner", "", "the runner's binary; without it the bare proxy is measured alone")
+	flag.StringVar(&p.nginx, "nginx", "", "nginx's binary; without it nginx is left out")
 	flag.StringVar(&version, "version", "", "what is measured, for the report")
 	flag.Parse()
 	contenders, err := run(context.Background(), p)
@@ -74,6 +78,8 @@ type process struct {
 	command *exec.Cmd
 	// calls is where it is called, token with what.
 	calls, token string
+	// parent says that it has children, which it ends if it is asked to end.
+	parent bool
 }
 
 // start starts this program in another role and waits until it says where it
@@ -103,6 +109,10 @@ func start(ctx context.Context, role string, args ...string) (*process, error) {
 }
 
 func (p *process) stop() {
-	_ = p.command.Process.Kill() //nolint:errcheck // it may have ended
-	_ = p.command.Wait()         //nolint:errcheck // it was killed
+	signal := syscall.SIGKILL
+	if p.parent {
+		signal = syscall.SIGTERM
+	}
+	_ = p.command.Process.Signal(signal) //nolint:errcheck // it may have ended
+	_ = p.command.Wait()                 //nolint:errcheck // it was told to
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +71,37 @@ func TestMedianOfRounds(t *testing.T) {
 	for want, values := range map[float64][]float64{2: {9, 2, 1}, 2.5: {3, 9, 2, 1}, 7: {7}} {
 		if got := median(len(values), func(i int) float64 { return values[i] }); got != want {
 			t.Errorf("%v: got %v", values, got)
+		}
+	}
+}
+
+// nginx is measured with its workers, and leaves none behind.
+func TestNginxEndsWithItsWorkers(t *testing.T) {
+	binary, err := exec.LookPath(cmp.Or(os.Getenv("NGINX"), "nginx"))
+	if err != nil {
+		t.Skip("nginx is not installed")
+	}
+	backend, err := start(t.Context(), "backend")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backend.stop()
+	p, err := startNginx(t.Context(), binary, t.TempDir(), backend.calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &contender{name: "nginx", process: p}
+	if _, err := c.takeTurn(asEvent, 1, 100*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	pids := c.pids()
+	if len(pids) < 2 {
+		t.Errorf("it has the processes %v", pids)
+	}
+	p.stop()
+	for _, pid := range pids {
+		if _, err := worked(pid); err == nil {
+			t.Errorf("process %s is left of %v", pid, pids)
 		}
 	}
 }

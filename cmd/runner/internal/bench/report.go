@@ -93,9 +93,9 @@ func report(p plan, version string, contenders []*contender) string {
 		fmt.Fprintf(w, "%s\t%s\t%.0f\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f\t\n", r.kind, r.name, r.callsPerSecond, r.failed, r.p50, r.p99, r.toBare, r.toOurs, r.cpu)
 	}
 	_ = w.Flush() //nolint:errcheck // the builder takes everything
-	fmt.Fprintf(&b, "\nan open event stream, of %d, in memory of the process:\n", p.streams)
+	fmt.Fprintf(&b, "\nan open event stream, of %d, in memory of the process; and the process with all of them:\n", p.streams)
 	for _, c := range contenders[1:] {
-		fmt.Fprintf(&b, "  %-9s %.0f B\n", c.name, c.stream)
+		fmt.Fprintf(&b, "  %-9s %.0f B  %.1f MB\n", c.name, c.stream, c.full/1e6)
 	}
 	b.WriteString("\n")
 	for _, r := range rows {
@@ -109,7 +109,7 @@ func (r row) goals() string {
 	tell := func(what string, met bool) string {
 		return fmt.Sprintf("goal %s, %s: %s: %s\n", r.name, r.kind, what, map[bool]string{true: "met", false: "missed"}[met])
 	}
-	if r.name == "direct" || r.name == "bare" {
+	if r.name == "direct" || r.name == "bare" || r.name == "nginx" {
 		return ""
 	}
 	text := tell(fmt.Sprintf("%d calls failed, none may", r.failed), r.failed == 0)

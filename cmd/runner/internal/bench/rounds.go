@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,8 +16,9 @@ type contender struct {
 	name string
 	*process
 	turns map[string][]turn // by kind
-	// stream is how many bytes the process grows by an open stream.
-	stream float64
+	// stream is how many bytes the process grows by an open stream, and full how many it
+	// has while all are open.
+	stream, full float64
 }
 
 // run starts everything, measures, and stops it.
@@ -36,10 +38,14 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 		return nil, err
 	}
 	contenders := []*contender{{name: "direct", process: backend}}
-	for _, name := range []string{"bare", "ours", "token", "and Cedar"} {
+	for _, name := range []string{"bare", "nginx", "ours", "token", "and Cedar"} {
 		var started *process
 		guard, guarded := who.guards()[name]
 		switch {
+		case name == "nginx" && p.nginx == "":
+			continue
+		case name == "nginx":
+			started, err = startNginx(ctx, p.nginx, dir, backend.calls)
 		case !guarded:
 			started, err = start(ctx, name, backend.calls)
 		case p.product == "":
@@ -126,36 +132,72 @@ func (c *contender) holdStreams(count int) error {
 	}
 	time.Sleep(100 * time.Millisecond) // the last goroutines come to rest
 	full, err := c.rss()
-	c.stream = (full - rss) / float64(count)
+	c.stream, c.full = (full-rss)/float64(count), full
 	return err
 }
 
-// worked is how long the process has kept a core busy, as the kernel counts it.
+// worked is how long the process and its children have kept a core busy, as the kernel
+// counts it.
 func (c *contender) worked() (time.Duration, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
+	sum := time.Duration(0)
+	for _, pid := range c.pids() {
+		one, err := worked(pid)
+		if err != nil {
+			return 0, fmt.Errorf("reading the work of %s: %w", c.name, err)
+		}
+		sum += one
+	}
+	return sum, nil
+}
+
+// pids are the process and its children.
+func (c *contender) pids() []string {
+	own := strconv.Itoa(c.command.Process.Pid)
+	children, err := os.ReadFile("/proc/" + own + "/task/" + own + "/children")
 	if err != nil {
-		return 0, fmt.Errorf("reading the work of %s: %w", c.name, err)
+		return []string{own} // the kernel tells of no children
+	}
+	return append([]string{own}, strings.Fields(string(children))...)
+}
+
+func worked(pid string) (time.Duration, error) {
+	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0, err
 	}
 	// Fields 14 and 15 (proc(5)), counted behind the name, which may have spaces.
 	_, rest, _ := strings.Cut(string(data), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0, fmt.Errorf("the kernel does not tell the work of %s", c.name)
+		return 0, errors.New("the kernel does not tell")
 	}
 	user, err := strconv.ParseInt(fields[11], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("reading the work of %s: %w", c.name, err)
+		return 0, err
 	}
 	system, err := strconv.ParseInt(fields[12], 10, 64)
 	const tick = time.Second / 100 // USER_HZ, the same on every Linux
 	return time.Duration(user+system) * tick, err
 }
 
-// rss is the memory of the process in bytes, as the kernel counts it.
+// rss is the memory of the process and its children in bytes, as the kernel counts it;
+// what they share counts for each.
 func (c *contender) rss() (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+	sum := 0.0
+	for _, pid := range c.pids() {
+		one, err := resident(pid)
+		if err != nil {
+			return 0, fmt.Errorf("reading the memory of %s: %w", c.name, err)
+		}
+		sum += one
+	}
+	return sum, nil
+}
+
+func resident(pid string) (float64, error) {
+	data, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
-		return 0, fmt.Errorf("reading the memory of %s: %w", c.name, err)
+		return 0, err
 	}
 	for line := range strings.Lines(string(data)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
@@ -163,5 +205,5 @@ func (c *contender) rss() (float64, error) {
 			return kib * 1024, err
 		}
 	}
-	return 0, fmt.Errorf("the kernel does not tell the memory of %s", c.name)
+	return 0, errors.New("the kernel does not tell")
 }
