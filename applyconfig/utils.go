@@ -72,6 +72,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ServerInfoApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceAccountReference"):
 		return &apisv1alpha1.ServiceAccountReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StdioSpec"):
+		return &apisv1alpha1.StdioSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadConfig"):
 		return &apisv1alpha1.WorkloadConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadReference"):

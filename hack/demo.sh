@@ -39,6 +39,17 @@ echo "  …"
 echo "call json_schema_2020_12_tool:"
 call_tool "$url" json_schema_2020_12_tool '{"name":"Ada","email":"ada@example.com"}'
 
+title "A server that speaks on standard input and output, at an address of its own"
+sample | sed 's/name: everything/name: stdio/; s/^  args: .*/  transport: stdio\n  command: [\/everything-server]/' |
+	mcp apply --server-side --field-manager=git -f -
+await_ready stdio
+stdio=$(mcp get mcp stdio -o jsonpath='{.status.url}')
+list_tools "$stdio"
+echo "  …"
+echo "call test_simple_text:"
+call_tool "$stdio" test_simple_text '{}'
+mcp delete mcp stdio
+
 title "Who owns which field"
 freehold owners mcp everything
 

@@ -16,6 +16,7 @@ hack/demo.sh
 # A second tag of the runner that was built, for what an upgrade does.
 go -C hack/images run . -name "freehold.dev/runner:${VERSION:-dev}-again" -binary bin/runner -archive bin/images/runner-again.tar
 hack/images/provider.sh
-bin/tools/cluster load bin/images/{runner-again,provider}.tar
+hack/images/build.sh sse
+bin/tools/cluster load bin/images/{runner-again,provider,sse-server}.tar
 go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
 bin/tools/cluster exec -- bin/e2e.test -test.timeout 30m -ginkgo.v -ginkgo.label-filter='!conformance'

@@ -123,6 +123,8 @@ type Backend struct {
 	PodTemplate json.RawMessage `json:"podTemplate,omitempty"`
 	// RestartedAt is RFC 3339 in UTC, to the second.
 	RestartedAt string `json:"restartedAt,omitempty"`
+	// Bridge stands between proxy and server; nil where the server speaks streamable HTTP.
+	Bridge *Bridge `json:"bridge,omitempty"`
 }
 
 // IsZero leaves the backend out of the encoding where there is none.

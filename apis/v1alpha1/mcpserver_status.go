@@ -69,6 +69,19 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	OwnHash string `json:"ownHash,omitempty"`
 
+	// backendHash is the SHA-256 of what the backend's pods run, in lower-case
+	// hexadecimal digits, and bridgeImage the image of the bridge in it. A release
+	// with another runner image leaves them while nothing else about these pods
+	// changes. Only servers of transport stdio or sse have them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	BackendHash string `json:"backendHash,omitempty"`
+
+	// bridgeImage is described with backendHash.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	BridgeImage string `json:"bridgeImage,omitempty"`
+
 	// configs are the shared configurations that the content was rendered from.
 	// +optional
 	// +listType=map

@@ -25,6 +25,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(self.authzConfig) && has(self.authzConfigRef))",message="authzConfig and authzConfigRef exclude each other: keep one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !(has(e.value) && has(e.valueFrom)))",message="an env item has either value or valueFrom: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.port) || self.proxy.port != self.port",message="port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"
+// +kubebuilder:validation:XValidation:rule="!has(self.stdio) || self.transport == 'stdio'",message="stdio is for transport stdio: remove it, or write transport: stdio"
+// +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || self.port != 9441",message="port 9441 is where Freehold's bridge listens beside a server of transport sse: have the image listen on another port"
 type MCPServerSpec struct {
 	// image is the container image of the MCP server, for example
 	// registry.example.com/team/server:1.2.3. Required.
@@ -67,16 +69,17 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
 
-	// transport is how the image speaks MCP: streamable-http, sse or stdio. The
-	// default is streamable-http. This version serves no other one: with sse or
-	// stdio the server is not ready, with reason TransportNotServed.
+	// transport is how the image speaks MCP: streamable-http, sse (the deprecated
+	// HTTP+SSE of revision 2024-11-05) or stdio. Clients call the proxy by
+	// streamable HTTP whatever it is. The default is streamable-http.
 	// +optional
 	// +default="streamable-http"
 	// +kubebuilder:default="streamable-http"
 	Transport Transport `json:"transport,omitempty"`
 
 	// port is the TCP port on which the image listens, from 1 to 65535. The
-	// default is 8080.
+	// default is 8080. With transport stdio it is where Freehold's bridge listens in
+	// the backend's pod, with sse it may not be 9441, where that listens then.
 	// +optional
 	// +default=8080
 	// +kubebuilder:default=8080
@@ -84,8 +87,9 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path is the HTTP path at which the image answers MCP. Clients call the
-	// proxy at the same path. The default is /mcp.
+	// path is the HTTP path at which the image answers MCP; with transport sse the
+	// one of its stream of events, often /sse. Clients call the proxy at the same
+	// path. The default is /mcp.
 	// +optional
 	// +default="/mcp"
 	// +kubebuilder:default="/mcp"
@@ -93,6 +97,10 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9._~/-]*$')",message="path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
 	Path string `json:"path,omitempty"`
+
+	// stdio says how a server of transport stdio runs in its pod.
+	// +optional
+	Stdio *StdioSpec `json:"stdio,omitempty"`
 
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or

@@ -1667,6 +1667,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: serviceAccountName
       type:
         scalar: string
+    - name: stdio
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.StdioSpec
     - name: suspend
       type:
         scalar: boolean
@@ -1933,6 +1936,17 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.StdioSpec
+  map:
+    fields:
+    - name: maxSessions
+      type:
+        scalar: numeric
+      default: 100
+    - name: process
+      type:
+        scalar: string
+      default: PerSession
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadConfig
   map:
     fields:
@@ -1962,6 +1976,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
   map:
     fields:
+    - name: backendHash
+      type:
+        scalar: string
+    - name: bridgeImage
+      type:
+        scalar: string
     - name: configRollout
       type:
         scalar: boolean

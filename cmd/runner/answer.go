@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -82,6 +83,8 @@ func (r *reply) refused() bool {
 func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding {
 	at := fmt.Sprintf("the backend at port %d", run.Backend.Port)
 	switch {
+	case run.Backend.Bridge != nil && r.bridged():
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("the bridge of transport %s in the backend's pod says %s", run.Backend.Transport, clean(r.said, maxBridge)))
 	case errors.Is(err, errTooMuch):
 		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
 	case r == nil && errors.Is(err, context.DeadlineExceeded):
@@ -98,6 +101,15 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s answers MCP at %s with HTTP %d: look at its log", at, run.Backend.Path, r.status))
 	}
 	return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s answers, but not MCP at %s (%s): %s", at, run.Backend.Path, r, r.advice()))
+}
+
+// maxBridge is the longest text of a bridge's in a sentence of ours, in bytes: the
+// server's own words are a part of it.
+const maxBridge = 500
+
+// bridged reports whether the bridge gave the answer, because its server does not work.
+func (r *reply) bridged() bool {
+	return r != nil && r.code <= bridge.CodeServerEnded && r.code >= bridge.CodeBusy
 }
 
 // maxWords is the longest text of the backend's in a sentence of ours, in bytes.
@@ -129,7 +141,7 @@ func (r *reply) advice() string {
 	case r.refused():
 		return "it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so"
 	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:
-		return "write the path of its MCP endpoint into spec.path; an image that speaks the older transport sse only is not served"
+		return "write the path of its MCP endpoint into spec.path, or transport: sse if the image speaks the older transport only"
 	}
 	return "write the port and path of its MCP endpoint into spec.port and spec.path"
 }

@@ -111,7 +111,7 @@ var notMCP = map[string]struct {
 }{
 	"another path": {
 		plain(http.StatusNotFound), "NotMCP",
-		port + "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path; an image that speaks the older transport sse only is not served", false,
+		port + "answers, but not MCP at /mcp (HTTP 404): write the path of its MCP endpoint into spec.path, or transport: sse if the image speaks the older transport only", false,
 	},
 	"another method": {plain(http.StatusMethodNotAllowed), "NotMCP", port + "answers, but not MCP at /mcp (HTTP 405): write the path", false},
 	"a slash too few": {

@@ -5,7 +5,9 @@
 // settings.go what it is told, serve.go what the proxy serves, guard.go what stands
 // in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go what it sees of the
 // cluster, passes.go the loop that applies and reports, learn.go what it asks the
-// backend, asking.go how, and answer.go what it makes of an answer.
+// backend, asking.go how, and answer.go what it makes of an answer. As `freehold-runner
+// bridge`, bridge.go, it runs in the backend's pod of a server that does not speak
+// streamable HTTP.
 package main
 
 import (
@@ -41,6 +43,9 @@ const misconfigured = 2
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "call" { // what helm test runs
 		os.Exit(call.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 1 && os.Args[1] == bridgeCommand {
+		os.Exit(runBridge(os.Args[2:]))
 	}
 	go giveBack()
 	// The limit is the container's. A tenth of it is left for what is no heap.

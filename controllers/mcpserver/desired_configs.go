@@ -46,11 +46,21 @@ func (w *world) turnOf(server *v1alpha1.MCPServer, rendered workload.Rendered) *
 	return nil
 }
 
-// recorded reports whether the claim says which configurations its content is of.
-// Another one may say the same.
+// bridged is what a claim records of a backend with a bridge: its hash, and the
+// bridge's image in it.
+func (want *wanted) bridged() (backend, image string) {
+	if bridge := want.content.Backend.Bridge; bridge != nil {
+		return want.content.Rendering.Backend, bridge.Image
+	}
+	return "", ""
+}
+
+// recorded reports whether the claim says which configurations its content is of, and
+// with which bridge. Another one may say the same.
 func (want *wanted) recorded(server *v1alpha1.MCPServer) bool {
 	s := server.Status.Workload
-	return s != nil && s.OwnHash == want.ownHash && slices.Equal(s.Configs, want.configs)
+	backend, image := want.bridged()
+	return s != nil && s.OwnHash == want.ownHash && slices.Equal(s.Configs, want.configs) && s.BackendHash == backend && s.BridgeImage == image
 }
 
 // workloadStatus is the claim of the wanted revision.
@@ -65,6 +75,9 @@ func (want *wanted) workloadStatus(server *v1alpha1.MCPServer) *v1alpha1ac.MCPSe
 	}
 	if want.ownHash != "" {
 		claim.WithOwnHash(want.ownHash)
+	}
+	if backend, image := want.bridged(); image != "" {
+		claim.WithBackendHash(backend).WithBridgeImage(image)
 	}
 	for _, c := range want.configs {
 		claim.WithConfigs(v1alpha1ac.WorkloadConfig().WithKind(c.Kind).WithName(c.Name).WithHash(c.Hash))

@@ -49,12 +49,16 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	if run.ServiceAccountName == "" {
 		user.Spec.WithAutomountServiceAccountToken(false)
 	}
+	if run.Bridge != nil {
+		bridge(user, run)
+	}
 	user.WithLabels(labels)
 	if at := run.RestartedAt; at != "" {
 		user.WithAnnotations(map[string]string{AnnotationRestartedAt: at})
 	}
 	overlay := backendOverlay(run)
 	merged, problems := overlay.merge(user)
+	problems = append(problems, meetsBridge(run)...)
 	problems = append(problems, breaches("", pod)...)
 	problems = append(problems, readsToken("", pod, overlay.noToken)...)
 	if problems = append(problems, runnersAccount(run)...); len(problems) > 0 {
@@ -63,6 +67,7 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	if problems := incomplete(overlay.field, merged, run.VolumeMounts); len(problems) > 0 {
 		return user, problems
 	}
+	declare(merged, run)
 	sleepFirst(merged.Spec)
 	return merged, nil
 }

@@ -2,6 +2,7 @@
 // configurations: complete, canonical, and equal for equal input. It is pure.
 //
 //   - proxy.go, backend.go: the two templates
+//   - bridge.go: what a backend has of ours that does not speak streamable HTTP
 //   - security.go, baseline.go, token.go: how containers are confined, and who has the runner's token
 //   - overlay*.go: the user's podTemplate, refused by name or merged
 //   - valid.go, walk.go: what the API server would refuse, said with what to write instead

@@ -42,15 +42,18 @@ type overlay struct {
 	// noToken are fields that would bring an identity into the pod, and what is
 	// said of them.
 	noToken map[string]string
+	// bridged is so where the pod has a bridge; see bridge.go.
+	bridged bool
 	// yields are the fields of ours that the overlay may state in our place.
 	yields *fieldpath.Set
 }
 
 func backendOverlay(run runconfig.Backend) overlay {
 	o := overlay{
-		field:  "spec.podTemplate",
-		raw:    run.PodTemplate,
-		yields: restricted,
+		field:   "spec.podTemplate",
+		raw:     run.PodTemplate,
+		yields:  restricted,
+		bridged: run.Bridge != nil,
 		instead: map[string]string{
 			"image":                        "spec.image",
 			"command":                      "spec.command",

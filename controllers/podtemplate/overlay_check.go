@@ -23,6 +23,7 @@ func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
 	problems = append(problems, breaches(o.field, template)...)
 	problems = append(problems, o.asRoot(template)...)
 	problems = append(problems, o.reachesToken(template)...)
+	problems = append(problems, o.reachesBridge(template)...)
 	fields, err := toFields(template.Spec)
 	if err != nil {
 		return append(problems, Problem{o.field, err.Error()})

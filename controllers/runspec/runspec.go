@@ -20,6 +20,7 @@ const (
 	defaultPort      = 8080
 	defaultProxyPort = 8000
 	defaultPath      = "/mcp"
+	defaultSessions  = 100
 )
 
 // For is the run config of a server, which clients in the cluster call at url, and
@@ -78,10 +79,28 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 	if spec.Resources != nil {
 		b.Resources = runconfig.Resources{Limits: spec.Resources.Limits, Requests: spec.Resources.Requests}
 	}
+	b.Bridge = bridge(spec)
 	if spec.RestartedAt != nil && !spec.RestartedAt.IsZero() {
 		b.RestartedAt = spec.RestartedAt.UTC().Format(time.RFC3339)
 	}
 	return b
+}
+
+// bridge is what stands in the pods of a backend that does not speak streamable HTTP,
+// without its image, which the operator knows.
+func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
+	switch transport(*spec) {
+	case v1alpha1.TransportStdio:
+		stdio := cmp.Or(spec.Stdio, &v1alpha1.StdioSpec{})
+		if stdio.Process == v1alpha1.StdioShared {
+			return &runconfig.Bridge{Shared: true}
+		}
+		return &runconfig.Bridge{Sessions: cmp.Or(stdio.MaxSessions, defaultSessions)}
+	case v1alpha1.TransportSSE:
+		return &runconfig.Bridge{}
+	default:
+		return nil
+	}
 }
 
 // Proxy is how the runner serves, but for whose tokens it accepts.
@@ -107,15 +126,13 @@ func ProxyPort(spec *v1alpha1.ProxySpec) int32 {
 	return spec.Port
 }
 
-// notEnforced are the fields that ask for a protection or a transport that the
-// runner does not have. They are content: the proxy must not serve while one
+// notEnforced are the fields that ask for a protection that the runner does not have. They are content: the proxy must not serve while one
 // is set.
 func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	var fields []string
 	for field, asked := range map[string]bool{
 		"spec.externalAuthConfigRef": spec.ExternalAuthConfigRef != nil,
 		"spec.toolConfigRef":         spec.ToolConfigRef != nil,
-		"spec.transport":             transport(spec) != v1alpha1.TransportStreamableHTTP,
 	} {
 		if asked {
 			fields = append(fields, field)

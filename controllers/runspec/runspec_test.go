@@ -75,12 +75,12 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 			ServiceAccountName: "n",
 			PodTemplate:        []byte(`{"a":1}`),
 			RestartedAt:        "2026-05-06T07:08:07Z",
+			Bridge:             &runconfig.Bridge{},
 		},
 		Proxy: runconfig.Proxy{
 			Port: 2, Path: "/p", PublicURL: "https://u",
 			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true, NoAudit: true,
 		},
-		NotEnforced: []string{"spec.transport"},
 	}
 	if diff := cmp.Diff(want, For(server, "", nil, nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -96,16 +96,16 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		"nothing":       {v1alpha1.MCPServerSpec{}, nil},
 		"group":         {v1alpha1.MCPServerSpec{GroupRef: reference}, nil},
 		"served":        {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStreamableHTTP}, nil},
-		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, []string{"spec.transport"}},
-		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, []string{"spec.transport"}},
+		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, nil},
+		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, nil},
 		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, nil},
 		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, nil},
 		"login":         {v1alpha1.MCPServerSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}, nil},
 		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},
 		"exchange":      {v1alpha1.MCPServerSpec{ExternalAuthConfigRef: reference}, []string{"spec.externalAuthConfigRef"}},
 		"several": {
-			v1alpha1.MCPServerSpec{ToolConfigRef: reference, ExternalAuthConfigRef: reference, Transport: v1alpha1.TransportSSE},
-			[]string{"spec.externalAuthConfigRef", "spec.toolConfigRef", "spec.transport"},
+			v1alpha1.MCPServerSpec{ToolConfigRef: reference, ExternalAuthConfigRef: reference},
+			[]string{"spec.externalAuthConfigRef", "spec.toolConfigRef"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,5 +127,14 @@ func TestForSharesNothingWithTheServer(t *testing.T) {
 	run.Backend.Args[0], run.Proxy.AllowedOrigins[0] = "x", "x"
 	if server.Spec.Args[0] != "a" || server.Spec.Proxy.AllowedOrigins[0] != "a" {
 		t.Errorf("the server changed: %v", server.Spec)
+	}
+}
+
+// What speaks another transport elsewhere has no bridge in front of it.
+func TestARemoteTransportThatIsNotServedIsNamed(t *testing.T) {
+	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}}
+	got := ForRemote(server, &v1alpha1.MCPRemoteProxySpec{}, "", nil, nil).NotEnforced
+	if diff := cmp.Diff([]string{"spec.transport"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

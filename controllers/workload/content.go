@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -54,8 +55,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 		run, problems = runspec.ForRemote(server, opts.Remote, url, opts.Login, opts.Policies), podtemplate.Check("spec", opts.Remote)
 	} else {
 		run = runspec.For(server, url, opts.Login, opts.Policies)
-		run.Rendering.Backend, problems = renderBackend(run)
-		problems = append(podtemplate.Check("spec", &server.Spec), problems...)
+		problems = append(podtemplate.Check("spec", &server.Spec), renderBackend(&run, server.Status.Workload, opts)...)
 	}
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
@@ -70,14 +70,30 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	return rendered
 }
 
-// renderBackend is the hash of the backend's pod template.
-func renderBackend(run runconfig.RunConfig) (hash string, problems []podtemplate.Problem) {
-	backend, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
-	hash, err := hashOf(backend)
-	if err != nil {
+// renderBackend notes the hash of the backend's pod template. Where that has a bridge,
+// its image stays the one that runs while nothing else in the template changes: another
+// release would else end all sessions, though its bridge is the same.
+func renderBackend(run *runconfig.RunConfig, claimed *v1alpha1.WorkloadStatus, opts podtemplate.Options) []podtemplate.Problem {
+	if run.Backend.Bridge != nil {
+		run.Backend.Bridge.PullSecrets = slices.Compact(slices.Sorted(slices.Values(opts.RunnerPullSecrets)))
+		if claimed != nil && claimed.BridgeImage != "" {
+			run.Backend.Bridge.Image = claimed.BridgeImage
+			if problems := hashBackend(run); run.Rendering.Backend == claimed.BackendHash {
+				return problems
+			}
+		}
+		run.Backend.Bridge.Image = opts.RunnerImage
+	}
+	return hashBackend(run)
+}
+
+func hashBackend(run *runconfig.RunConfig) []podtemplate.Problem {
+	template, problems := podtemplate.Backend(run.Backend, Labels(run.Server.Name, ComponentBackend))
+	var err error
+	if run.Rendering.Backend, err = hashOf(template); err != nil {
 		problems = append(problems, podtemplate.Problem{Field: "spec", Message: err.Error()})
 	}
-	return hash, problems
+	return problems
 }
 
 // RenderProxy renders the proxy in front of run, with one replica. spec is the

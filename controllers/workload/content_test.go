@@ -73,8 +73,12 @@ var changes = map[string]struct {
 		s.Spec.RestartedAt = &metav1.Time{Time: time.Unix(1, 0)}
 	}},
 
+	"spec.transport": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
+	"spec.stdio": {both, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.Transport, s.Spec.Stdio = v1alpha1.TransportStdio, &v1alpha1.StdioSpec{Process: v1alpha1.StdioShared}
+	}},
+
 	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Path = "/other" }},
-	"spec.transport":     {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Transport = v1alpha1.TransportSSE }},
 	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
 	"MCPOIDCConfig.spec": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
 		o.Login = login.DeepCopy()

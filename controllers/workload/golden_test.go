@@ -87,10 +87,10 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 }
 
 func TestBuildersMatchTheirGoldens(t *testing.T) {
-	for _, name := range []string{"minimal", "full", "odd"} {
+	for _, name := range []string{"minimal", "full", "odd", "stdio", "sse"} {
 		for kind, object := range objects(t, read(t, name)) {
-			if name == "odd" && kind != "backend" {
-				continue // odd is minimal but for the backend's overlay
+			if name != "minimal" && name != "full" && kind != "backend" {
+				continue // they are minimal but for the backend's pods
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				got, err := yaml.Marshal(object)

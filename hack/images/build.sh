@@ -3,6 +3,7 @@
 #
 #   build.sh cluster      bin/images/pause.tar and coredns.tar, which hack/cluster starts with
 #   build.sh everything   bin/images/everything-server.tar, a real MCP server
+#   build.sh sse          bin/images/sse-server.tar, one that speaks the deprecated HTTP+SSE
 #   build.sh clients      bin/tools/loadtest and simple_client: MCP clients
 #
 #   VERSION       tag of the everything-server image, dev by default
@@ -42,18 +43,24 @@ image_of_everything() {
 	pack "everything-server:${VERSION:-dev}" "$work/rootfs/everything-server"
 }
 
+image_of_sse() {
+	GOOS=linux compile "$here/everything" github.com/modelcontextprotocol/go-sdk/examples/server/sse "$work/rootfs/sse-server"
+	pack "sse-server:${VERSION:-dev}" "$work/rootfs/sse-server"
+}
+
 clients() {
 	compile "$here/everything" github.com/modelcontextprotocol/go-sdk/examples/client/loadtest "$root/bin/tools/loadtest"
 	compile "$here/everything" github.com/mark3labs/mcp-go/examples/simple_client "$root/bin/tools/simple_client"
 	echo "$root/bin/tools has loadtest and simple_client"
 }
 
-[ $# -gt 0 ] || fail "name what to build: cluster, everything, clients"
+[ $# -gt 0 ] || fail "name what to build: cluster, everything, sse, clients"
 for what in "$@"; do
 	case $what in
 	cluster) images_of_cluster ;;
 	everything) image_of_everything ;;
+	sse) image_of_sse ;;
 	clients) clients ;;
-	*) fail "nothing is called $what; there are cluster, everything, clients" ;;
+	*) fail "nothing is called $what; there are cluster, everything, sse, clients" ;;
 	esac
 done

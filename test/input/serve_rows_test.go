@@ -10,6 +10,13 @@ var serveRows = []subject{
 		{mistake: "empty, as a template that rendered nothing leaves it", spec: `transport: ""`, field: "spec.transport", says: "Unsupported value: \"\": supported values: \"streamable-http\", \"sse\", \"stdio\""},
 		{mistake: "stdio without a command", spec: "transport: stdio", field: "spec", says: "Invalid value: transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"},
 		{mistake: "stdio with an empty command", spec: "transport: stdio\ncommand: []", field: "spec", says: "Invalid value: transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"},
+		{mistake: "sse at the bridge's port", spec: "transport: sse\nport: 9441", field: "spec", says: "Invalid value: port 9441 is where Freehold's bridge listens beside a server of transport sse: have the image listen on another port"},
+	}},
+	{"spec.stdio", []row{
+		{mistake: "for another transport", spec: "stdio: {process: Shared}", field: "spec", says: "Invalid value: stdio is for transport stdio: remove it, or write transport: stdio"},
+		{mistake: "no such process", spec: "transport: stdio\ncommand: [/server]\nstdio: {process: PerUser}", field: "spec.stdio.process", says: "Unsupported value: \"PerUser\": supported values: \"PerSession\", \"Shared\""},
+		{mistake: "no sessions", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 0}", field: "spec.stdio.maxSessions", says: "Invalid value: 0: spec.stdio.maxSessions in body should be greater than or equal to 1"},
+		{mistake: "too many", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 1001}", field: "spec.stdio.maxSessions", says: "Invalid value: 1001: spec.stdio.maxSessions in body should be less than or equal to 1000"},
 	}},
 	{"spec.port", []row{
 		{mistake: "zero", spec: "port: 0", field: "spec.port", says: "Invalid value: 0: spec.port in body should be greater than or equal to 1"},

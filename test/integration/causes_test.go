@@ -88,7 +88,6 @@ var _ = DescribeTable("What is not served is said:", func(more, reason, message 
 	Entry("tools by name", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
 	Entry("policies that do not exist", `authzConfigRef: {name: a}`, v1alpha1.ReasonAuthzConfigNotFound, `MCPAuthzConfig "a" does not exist in this namespace`),
 	Entry("a login that does not exist", `oidcConfigRef: {name: a}`, v1alpha1.ReasonOIDCConfigNotFound, `MCPOIDCConfig "a" does not exist in this namespace`),
-	Entry("a transport", "transport: stdio\ncommand: [/server]", v1alpha1.ReasonTransportNotServed, "stdio"),
 )
 
 var _ = DescribeTable("What the spec asks for is reached:", func(more string) {

@@ -34,16 +34,20 @@ type MCPServerSpecApplyConfiguration struct {
 	// envFrom are ConfigMaps and Secrets whose keys all become environment
 	// variables of the server's container.
 	EnvFrom []v1.EnvFromSourceApplyConfiguration `json:"envFrom,omitempty"`
-	// transport is how the image speaks MCP: streamable-http, sse or stdio. The
-	// default is streamable-http. This version serves no other one: with sse or
-	// stdio the server is not ready, with reason TransportNotServed.
+	// transport is how the image speaks MCP: streamable-http, sse (the deprecated
+	// HTTP+SSE of revision 2024-11-05) or stdio. Clients call the proxy by
+	// streamable HTTP whatever it is. The default is streamable-http.
 	Transport *apisv1alpha1.Transport `json:"transport,omitempty"`
 	// port is the TCP port on which the image listens, from 1 to 65535. The
-	// default is 8080.
+	// default is 8080. With transport stdio it is where Freehold's bridge listens in
+	// the backend's pod, with sse it may not be 9441, where that listens then.
 	Port *int32 `json:"port,omitempty"`
-	// path is the HTTP path at which the image answers MCP. Clients call the
-	// proxy at the same path. The default is /mcp.
+	// path is the HTTP path at which the image answers MCP; with transport sse the
+	// one of its stream of events, often /sse. Clients call the proxy at the same
+	// path. The default is /mcp.
 	Path *string `json:"path,omitempty"`
+	// stdio says how a server of transport stdio runs in its pod.
+	Stdio *StdioSpecApplyConfiguration `json:"stdio,omitempty"`
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
 	// kubectl scale sets it. The requests of a session reach the pod that keeps
@@ -201,6 +205,14 @@ func (b *MCPServerSpecApplyConfiguration) WithPort(value int32) *MCPServerSpecAp
 // If called multiple times, the Path field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithPath(value string) *MCPServerSpecApplyConfiguration {
 	b.Path = &value
+	return b
+}
+
+// WithStdio sets the Stdio field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Stdio field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithStdio(value *StdioSpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.Stdio = value
 	return b
 }
 

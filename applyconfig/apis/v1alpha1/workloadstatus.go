@@ -18,6 +18,13 @@ type WorkloadStatusApplyConfiguration struct {
 	// ownHash is the SHA-256 of the content without what shared configurations
 	// say, in lower-case hexadecimal digits.
 	OwnHash *string `json:"ownHash,omitempty"`
+	// backendHash is the SHA-256 of what the backend's pods run, in lower-case
+	// hexadecimal digits, and bridgeImage the image of the bridge in it. A release
+	// with another runner image leaves them while nothing else about these pods
+	// changes. Only servers of transport stdio or sse have them.
+	BackendHash *string `json:"backendHash,omitempty"`
+	// bridgeImage is described with backendHash.
+	BridgeImage *string `json:"bridgeImage,omitempty"`
 	// configs are the shared configurations that the content was rendered from.
 	Configs []WorkloadConfigApplyConfiguration `json:"configs,omitempty"`
 	// configRollout says that the server took this content when its turn to take a
@@ -53,6 +60,22 @@ func (b *WorkloadStatusApplyConfiguration) WithHash(value string) *WorkloadStatu
 // If called multiple times, the OwnHash field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithOwnHash(value string) *WorkloadStatusApplyConfiguration {
 	b.OwnHash = &value
+	return b
+}
+
+// WithBackendHash sets the BackendHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BackendHash field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithBackendHash(value string) *WorkloadStatusApplyConfiguration {
+	b.BackendHash = &value
+	return b
+}
+
+// WithBridgeImage sets the BridgeImage field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BridgeImage field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithBridgeImage(value string) *WorkloadStatusApplyConfiguration {
+	b.BridgeImage = &value
 	return b
 }
 

@@ -9,6 +9,7 @@ tool (
 	github.com/mark3labs/mcp-go/examples/simple_client
 	github.com/modelcontextprotocol/go-sdk/conformance/everything-server
 	github.com/modelcontextprotocol/go-sdk/examples/client/loadtest
+	github.com/modelcontextprotocol/go-sdk/examples/server/sse
 )
 
 require (

@@ -136,3 +136,14 @@ func lines(event []byte) func(yield func([]byte) bool) {
 		}
 	}
 }
+
+// Name is the name of an event, empty if it has none.
+func Name(event []byte) string {
+	name := ""
+	for line := range lines(event) {
+		if value, ok := field(line, "event"); ok {
+			name = string(value)
+		}
+	}
+	return name
+}

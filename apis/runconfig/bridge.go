@@ -1,0 +1,32 @@
+package runconfig
+
+// How the bridge stands in the pods of a backend that does not speak streamable HTTP.
+const (
+	// BridgeVersion is another one when the bridge is. It is part of a backend's content:
+	// a release replaces the pods of these backends only with a new version. A test of
+	// cmd/runner/internal/bridge tells when it is due.
+	BridgeVersion = "1"
+	// BridgeCommand is the first argument of the runner's program as a bridge.
+	BridgeCommand = "bridge"
+	// BridgePort is the TCP port of a bridge that stands beside its server.
+	BridgePort = 9441
+	// BridgeVolume is the volume in which the program is copied for the server's
+	// container, and BridgePath where it is mounted.
+	BridgeVolume = "freehold-bridge"
+	BridgePath   = "/freehold-bridge"
+	// DeclaredPrefix stands in that container before the names of variables that come
+	// from envFrom: which names those are is not known before it starts.
+	DeclaredPrefix = "FREEHOLD_DECLARED_"
+)
+
+// Bridge is what offers a server of another transport as streamable HTTP.
+type Bridge struct {
+	// Image is the runner's.
+	Image string `json:"image"`
+	// PullSecrets are names of Secrets with credentials of that image's registry, sorted.
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+	// Shared has all sessions use one process of the server; else each has its own.
+	Shared bool `json:"shared,omitempty"`
+	// Sessions is how many sessions there may be, each with a process of its own.
+	Sessions int32 `json:"sessions,omitempty"`
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
+)
+
+// bridgeSettings are the flags of `freehold-runner bridge`, as the pod template of a
+// backend has them.
+type bridgeSettings struct {
+	// install is the path to which the program copies itself, and does nothing else.
+	install string
+	// address is where the bridge listens.
+	address string
+	// events is the URL of a server of the transport HTTP+SSE; a child otherwise.
+	events   *url.URL
+	shared   bool
+	sessions int
+	env      []string
+	command  []string
+}
+
+// How long a bridge waits.
+const (
+	// startTime is how long it is not ready while its server has said nothing.
+	startTime = 3 * time.Second
+	// bridgeDrain is how long calls may take to end after SIGTERM.
+	bridgeDrain = 15 * time.Second
+	// endTime is how long the server may take to end after that.
+	endTime = 6 * time.Second
+	// bridgeMemory is the heap of the bridge, which shares the server's memory, above
+	// which it collects garbage at all costs.
+	bridgeMemory = 96 << 20
+)
+
+func readBridge(args []string, usage io.Writer) (bridgeSettings, error) {
+	s := bridgeSettings{}
+	var events string
+	flags := flag.NewFlagSet("freehold-runner bridge", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.install, "install", "", "copy the program to this path, and end")
+	flags.StringVar(&s.address, "address", ":8080", "address on which streamable HTTP is served")
+	flags.StringVar(&events, "sse", "", "URL of a server of the transport HTTP+SSE; without it the arguments are a command that speaks on standard input and output")
+	flags.BoolVar(&s.shared, "shared", false, "one server for all sessions, not one for each")
+	flags.IntVar(&s.sessions, "sessions", bridge.DefaultSessions, "how many sessions there may be at a time, each with a server of its own")
+	flags.Func("env", "name of a variable that the server gets; may be repeated", func(name string) error {
+		s.env = append(s.env, name)
+		return nil
+	})
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(usage)
+		flags.PrintDefaults()
+	}
+	if err != nil {
+		return s, err
+	}
+	s.command = flags.Args()
+	switch {
+	case s.install != "":
+	case events != "":
+		if s.events, err = url.Parse(events); err != nil || s.events.Host == "" {
+			return s, fmt.Errorf("--sse is %q: write a URL, for example http://127.0.0.1:8080/sse", events)
+		}
+	case len(s.command) == 0:
+		return s, errors.New("no command: write the program that speaks MCP on its standard input and output behind --")
+	}
+	return s, nil
+}
+
+// runBridge is `freehold-runner bridge`: the backend's own side of the transports stdio
+// and sse. It needs no run config and no API server.
+func runBridge(args []string) int {
+	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), bridgeMemory))
+	s, err := readBridge(args, os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err == nil && s.install != "" {
+		err = install(s.install)
+		if err == nil {
+			return 0
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "freehold-runner bridge:", err)
+		return misconfigured
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := s.serve(ctx, stop, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "freehold-runner bridge:", err)
+		return 1
+	}
+	return 0
+}
+
+// install copies this program, which is to run in a container of another image.
+func install(path string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer from.Close() //nolint:errcheck // it is only read
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return fmt.Errorf("installing the bridge: %w", err)
+	}
+	_, err = io.Copy(to, from)
+	if err := errors.Join(err, to.Close()); err != nil {
+		return fmt.Errorf("installing the bridge: %w", err)
+	}
+	return os.Chmod(path, 0o555)
+}
+
+// server is what is behind the bridge.
+func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
+	junk := atomic.Pointer[string]{}
+	last := func() string {
+		if text := junk.Load(); text != nil {
+			return *text
+		}
+		return ""
+	}
+	if s.events != nil {
+		return bridge.Server{Open: bridge.Events(s.events), Junk: last}
+	}
+	command := stdio.Command{
+		Args: s.command, Env: stdio.Environment(os.Environ(), s.env), Words: words,
+		Junk: func(line []byte) {
+			text := clean(string(line), maxWords)
+			junk.Store(&text)
+			words.Say(fmt.Appendf(nil, "freehold-runner: the server printed on its standard output what is not MCP: %q", text), 0)
+		},
+	}
+	return bridge.Server{Modern: true, Junk: last, Open: func() (bridge.Conn, error) {
+		p, err := command.Start()
+		if err != nil {
+			return nil, err // not a nil *Process in an interface
+		}
+		return p, nil
+	}}
+}
+
+// serve serves until ctx ends, then drains; again ends the drain at a second signal.
+func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) error {
+	words := stdio.NewWords(log)
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	background, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if os.Getpid() == 1 {
+		go stdio.Reap(background)
+	}
+	b := bridge.New(bridge.Config{Server: s.server(words), Shared: s.shared, Sessions: s.sessions, Log: logger})
+	defer b.Close()
+	started := make(chan error, 1)
+	if s.events == nil {
+		go func() { started <- b.Start(background) }()
+		select {
+		case err := <-started:
+			if err != nil {
+				return err
+			}
+		case <-time.After(startTime):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	failed := make(chan error, 1)
+	go serve(server, listener, failed)
+	for {
+		select {
+		case err := <-failed:
+			return fmt.Errorf("serving: %w", err)
+		case err := <-started:
+			if err != nil {
+				return err
+			}
+			started = nil
+		case <-ctx.Done():
+			again()
+			return drainBridge(server, b)
+		}
+	}
+}
+
+// drainBridge lets calls end, then the server.
+func drainBridge(server *http.Server, b *bridge.Bridge) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bridgeDrain)
+	defer cancel()
+	b.Drain()
+	_ = server.Shutdown(ctx) //nolint:errcheck // what has not ended breaks off
+	b.Close()
+	b.Wait(endTime)
+	return server.Close()
+}
+
+// bridgeCommand is the first argument of the program as a bridge.
+const bridgeCommand = runconfig.BridgeCommand

@@ -1,0 +1,214 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// Bounds of one bridge.
+const (
+	// MaxBody is the largest request body in bytes, the same as the proxy's.
+	MaxBody = 4 << 20
+	// DefaultSessions is how many sessions have a server of their own at a time.
+	DefaultSessions = 100
+	// maxShared is how many sessions share one.
+	maxShared = 10000
+	// IdleTime is how long a session lasts that has nothing open.
+	IdleTime = 30 * time.Minute
+	// makeRoom is how long a session must have had nothing open to end for a new one.
+	makeRoom = time.Minute
+	// maxInFlight is how many bytes of bodies are in memory at a time.
+	maxInFlight = 64 << 20
+	// bodyTime is how long a client may take to send one.
+	bodyTime = time.Minute
+	// sweepPause is how often idle sessions are looked for.
+	sweepPause = 15 * time.Second
+)
+
+// Config says what is bridged and how.
+type Config struct {
+	// Server is what is behind.
+	Server Server
+	// Shared has all sessions use one server; else each has its own.
+	Shared bool
+	// Sessions is how many sessions have a server of their own at a time;
+	// DefaultSessions if zero.
+	Sessions int
+	// Log receives what the bridge itself has to say.
+	Log *slog.Logger
+}
+
+// Bridge is an http.Handler. Make it with New, end it with Close.
+type Bridge struct {
+	config  Config
+	starter *starter
+	modern  *modern
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	opening  int // sessions that begin
+	closed   bool
+	stop     chan struct{}
+
+	sharing  chan struct{} // held while the shared server starts
+	shared   *shared
+	inFlight atomic.Int64
+}
+
+// New makes a bridge, which starts no server yet.
+func New(config Config) *Bridge {
+	if config.Sessions == 0 {
+		config.Sessions = DefaultSessions
+	}
+	if config.Shared {
+		config.Sessions = maxShared
+	}
+	starter := &starter{server: config.Server}
+	b := &Bridge{
+		config: config, starter: starter, modern: newModern(starter),
+		sessions: map[string]*session{}, stop: make(chan struct{}), sharing: make(chan struct{}, 1),
+	}
+	go b.sweep()
+	return b
+}
+
+// Start starts a server, which shows that it can be. It returns once the server has
+// said something or waited long, and an error for one that ends before it has.
+func (b *Bridge) Start(ctx context.Context) error {
+	if silent, err := b.modern.start(ctx); err != nil || !silent {
+		return err
+	}
+	// It may have ended because it was asked for an era that it does not know.
+	for {
+		hello, f := openShared(ctx, b.starter)
+		switch {
+		case f == nil:
+			hello.peer.stop()
+			return nil
+		case f.code == CodeServerEnded, f.fatal:
+			return f
+		case f.code != CodeBusy:
+			return nil // calls tell
+		}
+		select {
+		case <-time.After(firstPause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close ends all servers and refuses what comes. Streams end, too.
+func (b *Bridge) Close() {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return
+	}
+	b.closed = true
+	close(b.stop)
+	sessions := b.sessions
+	b.sessions = map[string]*session{}
+	b.mu.Unlock()
+	for _, s := range sessions {
+		s.end()
+	}
+	b.modern.close()
+	b.sharing <- struct{}{}
+	if b.shared != nil {
+		b.shared.peer.stop()
+	}
+	<-b.sharing
+}
+
+// Wait waits until all servers have ended, at most for a time.
+func (b *Bridge) Wait(most time.Duration) {
+	late := time.After(most)
+	for _, p := range b.starter.running() {
+		select {
+		case <-p.done:
+		case <-late:
+			return
+		}
+	}
+}
+
+// Drain ends what clients hold open though nothing is asked, so that they come back
+// elsewhere.
+func (b *Bridge) Drain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.sessions {
+		s.standing.end()
+	}
+}
+
+// ServeHTTP answers one request, whatever its path: that is the proxy's to judge.
+func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		b.post(w, r)
+	case http.MethodGet:
+		b.get(w, r)
+	case http.MethodDelete:
+		b.delete(w, r)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		http.Error(w, "an MCP endpoint takes POST, GET and DELETE", http.StatusMethodNotAllowed)
+	}
+}
+
+// post reads the messages of a POST and tells by them whose they are.
+func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
+	body, f := b.body(w, r)
+	if f != nil {
+		f.answer(w, nil)
+		return
+	}
+	defer b.inFlight.Add(-int64(len(body)))
+	messages, batch, err := jsonrpc.Parse(body)
+	if err != nil {
+		fail(http.StatusBadRequest, codeInvalidRequest, "%s", err).answer(w, nil)
+		return
+	}
+	session := r.Header.Get(headerSession)
+	switch {
+	case isModern(r, messages):
+		b.postModern(w, r, messages, batch)
+	case r.URL.Query().Get(oldSession) != "":
+		b.postOld(w, r, messages)
+	case session != "":
+		b.postSession(w, r, session, messages, batch)
+	case len(messages) == 1 && messages[0].Method == "initialize" && isCall(messages[0]):
+		b.initialize(w, r, messages)
+	default:
+		fail(http.StatusBadRequest, codeInvalidRequest, "no %s: send initialize first", headerSession).answer(w, messages[0].ID)
+	}
+}
+
+func (b *Bridge) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // only recorders in tests have none
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	_ = control.SetReadDeadline(time.Time{}) //nolint:errcheck // only recorders in tests have none
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return nil, fail(http.StatusRequestEntityTooLarge, codeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
+	case err != nil:
+		return nil, fail(http.StatusBadRequest, codeInvalidRequest, "the request body cannot be read")
+	}
+	if b.inFlight.Add(int64(len(body))) > maxInFlight {
+		b.inFlight.Add(-int64(len(body)))
+		return nil, busy("more than %d bytes are in flight", maxInFlight)
+	}
+	return body, nil
+}

@@ -1,0 +1,324 @@
+package bridge
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func TestEachSessionHasAProcessOfItsOwn(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	one, two := f.begin(), f.begin()
+	first, second := result[int](t, f.call(one, "1", "pid")), result[int](t, f.call(two, "1", "pid"))
+	if first == second || first != result[int](t, f.call(one, `"b"`, "pid")) {
+		t.Errorf("processes %d and %d", first, second)
+	}
+	f.want(f.call(one, "5", "echo"), http.StatusOK, `"id":5`, `\"id\":5,`)
+	if a := f.do(http.MethodDelete, "", headerSession, one); a.StatusCode != http.StatusNoContent {
+		t.Error(a.Status)
+	}
+	within(t, 10*time.Second, "its process ends", func() bool { return gone(first) })
+	f.want(f.call(one, "1", "pid"), http.StatusNotFound)
+	f.want(f.call(two, "1", "pid"), http.StatusOK)
+}
+
+func TestSessionsShareAProcess(t *testing.T) {
+	f := serve(t, Config{Server: child(""), Shared: true})
+	one, two := f.begin(), f.begin()
+	if a, b := result[int](t, f.call(one, "1", "pid")), result[int](t, f.call(two, "1", "pid")); a != b {
+		t.Errorf("processes %d and %d", a, b)
+	}
+	// Equal ids and tokens at a time do not meet.
+	var all sync.WaitGroup
+	for _, session := range []string{one, two} {
+		for range 20 {
+			all.Go(func() {
+				a := f.post(`{"jsonrpc":"2.0","id":"same","method":"progress","params":{"_meta":{"progressToken":"mine"}}}`, headerSession, session)
+				f.want(a, http.StatusOK, `"id":"same"`, `"progressToken":"mine"`)
+				if n := strings.Count(a.body, "progressToken"); n != 1 {
+					t.Errorf("%d notifications in %s", n, a.body)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+func TestTheModernEraIsServedFromOneProcess(t *testing.T) {
+	f := serve(t, Config{Server: child("modern")})
+	a, b := f.modernly("1", "pid", ""), f.modernly(`"x"`, "pid", "")
+	if result[int](t, a) != result[int](t, b) || !strings.Contains(b.body, `"id":"x"`) {
+		t.Errorf("%s and %s", a.body, b.body)
+	}
+	f.want(f.modernly("7", "progress", `,"progressToken":"mine"`), http.StatusOK, `"progressToken":"mine"`, `"id":7`)
+	meta := `"params":{"_meta":{"` + keyVersion + `":"` + firstModern + `"}}`
+	for name, tc := range map[string]struct {
+		body    string
+		headers []string
+		status  int
+		says    string
+	}{
+		"another method":   {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{headerVersion, firstModern, "Mcp-Method", "echo"}, 400, "-32020"},
+		"no version":       {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{"Mcp-Method", "pid"}, 400, "-32020"},
+		"no version in it": {`{"jsonrpc":"2.0","id":1,"method":"pid"}`, []string{headerVersion, firstModern, "Mcp-Method", "pid"}, 400, "-32602"},
+		"another name": {
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"` + keyVersion + `":"` + firstModern + `"}}}`,
+			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "b"}, 400, "-32020",
+		},
+		"a name in base64": {
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"` + keyVersion + `":"` + firstModern + `"}}}`,
+			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?w6Q=?="}, 200, `"id":1`,
+		},
+		"a batch": {`[{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}]`, []string{headerVersion, firstModern}, 400, "batches"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := front{f.Bridge, t, f.url}
+			f.want(f.post(tc.body, tc.headers...), tc.status, tc.says)
+		})
+	}
+}
+
+func TestAServerOfTheLegacyEraSaysSo(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	a := f.modernly("1", "pid", "")
+	f.want(a, http.StatusBadRequest, "-32022", `"supported":["2025-11-25"`, `"requested":"2026-07-28"`)
+}
+
+// A client that leaves cancels its call in the modern era; in the legacy one the answer
+// waits for it.
+func TestAClientThatLeaves(t *testing.T) {
+	f := serve(t, Config{Server: child("modern")})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"silent","params":{"_meta":{"`+keyVersion+`":"`+firstModern+`"}}}`))
+	request.Header.Set(headerVersion, firstModern)
+	request.Header.Set("Mcp-Method", "silent")
+	if r, err := http.DefaultClient.Do(request); err == nil {
+		r.Body.Close()
+	}
+	within(t, 5*time.Second, "the call is cancelled", func() bool {
+		_, all := f.modern.peer.mine(nil)
+		return all == 0
+	})
+}
+
+func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"silent"}`, headerSession, session)
+	reader := bufio.NewReader(response.Body)
+	line, err := reader.ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "id: ") {
+		t.Fatal(line, err)
+	}
+	last := strings.TrimSpace(strings.TrimPrefix(line, "id: "))
+	response.Body.Close()
+	s := f.find(session)
+	within(t, 5*time.Second, "it is noticed", func() bool { return !s.stream(strings.Split(last, "_")[0]).isAttached() })
+	mine, _ := s.peer.mine(s)
+	if len(mine) != 1 {
+		t.Fatalf("%d calls wait", len(mine))
+	}
+	s.peer.dispatch(said{ID: []byte("1"), Result: []byte(`"late"`)})
+	again := f.do(http.MethodGet, "", headerSession, session, headerLast, last)
+	defer again.Body.Close()
+	all := make([]byte, 4<<10)
+	n, _ := bufio.NewReader(again.Body).Read(all)
+	if !strings.Contains(string(all[:n]), `"result":"late"`) {
+		t.Errorf("HTTP %d %s", again.StatusCode, all[:n])
+	}
+}
+
+func TestTheServerAsksItsClient(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ask"}`, headerSession, session)
+	defer response.Body.Close()
+	found := false
+	for lines := bufio.NewScanner(response.Body); !found && lines.Scan(); {
+		found = strings.Contains(lines.Text(), `"method":"sampling/createMessage"`)
+	}
+	if !found {
+		t.Error("the question did not come")
+	}
+}
+
+func TestAProcessThatEndsFailsItsCalls(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
+			f := serve(t, Config{Server: child(""), Shared: shared})
+			session := f.begin()
+			var waiting sync.WaitGroup
+			waiting.Go(func() {
+				f.want(f.call(session, "1", "silent"), 200, "-32006", "exit status 3", `"id":1`, "the call may have run")
+			})
+			time.Sleep(2 * quickLegacy)
+			a := f.call(session, "2", "exit")
+			f.want(a, a.status, "-32006", `"id":2`)
+			waiting.Wait()
+			within(t, 5*time.Second, "the session has ended", func() bool { return f.find(session) == nil })
+			f.want(f.call(session, "3", "pid"), http.StatusNotFound)
+			f.want(f.call(f.begin(), "1", "pid"), http.StatusOK) // it was started again
+		})
+	}
+}
+
+func TestAServerThatEndsAtOnceIsStartedAgainWithPauses(t *testing.T) {
+	f := serve(t, Config{Server: child("crash")})
+	f.want(f.post(hello), http.StatusBadGateway, "-32006", "exit status 3")
+	a := f.post(hello)
+	f.want(a, http.StatusServiceUnavailable, "-32008", "exit status 3")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	time.Sleep(firstPause)
+	f.want(f.post(hello), http.StatusBadGateway, "-32006")
+	if f.starter.pause != 2*firstPause {
+		t.Errorf("the pause is %s", f.starter.pause)
+	}
+	if err := serve(t, Config{Server: child("crash")}).Start(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+func TestAServerThatOnlyPrintsIsDiagnosed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as its patience")
+	}
+	f := serve(t, Config{Server: child("chatter")})
+	begin := time.Now()
+	f.want(f.post(hello), http.StatusBadGateway, "-32007", "prints on its standard output what is not MCP", "still starting")
+	if took := time.Since(begin); took < junkPatience || took > junkPatience+5*time.Second {
+		t.Errorf("after %s", took)
+	}
+	f.want(serve(t, Config{Server: child("junk")}).post(hello), http.StatusOK, "stdiotest")
+}
+
+func TestLongMessages(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	if a := f.call(session, "1", "big 4194304"); len(a.json()) != 4<<20 {
+		t.Errorf("HTTP %d with %d bytes", a.status, len(a.json()))
+	}
+	f.want(f.call(session, "2", "big 4194305"), http.StatusBadGateway, "-32007", "longer than 4194304 bytes", `"id":2`)
+	f.want(f.call(session, "3", "pid"), http.StatusOK)
+	body := `{"jsonrpc":"2.0","id":1,"method":"silent","params":{"a":"` + strings.Repeat("x", MaxBody) + `"}}`
+	f.want(f.post(body, headerSession, session), http.StatusRequestEntityTooLarge)
+}
+
+// A client that does not read keeps its server waiting, and no more in memory than a
+// bound.
+func TestAClientThatDoesNotReadCostsABoundedMemory(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"flood 3000"}`, headerSession, session) // 30 MiB
+	defer response.Body.Close()
+	time.Sleep(time.Second)
+	s := f.find(session)
+	mine, _ := s.peer.mine(s)
+	if len(mine) != 1 {
+		t.Fatalf("%d calls wait: the server was not held up", len(mine))
+	}
+	to := mine[0].to
+	to.mu.Lock()
+	if to.unsent > maxUnsent+20<<10 || to.sent > maxReplay+20<<10 {
+		t.Errorf("%d bytes wait and %d are kept", to.unsent, to.sent)
+	}
+	to.mu.Unlock()
+	// It goes on as it is read.
+	lines, events := bufio.NewScanner(response.Body), 0
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data: {") {
+			events++
+		}
+	}
+	if events != 3001 {
+		t.Errorf("%d events", events)
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	f := serve(t, Config{Server: child(""), Sessions: 2})
+	one, two := f.begin(), f.begin()
+	f.want(f.post(hello), http.StatusServiceUnavailable, "-32008", "there are 2 sessions")
+	f.find(one).used = time.Now().Add(-2 * makeRoom)
+	three := f.begin()
+	f.want(f.call(one, "1", "pid"), http.StatusNotFound)
+	f.want(f.call(two, "1", "pid"), http.StatusOK)
+	f.sweepAt(time.Now().Add(2 * IdleTime))
+	f.want(f.call(three, "1", "pid"), http.StatusNotFound)
+}
+
+// What sessions took is given back.
+func TestAThousandSessionsLeaveNothing(t *testing.T) {
+	f := serve(t, Config{Server: child(""), Sessions: 40})
+	f.call(f.begin(), "1", "pid")
+	files := func() int {
+		all, _ := os.ReadDir("/proc/self/fd")
+		return len(all)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	time.Sleep(100 * time.Millisecond)
+	goroutines, descriptors := runtime.NumGoroutine(), files()
+	count := 1000
+	if testing.Short() {
+		count = 100
+	}
+	var clients sync.WaitGroup
+	for range 10 {
+		clients.Go(func() {
+			for range count / 10 {
+				session := f.begin()
+				f.do(http.MethodDelete, "", headerSession, session).Body.Close()
+			}
+		})
+	}
+	clients.Wait()
+	http.DefaultClient.CloseIdleConnections()
+	within(t, 20*time.Second, "goroutines, descriptors and processes are back", func() bool {
+		return runtime.NumGoroutine() <= goroutines+3 && files() <= descriptors+3 && len(f.starter.running()) <= 2
+	})
+	if n := len(f.sessions); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func gone(pid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	return err != nil
+}
+
+// A client of the SDK's over the transport before streamable HTTP, which everything of
+// a session comes by.
+func TestOldClients(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: f.url}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := session.Ping(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	within(t, 10*time.Second, "its session ends", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.sessions) == 0
+	})
+}

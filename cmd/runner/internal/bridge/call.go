@@ -1,0 +1,52 @@
+package bridge
+
+// call is a request that waits for its answer.
+type call struct {
+	id     []byte // the client's
+	wire   []byte // the id that the server knows
+	method string
+	token  []byte // the client's for progress, nil if it chose none
+	owner  any    // whose it is
+	// to is where messages about the call go, and answer what takes the answer; to may
+	// be nil.
+	to     *stream
+	answer func(data []byte, status int, patient bool)
+	modern bool
+	began  int64 // its number among all calls
+}
+
+// about is the call that a notification is about, by its token or subscription; the
+// client's own stands in it then.
+func (p *peer) about(m *said) *call {
+	token, subscription := at(m.Params, keyProgress), at(m.Params, "_meta", keySubscription)
+	if token == nil && subscription == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		known := c.wire
+		if p.alone {
+			known = c.token
+		}
+		switch {
+		case token != nil && c.token != nil && canonical(known) == canonical(token):
+			m.Params, _ = swapped(m.Params, c.token, keyProgress)
+			return c
+		case subscription != nil && canonical(c.wire) == canonical(subscription):
+			m.Params, _ = swapped(m.Params, c.id, "_meta", keySubscription)
+			return c
+		}
+	}
+	return nil
+}
+
+// answerTo is an answer that goes to a stream.
+func answerTo(s *stream) func([]byte, int, bool) {
+	return func(data []byte, status int, patient bool) {
+		if !s.push(event{data, status}, patient) {
+			s.end()
+		}
+		s.settle()
+	}
+}

@@ -1,0 +1,16 @@
+// Package bridge offers an MCP server that does not speak streamable HTTP as one that
+// does, in the backend's own pod: a server on standard input and output, or one of the
+// deprecated HTTP+SSE transport.
+//
+//   - bridge.go: requests by method and era; errors.go: what they are refused with
+//   - legacy.go, session.go, sessions.go, shared.go: sessions, each with a server of its own or all with one
+//   - modern.go: requests without sessions, all to one server
+//   - old.go: clients of the HTTP+SSE transport
+//   - peer.go: one connection to the server, with the ids of many clients rewritten;
+//     start.go: how one is made; failures.go: when it breaks; message.go: what is rewritten
+//   - stream.go, write.go: what a client reads, bounded
+//   - sse.go: a server of the HTTP+SSE transport
+//
+// A change of these files, of internal/stdio, internal/jsonrpc or internal/sse reaches
+// pods that run only with a new runconfig.BridgeVersion, which a test asks for.
+package bridge

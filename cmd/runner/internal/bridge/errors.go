@@ -1,0 +1,99 @@
+package bridge
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Codes of the JSON-RPC errors that the bridge itself answers, of those that the
+// specification leaves to implementations.
+const (
+	// CodeServerEnded: the server's process or connection ended before it answered. The
+	// call may have run. HTTP 502.
+	CodeServerEnded = -32006
+	// CodeServerUnusable: the server cannot be started, prints what is not MCP, does not
+	// read, or answers with a message that is too long. HTTP 502.
+	CodeServerUnusable = -32007
+	// CodeBusy: the bridge has as many sessions, calls or bytes in flight as it takes,
+	// or the server is started again after a pause. Nothing was run. HTTP 503 with
+	// Retry-After.
+	CodeBusy = -32008
+
+	codeInvalidRequest     = -32600
+	codeMethodNotFound     = -32601
+	codeInvalidParams      = -32602
+	codeHeaderMismatch     = -32020
+	codeMissingCapability  = -32021
+	codeUnsupportedVersion = -32022
+)
+
+// retryAfter is how long a client is asked to wait.
+const retryAfter = 2 * time.Second
+
+// fault is an answer of the bridge's own.
+type fault struct {
+	status  int
+	code    int
+	message string
+	data    any
+	// fatal says that the server cannot be started at all.
+	fatal bool
+}
+
+// Error is the message.
+func (f *fault) Error() string { return f.message }
+
+func fail(status, code int, format string, args ...any) *fault {
+	return &fault{status: status, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+func busy(format string, args ...any) *fault {
+	return fail(http.StatusServiceUnavailable, CodeBusy, "Busy: "+format, args...)
+}
+
+// rpc is the fault as an answer to the request called id.
+func (f *fault) rpc(id []byte) []byte {
+	if len(id) == 0 {
+		id = []byte("null")
+	}
+	e := struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    any    `json:"data,omitempty"`
+	}{f.code, f.message, f.data}
+	body, err := json.Marshal(e)
+	if err != nil {
+		panic("encoding a JSON-RPC error: " + err.Error()) // data are texts
+	}
+	return response(id, said{Error: body})
+}
+
+func (f *fault) answer(w http.ResponseWriter, id []byte) {
+	writeJSON(w, f.status, f.rpc(id))
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if status == http.StatusServiceUnavailable {
+		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) //nolint:errcheck // a client that is gone does not need it
+}
+
+// modernStatus is the HTTP status of an error in the modern era
+// (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http).
+func modernStatus(code int) int {
+	switch code {
+	case codeMethodNotFound:
+		return http.StatusNotFound
+	case codeInvalidParams, codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,50 @@
+package bridge
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
+)
+
+var (
+	idFirst = regexp.MustCompile(`^\{"jsonrpc":\s*"2\.0",\s*"id":\s*(\d+|"[^"]*")\s*,`)
+	idLast  = regexp.MustCompile(`"id":\s*(\d+|"[^"]*")\s*\}\s*$`)
+)
+
+// tooLong fails the call that a message answers which is too long to be read; all of
+// them where it cannot be told, since one of them gets no other answer.
+func (p *peer) tooLong(m *stdio.TooLong) {
+	why := fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: have it answer in smaller parts", m)
+	for _, found := range [][][]byte{idFirst.FindSubmatch(m.Begin), idLast.FindSubmatch(m.End)} {
+		if found == nil {
+			continue
+		}
+		if c := p.take(found[1]); c != nil {
+			c.answer(why.rpc(c.id), why.status, p.alone)
+			return
+		}
+	}
+	p.failAll(why)
+}
+
+// end fails what waits.
+func (p *peer) end() {
+	why := fail(http.StatusBadGateway, CodeServerEnded,
+		"ServerEnded: the server ended before it answered (%s); the call may have run", p.conn.Why())
+	p.mu.Lock()
+	p.fault = why
+	p.mu.Unlock()
+	p.failAll(why)
+	close(p.done)
+}
+
+func (p *peer) failAll(why *fault) {
+	p.mu.Lock()
+	calls := p.calls
+	p.calls = map[string]*call{}
+	p.mu.Unlock()
+	for _, c := range calls {
+		c.answer(why.rpc(c.id), why.status, p.alone)
+	}
+}

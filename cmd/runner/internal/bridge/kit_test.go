@@ -1,0 +1,161 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio/stdiotest"
+)
+
+func TestMain(m *testing.M) {
+	stdiotest.Main()
+	os.Exit(m.Run())
+}
+
+// child is a server that behaves in a way.
+func child(how string) Server {
+	args, env := stdiotest.Command(how)
+	junk := ""
+	command := stdio.Command{Args: args, Env: env, Words: stdio.NewWords(io.Discard), Junk: func(line []byte) { junk = string(line) }}
+	return Server{Modern: true, Junk: func() string { return junk }, Open: func() (Conn, error) {
+		p, err := command.Start()
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}}
+}
+
+// front is a bridge that listens.
+type front struct {
+	*Bridge
+	t   *testing.T
+	url string
+}
+
+func serve(t *testing.T, config Config) front {
+	t.Helper()
+	config.Log = slog.New(slog.DiscardHandler)
+	b := New(config)
+	server := httptest.NewServer(b)
+	t.Cleanup(func() {
+		b.Close()
+		b.Wait(10 * time.Second)
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return front{b, t, server.URL + "/mcp"}
+}
+
+// answer is a response that was read.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) json() string {
+	for line := range strings.Lines(a.body) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok && strings.Contains(data, `"id"`) {
+			return strings.TrimSpace(data)
+		}
+	}
+	return a.body
+}
+
+func (f front) do(method, body string, headers ...string) *http.Response {
+	f.t.Helper()
+	request, err := http.NewRequestWithContext(f.t.Context(), method, f.url, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return response
+}
+
+func (f front) post(body string, headers ...string) answer {
+	f.t.Helper()
+	response := f.do(http.MethodPost, body, headers...)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(data)}
+}
+
+const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// begin begins a session.
+func (f front) begin() (id string) {
+	f.t.Helper()
+	a := f.post(hello)
+	if a.status != http.StatusOK || a.header.Get(headerSession) == "" {
+		f.t.Fatalf("initialize: HTTP %d %s", a.status, a.body)
+	}
+	return a.header.Get(headerSession)
+}
+
+// call calls a method in a session.
+func (f front) call(session, id, method string) answer {
+	f.t.Helper()
+	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`"}`, headerSession, session)
+}
+
+// modernly calls a method of the modern era.
+func (f front) modernly(id, method, meta string) answer {
+	f.t.Helper()
+	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{"_meta":{"`+keyVersion+`":"`+firstModern+`"`+meta+`}}}`,
+		headerVersion, firstModern, "Mcp-Method", method)
+}
+
+func (f front) want(a answer, status int, parts ...string) {
+	f.t.Helper()
+	if a.status != status {
+		f.t.Errorf("HTTP %d with %.300s, want %d", a.status, a.body, status)
+	}
+	for _, part := range parts {
+		if !strings.Contains(a.body, part) {
+			f.t.Errorf("%.600s has no %s", a.body, part)
+		}
+	}
+}
+
+// result is that of an answer.
+func result[T any](t *testing.T, a answer) T {
+	t.Helper()
+	var m struct {
+		ID     json.RawMessage
+		Result T
+	}
+	if err := json.Unmarshal(bytes.TrimSpace([]byte(a.json())), &m); err != nil {
+		t.Fatalf("%v in HTTP %d %.300s", err, a.status, a.body)
+	}
+	return m.Result
+}
+
+func within(t *testing.T, most time.Duration, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(most); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not within " + most.String() + ": " + what)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// Headers of the transport.
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+	headerLast    = "Last-Event-Id"
+)
+
+// firstPrimed is the first revision whose clients know an event without data
+// (https://modelcontextprotocol.io/specification/2025-11-25/changelog).
+const firstPrimed = "2025-11-25"
+
+// legacyVersions are the revisions that begin with initialize.
+var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// standingID is the id of each session's standing stream.
+const standingID = "s"
+
+// accepts reports what answers a client takes.
+func accepts(r *http.Request) (asJSON, asEvents bool) {
+	all := strings.Join(r.Header.Values("Accept"), ",")
+	any := all == "" || strings.Contains(all, "*/*")
+	return any || strings.Contains(all, "application/json") || strings.Contains(all, "application/*"),
+		any || strings.Contains(all, "text/event-stream") || strings.Contains(all, "text/*")
+}
+
+// initialize begins a session. Its answer is JSON where the client takes that, because
+// the session is one only after the server has agreed.
+func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
+	id := messages[0].ID
+	s, f := b.open(r.Context(), newStream(standingID, true))
+	if f != nil {
+		f.answer(w, id)
+		return
+	}
+	answer := newStream("", false)
+	answer.begin(1)
+	if f := s.post(r.Context(), messages, answer); f != nil {
+		b.end(s)
+		f.answer(w, id)
+		return
+	}
+	e, f := b.hello(r.Context(), s, answer)
+	if f != nil {
+		b.end(s)
+		f.answer(w, id)
+		return
+	}
+	if at(e.data, "result") == nil {
+		b.end(s)
+	} else {
+		w.Header().Set(headerSession, s.id)
+	}
+	if asJSON, _ := accepts(r); asJSON {
+		writeJSON(w, max(e.status, http.StatusOK), e.data)
+		return
+	}
+	out := &eventWriter{w: w, control: http.NewResponseController(w)}
+	defer out.end()
+	out.begin()
+	_ = out.event(e, 0) //nolint:errcheck // a client that is gone does not need it
+}
+
+// hello is the answer to initialize.
+func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, *fault) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	got := make(chan event, 1)
+	go func() {
+		if e, _, ok := answer.take(ctx); ok {
+			got <- e
+		}
+	}()
+	return await(ctx, b.starter, s.peer, got)
+}
+
+func (b *Bridge) end(s *session) {
+	b.remove(s.id)
+	s.end()
+}
+
+// inSession is the session of a request, nil after it was answered.
+func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, call []byte) *session {
+	if v := r.Header.Get(headerVersion); v != "" && !slices.Contains(legacyVersions, v) {
+		fail(http.StatusBadRequest, codeInvalidRequest, "%s is %q: in a session write one of %s",
+			headerVersion, v, strings.Join(legacyVersions, ", ")).answer(w, call)
+		return nil
+	}
+	s := b.find(id)
+	if s == nil {
+		fail(http.StatusNotFound, codeInvalidRequest, "no such session: send initialize").answer(w, call)
+	}
+	return s
+}
+
+func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, messages []jsonrpc.Message, batch bool) {
+	s := b.inSession(w, r, id, messages[0].ID)
+	if s == nil {
+		return
+	}
+	defer s.touch()
+	calls := slices.DeleteFunc(slices.Clone(messages), func(m jsonrpc.Message) bool { return !isCall(m) })
+	if len(calls) == 0 {
+		if f := s.post(r.Context(), messages, nil); f != nil {
+			f.answer(w, nil)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	asJSON, asEvents := accepts(r)
+	to := newStream(rand.Text(), asEvents)
+	to.begin(len(calls))
+	to.attach(false, 0)
+	s.keep(to)
+	if f := s.post(r.Context(), messages, to); f != nil {
+		s.forget(to)
+		to.end()
+		f.answer(w, calls[0].ID)
+		return
+	}
+	whole := reading{
+		s: to, quick: quickLegacy, events: asEvents, json: asJSON, batch: batch, primed: s.revision() >= firstPrimed,
+	}.serve(w, r)
+	to.detach()
+	if whole {
+		s.forget(to)
+	}
+}
+
+func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
+	if _, asEvents := accepts(r); !asEvents {
+		fail(http.StatusNotAcceptable, codeInvalidRequest, "Accept must have text/event-stream").answer(w, nil)
+		return
+	}
+	id := r.Header.Get(headerSession)
+	if id == "" {
+		b.getOld(w, r)
+		return
+	}
+	s := b.inSession(w, r, id, nil)
+	if s == nil {
+		return
+	}
+	defer s.touch()
+	from, after, resume := s.standing, 0, false
+	if last := r.Header.Get(headerLast); last != "" {
+		stream, n, ok := parseEventID(last)
+		if from = s.stream(stream); !ok || from == nil {
+			fail(http.StatusBadRequest, codeInvalidRequest, "%s is of no stream that can be resumed", headerLast).answer(w, nil)
+			return
+		}
+		after, resume = n, true
+	}
+	if !from.attach(resume, after) {
+		fail(http.StatusConflict, codeInvalidRequest, "another request reads this stream").answer(w, nil)
+		return
+	}
+	defer from.detach()
+	reading{s: from, events: true, primed: !resume && s.revision() >= firstPrimed}.serve(w, r)
+}
+
+func (b *Bridge) delete(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(headerSession)
+	if id == "" {
+		fail(http.StatusBadRequest, codeInvalidRequest, "no %s", headerSession).answer(w, nil)
+		return
+	}
+	s := b.inSession(w, r, id, nil)
+	if s == nil {
+		return
+	}
+	b.end(s)
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,248 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// firstModern is the first revision without sessions.
+const firstModern = "2026-07-28"
+
+// isModern reports whether a request is of the modern era: its header or its message
+// says so, or it asks which there are.
+func isModern(r *http.Request, messages []jsonrpc.Message) bool {
+	if r.Header.Get(headerVersion) >= firstModern {
+		return true
+	}
+	return len(messages) == 1 && (messages[0].Method == "server/discover" || at(messages[0].Params, "_meta", keyVersion) != nil)
+}
+
+// modern is the one server that answers requests of the modern era. It never gets an
+// initialize: a server takes its connection for one era
+// (docs/adr/0034-one-server-a-session.md).
+type modern struct {
+	starter *starter
+	starts  chan struct{} // held while one is started
+	peer    *peer
+	// settled is closed once it is known whether the server speaks the era.
+	settled chan struct{}
+
+	mu     sync.Mutex
+	speaks bool
+	legacy bool // it does not; that stays so
+}
+
+func newModern(s *starter) *modern { return &modern{starter: s, starts: make(chan struct{}, 1)} }
+
+// start starts the server. It reports whether that has ended without a word.
+func (m *modern) start(ctx context.Context) (silent bool, err error) {
+	if _, f := m.server(ctx); f != nil && f.fatal {
+		return false, f
+	}
+	speaks, legacy := m.known()
+	m.starts <- struct{}{}
+	defer func() { <-m.starts }()
+	if speaks || legacy || m.peer == nil {
+		return m.peer == nil, nil
+	}
+	select {
+	case <-m.peer.done:
+		return true, nil
+	case <-time.After(firstPause):
+		return false, nil // it may yet say something
+	}
+}
+
+func (m *modern) known() (speaks, legacy bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.speaks, m.legacy
+}
+
+// server is the server, started if it does not run; nil for one that does not speak
+// the era.
+func (m *modern) server(ctx context.Context) (*peer, *fault) {
+	if _, legacy := m.known(); legacy || !m.starter.server.Modern {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	select {
+	case m.starts <- struct{}{}:
+	case <-ctx.Done():
+		return nil, busy("the server starts")
+	}
+	if m.peer == nil || m.peer.ended() {
+		p, f := m.starter.open(false, m.other)
+		if f != nil {
+			<-m.starts
+			return nil, f
+		}
+		m.peer, m.settled = p, make(chan struct{})
+		go m.probe(p, m.settled)
+	}
+	p, settled := m.peer, m.settled
+	<-m.starts
+	if _, f := await(ctx, m.starter, p, settled); f != nil {
+		if f.code == CodeBusy {
+			return nil, nil // it may yet turn out to speak it
+		}
+		return nil, f
+	}
+	if speaks, _ := m.known(); !speaks {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// probe asks a server that was started whether it speaks the era. One that does not is
+// ended, for it need not take an initialize after the question.
+func (m *modern) probe(p *peer, settled chan<- struct{}) {
+	defer close(settled)
+	answer, err := p.question(context.Background(), "server/discover", map[string]any{"_meta": map[string]any{
+		keyVersion: firstModern, "io.modelcontextprotocol/clientInfo": ownInfo, "io.modelcontextprotocol/clientCapabilities": struct{}{},
+	}})
+	if err != nil {
+		return
+	}
+	hello := <-answer
+	speaks := hello.Result != nil && slices.Contains(texts(at(hello.Result, "supportedVersions")), firstModern)
+	m.mu.Lock()
+	m.speaks = speaks
+	// A server that ended may have done so for another reason than the question.
+	m.legacy = !speaks && hello.code() != CodeServerEnded
+	m.mu.Unlock()
+	if !speaks {
+		p.stop()
+	}
+}
+
+// other takes what answers no call: no request belongs here in this era, and of
+// notifications only those of the one call that waits are known to be its client's.
+func (m *modern) other(p *peer, s said) {
+	if s.ID != nil {
+		refuse(p, s)
+		return
+	}
+	if calls, all := p.mine(nil); all == 1 && calls[0].to != nil {
+		p.push(calls[0], event{data: request(nil, s.Method, s.Params)})
+	}
+}
+
+func (m *modern) close() {
+	m.starts <- struct{}{}
+	defer func() { <-m.starts }()
+	if m.peer != nil {
+		m.peer.stop()
+	}
+}
+
+// postModern answers one request. Where its client leaves, it is cancelled.
+func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message, batch bool) {
+	m := messages[0]
+	if batch {
+		fail(http.StatusBadRequest, codeInvalidRequest, "revision %s has no batches", firstModern).answer(w, nil)
+		return
+	}
+	p, f := b.modern.server(r.Context())
+	if f == nil && p == nil {
+		f = fail(http.StatusBadRequest, codeUnsupportedVersion, "the server does not speak revision %s", requested(r, m))
+		f.data = map[string]any{"supported": legacyVersions, "requested": requested(r, m)}
+	}
+	if f == nil {
+		f = mismatch(r, m)
+	}
+	if f != nil {
+		f.answer(w, m.ID)
+		return
+	}
+	params := oneLine(m.Params)
+	if !isCall(m) {
+		if m.Method != "" {
+			if err := p.tell(r.Context(), request(nil, m.Method, params)); err != nil {
+				asFault(err).answer(w, nil)
+				return
+			}
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	asJSON, asEvents := accepts(r)
+	to := newStream(rand.Text(), false)
+	to.begin(1)
+	to.attach(false, 0)
+	c := &call{id: m.ID, method: m.Method, owner: to, to: to, answer: answerTo(to), modern: true}
+	if err := p.ask(r.Context(), c, params); err != nil {
+		asFault(err).answer(w, m.ID)
+		return
+	}
+	quick := quickModern
+	if m.Method == "subscriptions/listen" {
+		quick = 0
+	}
+	if !(reading{s: to, quick: quick, events: asEvents, json: asJSON}).serve(w, r) {
+		p.cancel(context.WithoutCancel(r.Context()), to, m.ID, []byte(`{"requestId":0,"reason":"the client has left"}`))
+	}
+	to.end()
+}
+
+func requested(r *http.Request, m jsonrpc.Message) string {
+	if v := r.Header.Get(headerVersion); v != "" {
+		return v
+	}
+	return text(at(m.Params, "_meta", keyVersion))
+}
+
+// named are the methods whose object Mcp-Name tells, and where it stands in the body
+// (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#standard-headers).
+var named = map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+// mismatch is what headers and body say differently.
+func mismatch(r *http.Request, m jsonrpc.Message) *fault {
+	differ := func(header, has, wants string) *fault {
+		return fail(http.StatusBadRequest, codeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
+	}
+	if !isCall(m) {
+		return nil
+	}
+	version := text(at(m.Params, "_meta", keyVersion))
+	switch has := r.Header.Get(headerVersion); {
+	case has == "" || version != "" && has != version:
+		return differ(headerVersion, has, version)
+	case version == "":
+		return fail(http.StatusBadRequest, codeInvalidParams, "_meta has no %s", keyVersion)
+	}
+	if has := r.Header.Get("Mcp-Method"); has != m.Method {
+		return differ("Mcp-Method", has, m.Method)
+	}
+	field, isNamed := named[m.Method]
+	if !isNamed {
+		return nil
+	}
+	if has, wants := plain(r.Header.Get("Mcp-Name")), text(at(m.Params, field)); has != wants {
+		return differ("Mcp-Name", has, wants)
+	}
+	return nil
+}
+
+// plain is a header's value, which is in base64 where it holds what headers may not.
+func plain(value string) string {
+	inner, begins := strings.CutPrefix(value, "=?base64?")
+	inner, ends := strings.CutSuffix(inner, "?=")
+	if !begins || !ends {
+		return value
+	}
+	decoded, err := base64.StdEncoding.DecodeString(inner)
+	if err != nil {
+		return value
+	}
+	return string(decoded)
+}

@@ -1,0 +1,55 @@
+package bridge
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// Clients of the transport HTTP+SSE (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
+// open a stream, which tells them where to POST. All that the server says comes on it.
+
+// oldSession is the parameter of the query that names the session of such a POST.
+const oldSession = "freeholdSession"
+
+// getOld begins a session and is its stream: the session ends with it.
+func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
+	standing := newStream("", false)
+	standing.begin(1) // it lasts longer than what was asked
+	s, f := b.open(r.Context(), standing)
+	if f != nil {
+		f.answer(w, nil)
+		return
+	}
+	defer b.end(s)
+	s.standing.attach(false, 0)
+	defer s.standing.detach()
+	out := &eventWriter{w: w, control: http.NewResponseController(w)}
+	defer out.end()
+	out.begin()
+	endpoint := r.URL.Path + "?" + url.Values{oldSession: {s.id}}.Encode()
+	if out.write([]byte("event: endpoint\ndata: "+endpoint+"\n\n")) != nil {
+		return
+	}
+	reading{s: s.standing, events: true, begun: true}.serve(w, r)
+}
+
+// postOld takes messages whose answers come on the session's stream.
+func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
+	s := b.find(r.URL.Query().Get(oldSession))
+	if s == nil {
+		fail(http.StatusNotFound, codeInvalidRequest, "no such session: open the stream first").answer(w, messages[0].ID)
+		return
+	}
+	for _, m := range messages {
+		if isCall(m) {
+			s.standing.begin(1)
+		}
+	}
+	if f := s.post(r.Context(), messages, s.standing); f != nil {
+		f.answer(w, messages[0].ID)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}

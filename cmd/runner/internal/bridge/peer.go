@@ -1,0 +1,254 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
+)
+
+// Conn is a connection to the server: a child, or a stream of events.
+type Conn interface {
+	// Send sends one message of one line.
+	Send(ctx context.Context, message []byte) error
+	// Receive is the next message or batch, valid until the next call. It returns
+	// *stdio.TooLong for one that is too long, and any other error where none follows.
+	Receive() ([]byte, error)
+	// Why says how the connection ended. It waits until it has.
+	Why() string
+	// End ends it, at once and without waiting.
+	End()
+}
+
+// maxCalls is how many calls of one connection wait for answers at a time.
+const maxCalls = 256
+
+// peer is one connection to the server. Where many clients use it, each request gets an
+// id of ours, and so does each token that a client chose for progress. A server of one
+// client reads that client's own: some servers show them.
+type peer struct {
+	conn Conn
+	// other takes what answers no call: requests and notifications.
+	other func(m said)
+	// alone says that the server is one client's: its ids stay as they are, and while it
+	// reads slowly the server waits.
+	alone bool
+
+	mu sync.Mutex
+	// started is when it began.
+	started time.Time
+	seq     int64
+	calls   map[string]*call // by the id that the server knows
+	fault   *fault           // why no more is taken
+	// done is closed when the connection has ended.
+	done chan struct{}
+	// heard is closed at the first message of the server.
+	heard chan struct{}
+	once  sync.Once
+	// stopped says that the bridge ended it.
+	stopped atomic.Bool
+	// refusals is full of those that are under way.
+	refusals chan struct{}
+}
+
+// maxRefusals is how many requests of the server are refused at a time; what it asks
+// while it does not read gets no answer.
+const maxRefusals = 16
+
+func newPeer(conn Conn, alone bool, other func(m said)) *peer {
+	p := &peer{
+		conn: conn, other: other, alone: alone, calls: map[string]*call{},
+		started: time.Now(), done: make(chan struct{}), heard: make(chan struct{}), refusals: make(chan struct{}, maxRefusals),
+	}
+	go p.read()
+	return p
+}
+
+// ask sends a request.
+func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
+	c.token = at(params, "_meta", keyProgress)
+	if f := p.register(c); f != nil {
+		return f
+	}
+	if !p.alone {
+		params, _ = swapped(params, c.wire, "_meta", keyProgress)
+	}
+	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params)), c)
+}
+
+// register has a call wait for its answer.
+func (p *peer) register(c *call) *fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault != nil {
+		return p.fault
+	}
+	if len(p.calls) >= maxCalls {
+		return busy("%d calls wait for the server", maxCalls)
+	}
+	p.seq++
+	c.began = p.seq
+	if c.wire = c.id; !p.alone {
+		c.wire = number(p.seq)
+	}
+	key := canonical(c.wire)
+	if p.calls[key] != nil {
+		return fail(http.StatusBadRequest, codeInvalidRequest, "another request with the id %s waits for its answer", c.id)
+	}
+	p.calls[key] = c
+	return nil
+}
+
+// canonical is an id as a key: texts may be escaped in several ways.
+func canonical(id []byte) string {
+	if len(id) > 0 && id[0] == '"' {
+		return "text " + text(id)
+	}
+	return string(id)
+}
+
+// sent says what came of sending. A call that could not be sent is taken back.
+func (p *peer) sent(err error, c *call) error {
+	if err == nil {
+		return nil
+	}
+	if c != nil && p.take(c.wire) == nil {
+		return nil // it was answered: the connection has ended
+	}
+	if errors.Is(err, stdio.ErrNotReading) {
+		return fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return busy("the server did not take the message in time")
+	}
+	return fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s before it took the message", err)
+}
+
+// tell sends a notification or an answer.
+func (p *peer) tell(ctx context.Context, line []byte) error {
+	return p.sent(p.conn.Send(ctx, line), nil)
+}
+
+// take takes a call that is answered out of those that wait, nil where it does not.
+func (p *peer) take(wire []byte) *call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := canonical(wire)
+	c := p.calls[key]
+	delete(p.calls, key)
+	return c
+}
+
+// cancel tells the server that a call's client does not want the answer any more, and
+// ends the call. It is for the call of owner with the client's id.
+func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
+	p.mu.Lock()
+	var found *call
+	for key, c := range p.calls {
+		if c.owner == owner && canonical(c.id) == canonical(id) {
+			found = c
+			delete(p.calls, key)
+		}
+	}
+	p.mu.Unlock()
+	if found == nil {
+		return
+	}
+	params, _ = swapped(params, found.wire, "requestId")
+	_ = p.tell(ctx, request(nil, "notifications/cancelled", params)) //nolint:errcheck // it is over either way
+	if found.to != nil {
+		found.to.settle()
+	}
+}
+
+// mine are the calls of owner that wait, and all is how many wait at all.
+func (p *peer) mine(owner any) (calls []*call, all int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if owner == nil || c.owner == owner {
+			calls = append(calls, c)
+		}
+	}
+	return calls, len(p.calls)
+}
+
+// read takes what the server says until the connection ends.
+func (p *peer) read() {
+	defer p.end()
+	for {
+		line, err := p.conn.Receive()
+		var tooLong *stdio.TooLong
+		switch {
+		case errors.As(err, &tooLong):
+			p.tooLong(tooLong)
+			continue
+		case err != nil:
+			return
+		}
+		p.once.Do(func() { close(p.heard) })
+		for _, m := range read(line) {
+			p.dispatch(m)
+		}
+	}
+}
+
+func (p *peer) dispatch(m said) {
+	if m.answers() {
+		if c := p.take(m.ID); c != nil {
+			p.finish(c, m)
+		}
+		return
+	}
+	if m.Method == "" {
+		return
+	}
+	if c := p.about(&m); c != nil {
+		if c.to != nil {
+			p.push(c, event{data: request(m.ID, m.Method, m.Params)})
+		}
+		return
+	}
+	p.other(m)
+}
+
+// push hands an event to a call's client. One that shares the server and does not keep
+// up loses its call.
+func (p *peer) push(c *call, e event) {
+	if c.to.push(e, p.alone) {
+		return
+	}
+	c.to.end()
+	p.cancel(context.Background(), c.owner, c.id, []byte(`{"requestId":0,"reason":"the client does not read"}`))
+}
+
+func (p *peer) finish(c *call, m said) {
+	if c.method == "subscriptions/listen" && m.Result != nil {
+		m.Result, _ = swapped(m.Result, c.id, "_meta", keySubscription)
+	}
+	status := http.StatusOK
+	if c.modern {
+		status = modernStatus(m.code())
+	}
+	c.answer(response(c.id, m), status, p.alone)
+}
+
+// stop ends the connection.
+func (p *peer) stop() {
+	p.stopped.Store(true)
+	p.conn.End()
+}
+
+// ended reports whether the connection has ended.
+func (p *peer) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}

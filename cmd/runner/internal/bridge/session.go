@@ -1,0 +1,192 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// maxFinished is how many answers that broke off are kept for clients that resume them.
+const maxFinished = 8
+
+// session is a client of the legacy era, from initialize on.
+type session struct {
+	id     string
+	peer   *peer
+	shared *shared // where the server is not the session's own
+	// standing carries what answers no request.
+	standing *stream
+	// gone is closed when the session has ended.
+	gone chan struct{}
+	once sync.Once
+
+	mu      sync.Mutex
+	version string // that was agreed on
+	streams []*stream
+	used    time.Time
+	asked   map[string]bool // resources that it subscribed to, of a shared server
+}
+
+// touch says that the client was there.
+func (s *session) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+}
+
+// idle is since when the client has had nothing open; false while it has.
+func (s *session) idle() (since time.Time, ok bool) {
+	if !s.standing.idle() {
+		return time.Time{}, false
+	}
+	if mine, _ := s.peer.mine(s); len(mine) > 0 {
+		return time.Time{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, stream := range s.streams {
+		if stream.isAttached() {
+			return time.Time{}, false
+		}
+	}
+	return s.used, true
+}
+
+// keep remembers a stream while it can be resumed.
+func (s *session) keep(stream *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams = append(s.streams, stream)
+	for i := 0; len(s.streams) > maxFinished && i < len(s.streams); {
+		if s.streams[i].idle() {
+			s.streams = append(s.streams[:i], s.streams[i+1:]...)
+			continue
+		}
+		i++
+	}
+}
+
+func (s *session) forget(stream *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, kept := range s.streams {
+		if kept == stream {
+			s.streams = append(s.streams[:i], s.streams[i+1:]...)
+			return
+		}
+	}
+}
+
+func (s *session) stream(id string) *stream {
+	if id == s.standing.id {
+		return s.standing
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, kept := range s.streams {
+		if kept.id == id {
+			return kept
+		}
+	}
+	return nil
+}
+
+// post sends messages of the client on; what answers them goes to a stream, whose calls
+// are counted beforehand. It returns what is wrong with the first that cannot be sent.
+func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stream) *fault {
+	for _, m := range messages {
+		params := oneLine(m.Params)
+		var err error
+		switch {
+		case s.shared != nil && s.shared.answers(s, m, to):
+		case isCall(m):
+			c := &call{id: m.ID, method: m.Method, owner: s, to: to, answer: answerTo(to)}
+			if m.Method == "initialize" {
+				c.answer = s.agreed(c.answer)
+			}
+			err = s.peer.ask(ctx, c, params)
+		case m.Method == "notifications/cancelled":
+			s.peer.cancel(ctx, s, at(params, "requestId"), params)
+		case m.Method != "":
+			err = s.peer.tell(ctx, request(nil, m.Method, params))
+		default:
+			err = s.peer.tell(ctx, response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}))
+		}
+		if err != nil {
+			return asFault(err)
+		}
+	}
+	return nil
+}
+
+func errorOf(m jsonrpc.Message) json.RawMessage {
+	if m.Error == nil {
+		return nil
+	}
+	return json.RawMessage(oneLine(m.Error))
+}
+
+// agreed notes the revision that initialize has led to.
+func (s *session) agreed(answer func([]byte, int, bool)) func([]byte, int, bool) {
+	return func(data []byte, status int, patient bool) {
+		s.mu.Lock()
+		s.version = text(at(data, "result", "protocolVersion"))
+		s.mu.Unlock()
+		answer(data, status, patient)
+	}
+}
+
+func (s *session) revision() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// other takes a message of the session's own server that answers no call. Where one
+// call waits, it is about that; on standard output nothing says so. Changes of lists
+// and resources are for the standing stream if there is one.
+func (s *session) other(m said) {
+	e := event{data: request(m.ID, m.Method, m.Params)}
+	calls, _ := s.peer.mine(s)
+	general := strings.HasSuffix(m.Method, "/list_changed") || m.Method == "notifications/resources/updated"
+	to := s.standing
+	if len(calls) > 0 && !(general || len(calls) > 1) || len(calls) > 0 && !to.isAttached() {
+		to = oldest(calls).to
+	}
+	to.push(e, true)
+}
+
+// oldest is the call that has waited longest for a stream.
+func oldest(calls []*call) *call {
+	first := calls[0]
+	for _, c := range calls {
+		if c.began < first.began {
+			first = c
+		}
+	}
+	return first
+}
+
+// end ends the session, and its server if that is its own.
+func (s *session) end() {
+	s.once.Do(func() { close(s.gone) })
+	s.standing.end()
+	if s.shared != nil {
+		s.shared.leave(s)
+		return
+	}
+	s.peer.stop()
+}
+
+func asFault(err error) *fault {
+	f, ok := err.(*fault) //nolint:errorlint // it is ours, unwrapped
+	if !ok {
+		return fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s", err)
+	}
+	return f
+}

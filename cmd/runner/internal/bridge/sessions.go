@@ -1,0 +1,142 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+)
+
+// open makes a session with a server, its own or the shared one.
+func (b *Bridge) open(ctx context.Context, standing *stream) (*session, *fault) {
+	if f := b.room(); f != nil {
+		return nil, f
+	}
+	s := &session{id: rand.Text(), standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{}}
+	f := b.connect(ctx, s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.opening--
+	if f != nil {
+		return nil, f
+	}
+	if b.closed {
+		s.end()
+		return nil, busy("the server stops")
+	}
+	b.sessions[s.id] = s
+	go b.follow(s)
+	return s, nil
+}
+
+// room takes the place of one session, which ends the one that was idle longest if
+// there is none.
+func (b *Bridge) room() *fault {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return busy("the server stops")
+	}
+	if len(b.sessions)+b.opening >= b.config.Sessions {
+		var first *session
+		var since time.Time
+		for _, s := range b.sessions {
+			if at, ok := s.idle(); ok && (first == nil || at.Before(since)) {
+				first, since = s, at
+			}
+		}
+		if first == nil || time.Since(since) < makeRoom {
+			return busy("there are %d sessions", b.config.Sessions)
+		}
+		delete(b.sessions, first.id)
+		first.end()
+	}
+	b.opening++
+	return nil
+}
+
+func (b *Bridge) connect(ctx context.Context, s *session) *fault {
+	if !b.config.Shared {
+		p, f := b.starter.open(true, func(_ *peer, m said) { s.other(m) })
+		s.peer = p
+		return f
+	}
+	select {
+	case b.sharing <- struct{}{}:
+		defer func() { <-b.sharing }()
+	case <-ctx.Done():
+		return busy("the client did not wait for the server")
+	}
+	if b.shared == nil || b.shared.peer.ended() {
+		all, f := openShared(ctx, b.starter)
+		if f != nil {
+			return f
+		}
+		b.shared = all
+	}
+	s.shared, s.peer = b.shared, b.shared.peer
+	b.shared.join(s)
+	return nil
+}
+
+// follow ends the session with its server, which knows what was said in it.
+func (b *Bridge) follow(s *session) {
+	select {
+	case <-s.peer.done:
+		if b.remove(s.id) != nil {
+			b.config.Log.Warn("a session ended with its server", "why", s.peer.conn.Why())
+			s.end()
+		}
+	case <-s.gone:
+	}
+}
+
+func (b *Bridge) find(id string) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.sessions[id]
+	if s != nil {
+		s.touch()
+	}
+	return s
+}
+
+func (b *Bridge) remove(id string) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.sessions[id]
+	delete(b.sessions, id)
+	return s
+}
+
+// sweep ends sessions that were idle for long.
+func (b *Bridge) sweep() {
+	ticker := time.NewTicker(sweepPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case now := <-ticker.C:
+			b.sweepAt(now)
+		}
+	}
+}
+
+func (b *Bridge) sweepAt(now time.Time) {
+	b.mu.Lock()
+	var old []*session
+	for id, s := range b.sessions {
+		if since, ok := s.idle(); ok && now.Sub(since) > IdleTime {
+			delete(b.sessions, id)
+			old = append(old, s)
+		}
+	}
+	b.mu.Unlock()
+	for _, s := range old {
+		s.end()
+	}
+	if len(old) > 0 {
+		b.config.Log.Info(fmt.Sprintf("ended %d sessions that were idle for %s", len(old), IdleTime))
+	}
+}

@@ -1,0 +1,172 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// shared is one server of the legacy era for many sessions. The bridge has initialized
+// it, with no capability of a client's: the server never asks a client, and could not
+// say which.
+type shared struct {
+	peer  *peer
+	hello json.RawMessage // the result of initialize
+
+	mu       sync.Mutex
+	sessions map[*session]bool
+}
+
+// latestLegacy is the newest revision that begins with initialize.
+const latestLegacy = "2025-11-25"
+
+// openShared starts a server and initializes it.
+func openShared(ctx context.Context, s *starter) (*shared, *fault) {
+	all := &shared{sessions: map[*session]bool{}}
+	p, f := s.open(false, func(p *peer, m said) { all.other(p, m) })
+	if f != nil {
+		return nil, f
+	}
+	all.peer = p
+	answer, err := p.question(ctx, "initialize", map[string]any{
+		"protocolVersion": latestLegacy, "capabilities": struct{}{}, "clientInfo": ownInfo,
+	})
+	if err != nil {
+		p.stop()
+		return nil, asFault(err)
+	}
+	m, f := await(ctx, s, p, answer)
+	switch {
+	case f != nil:
+	case m.code() == CodeServerEnded:
+		f = fail(http.StatusBadGateway, CodeServerEnded, "%s", text(at(m.Error, "message")))
+	case m.Result == nil:
+		f = fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s", m.Error)
+	}
+	if f == nil {
+		if err := p.tell(ctx, request(nil, "notifications/initialized", nil)); err != nil {
+			f = asFault(err)
+		}
+	}
+	if f != nil {
+		p.stop()
+		return nil, f
+	}
+	all.hello = m.Result
+	return all, nil
+}
+
+// answers answers in the server's place what it may not be asked for each session.
+func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
+	switch m.Method {
+	case "initialize":
+		s.agreed(answerTo(to))(response(m.ID, said{Result: a.hello}), http.StatusOK, false)
+		return true
+	case "notifications/initialized", "notifications/roots/list_changed":
+		return true
+	case "":
+		return true // it was asked nothing
+	case "resources/subscribe":
+		s.mu.Lock()
+		s.asked[text(at(m.Params, "uri"))] = true
+		s.mu.Unlock()
+	case "resources/unsubscribe":
+		s.mu.Lock()
+		delete(s.asked, text(at(m.Params, "uri")))
+		s.mu.Unlock()
+		if a.wanted(text(at(m.Params, "uri"))) {
+			answerTo(to)(response(m.ID, said{Result: json.RawMessage("{}")}), http.StatusOK, false)
+			return true
+		}
+	}
+	return false
+}
+
+// wanted reports whether a session is subscribed to a resource.
+func (a *shared) wanted(uri string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for s := range a.sessions {
+		s.mu.Lock()
+		asked := s.asked[uri]
+		s.mu.Unlock()
+		if asked {
+			return true
+		}
+	}
+	return false
+}
+
+// other takes what answers no call: changes go to all whom they concern, a message of
+// the log to the one call that waits. With several the log would tell one client what
+// another does.
+func (a *shared) other(p *peer, m said) {
+	if m.ID != nil {
+		refuse(p, m)
+		return
+	}
+	e := event{data: request(nil, m.Method, m.Params)}
+	uri := text(at(m.Params, "uri"))
+	switch m.Method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		a.each(func(s *session) { s.standing.push(e, false) })
+	case "notifications/resources/updated":
+		a.each(func(s *session) {
+			s.mu.Lock()
+			asked := s.asked[uri]
+			s.mu.Unlock()
+			if asked {
+				s.standing.push(e, false)
+			}
+		})
+	default:
+		if calls, all := p.mine(nil); all == 1 && calls[0].to != nil {
+			p.push(calls[0], e)
+		}
+	}
+}
+
+// refuse answers a request of a server that nobody may be asked for.
+func refuse(p *peer, m said) {
+	answer := fail(http.StatusOK, codeMethodNotFound, "the server is shared by clients, and cannot ask one").rpc(m.ID)
+	if m.Method == "ping" {
+		answer = response(m.ID, said{Result: json.RawMessage("{}")})
+	}
+	select {
+	case p.refusals <- struct{}{}:
+	default:
+		return
+	}
+	// Not here: the server may read only after what it writes was read.
+	go func() {
+		defer func() { <-p.refusals }()
+		_ = p.tell(context.Background(), answer) //nolint:errcheck // its end is noticed elsewhere
+	}()
+}
+
+func (a *shared) each(do func(*session)) {
+	a.mu.Lock()
+	sessions := make([]*session, 0, len(a.sessions))
+	for s := range a.sessions {
+		sessions = append(sessions, s)
+	}
+	a.mu.Unlock()
+	for _, s := range sessions {
+		do(s)
+	}
+}
+
+func (a *shared) join(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sessions[s] = true
+}
+
+func (a *shared) leave(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sessions, s)
+}

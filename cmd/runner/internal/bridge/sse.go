@@ -1,0 +1,165 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
+)
+
+// dialTime is how long a server of the HTTP+SSE transport may take to open a stream
+// and tell its endpoint, and to take a message.
+const dialTime = 15 * time.Second
+
+// Events opens connections to a server of the transport HTTP+SSE at a URL
+// (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
+func Events(at *url.URL) func() (Conn, error) {
+	client := &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 16, MaxResponseHeaderBytes: 64 << 10},
+		// It is told by its URL, and nothing else in the pod is to be called.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func() (Conn, error) { return dialEvents(client, at) }
+}
+
+// events is such a connection.
+type events struct {
+	client   *http.Client
+	endpoint *url.URL
+	body     io.ReadCloser
+	split    sse.Splitter
+	waiting  [][]byte // events that were cut and not read yet
+	buffer   []byte
+	cancel   context.CancelFunc
+
+	mu    sync.Mutex
+	why   string
+	ended chan struct{}
+	once  sync.Once
+}
+
+func dialEvents(client *http.Client, at *url.URL) (*events, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	late := time.AfterFunc(dialTime, cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := client.Do(request)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, err)
+	}
+	e := &events{client: client, body: response.Body, cancel: cancel, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
+	e.split = sse.Splitter{Limit: stdio.MaxMessage + 4<<10, Event: func(event []byte) error {
+		e.waiting = append(e.waiting, bytes.Clone(event))
+		return nil
+	}}
+	if response.StatusCode != http.StatusOK {
+		e.End()
+		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: write the path at which it sends events into spec.path", at.Path, response.StatusCode)
+	}
+	first, err := e.next()
+	if err != nil || sse.Name(first) != "endpoint" {
+		e.End()
+		return nil, fmt.Errorf("opening the server's stream at %s: its first event does not name an endpoint: is it of transport sse?", at.Path)
+	}
+	to, err := at.Parse(string(sse.Data(first)))
+	if err != nil || to.Host != at.Host || to.Scheme != at.Scheme {
+		e.End()
+		return nil, fmt.Errorf("opening the server's stream at %s: its endpoint is of another host", at.Path)
+	}
+	late.Stop()
+	e.endpoint = to
+	return e, nil
+}
+
+// next is the next event.
+func (e *events) next() ([]byte, error) {
+	for len(e.waiting) == 0 {
+		n, err := e.body.Read(e.buffer)
+		if _, tooLong := e.split.Write(e.buffer[:n]); tooLong != nil {
+			return nil, tooLong
+		}
+		if err != nil && len(e.waiting) == 0 {
+			return nil, err
+		}
+	}
+	event := e.waiting[0]
+	e.waiting = e.waiting[1:]
+	return event, nil
+}
+
+// Receive implements Conn.
+func (e *events) Receive() ([]byte, error) {
+	for {
+		event, err := e.next()
+		if err != nil {
+			why := "it ended its stream of events"
+			if errors.Is(err, sse.ErrTooLong) {
+				why = (&stdio.TooLong{}).Error()
+			}
+			e.over(why)
+			return nil, err
+		}
+		data := bytes.TrimSpace(sse.Data(event))
+		if name := sse.Name(event); (name == "" || name == "message") && len(data) > 0 && (data[0] == '{' || data[0] == '[') {
+			if line := oneLine(data); line != nil {
+				return line, nil
+			}
+		}
+	}
+}
+
+// Send implements Conn.
+func (e *events) Send(ctx context.Context, message []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.endpoint.String(), bytes.NewReader(message))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := e.client.Do(request)
+	if err != nil {
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken
+	_ = response.Body.Close()                         //nolint:errcheck // it was only read
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("the server answered a message with HTTP %d", response.StatusCode)
+	}
+	return nil
+}
+
+// Why implements Conn.
+func (e *events) Why() string {
+	<-e.ended
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.why
+}
+
+// End implements Conn.
+func (e *events) End() { e.over("its session ended") }
+
+func (e *events) over(why string) {
+	e.once.Do(func() {
+		e.mu.Lock()
+		e.why = why
+		e.mu.Unlock()
+		close(e.ended)
+		e.cancel()
+		_ = e.body.Close() //nolint:errcheck // it was only read
+	})
+}

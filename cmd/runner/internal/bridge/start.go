@@ -1,0 +1,169 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Server is the server behind the bridge.
+type Server struct {
+	// Open starts the server, or connects to it. The error says why neither can be.
+	Open func() (Conn, error)
+	// Junk is what the server last printed that is no message, empty if nothing was.
+	Junk func() string
+	// Modern says that the server may speak revision 2026-07-28.
+	Modern bool
+}
+
+// How long a server may take for its first words.
+const (
+	// firstWords is how long a client waits for the answer to initialize.
+	firstWords = 60 * time.Second
+	// junkPatience is the same for a server that has printed what is no message.
+	junkPatience = 10 * time.Second
+	// probePatience is how long a client of the modern era waits until it is known
+	// whether the server speaks it.
+	probePatience = 12 * time.Second
+	// junkLook is how often what it prints is looked at.
+	junkLook = 500 * time.Millisecond
+)
+
+// Pauses before a server is started again that ended before it said anything.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// starter opens connections, with growing pauses while they end without a word.
+type starter struct {
+	server Server
+
+	mu    sync.Mutex
+	pause time.Duration
+	next  time.Time
+	why   string
+	peers map[*peer]bool // those that have not ended
+}
+
+func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.next) {
+		return nil, busy("the server is started again after a pause; last it ended before it answered (%s)", s.why)
+	}
+	conn, err := s.server.Open()
+	if err != nil {
+		s.failed(err.Error())
+		f := fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
+		f.fatal = true
+		return nil, f
+	}
+	var p *peer
+	ready := make(chan struct{})
+	p = newPeer(conn, alone, func(m said) { <-ready; other(p, m) })
+	close(ready)
+	if s.peers == nil {
+		s.peers = map[*peer]bool{}
+	}
+	s.peers[p] = true
+	go s.watch(p)
+	return p, nil
+}
+
+// failed makes the next start wait. The lock is held.
+func (s *starter) failed(why string) {
+	s.pause = min(max(2*s.pause, firstPause), lastPause)
+	s.next, s.why = time.Now().Add(s.pause), why
+}
+
+// watch notes what becomes of a connection.
+func (s *starter) watch(p *peer) {
+	select {
+	case <-p.heard:
+		s.mu.Lock()
+		s.pause = 0
+		s.mu.Unlock()
+	case <-p.done:
+	}
+	<-p.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.peers, p)
+	select {
+	case <-p.heard:
+	default:
+		if !p.stopped.Load() {
+			s.failed(p.conn.Why())
+		}
+	}
+}
+
+// running are the connections that have not ended.
+func (s *starter) running() []*peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.peers))
+}
+
+// await waits for the first of: the answer, the end of ctx, and the end of patience,
+// which is short for a server that prints what is no message.
+func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T, *fault) {
+	var none T
+	look := time.NewTicker(junkLook)
+	defer look.Stop()
+	patience := time.After(firstWords)
+	for {
+		select {
+		case m := <-answer:
+			return m, nil
+		case <-look.C:
+			if f := s.junk(p); f != nil {
+				return none, f
+			}
+		case <-patience:
+			return none, fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server did not answer initialize within %s", firstWords)
+		case <-ctx.Done():
+			return none, busy("the client did not wait for the server")
+		}
+	}
+}
+
+// junk is what is wrong with a server that has only said what is no message, for long.
+func (s *starter) junk(p *peer) *fault {
+	text := s.server.Junk()
+	select {
+	case <-p.heard:
+		return nil
+	default:
+	}
+	if text == "" || time.Since(p.started) < junkPatience {
+		return nil
+	}
+	return fail(http.StatusBadGateway, CodeServerUnusable,
+		"ServerUnusable: the server prints on its standard output what is not MCP: %q; have it log to standard error", text)
+}
+
+// ownInfo is what the bridge says of itself where it asks in no client's place.
+var ownInfo = struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}{"freehold-bridge", "1"}
+
+// question is a request of the bridge's own.
+func (p *peer) question(ctx context.Context, method string, params any) (<-chan said, error) {
+	answer := make(chan said, 1)
+	body, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	return answer, p.ask(ctx, &call{id: []byte("0"), method: method, answer: func(data []byte, _ int, _ bool) {
+		if all := read(data); len(all) == 1 {
+			answer <- all[0]
+		}
+	}}, body)
+}

@@ -1,0 +1,217 @@
+package bridge
+
+import (
+	"context"
+	"sync"
+)
+
+const (
+	// maxUnsent is how many bytes wait for a client that reads slowly, beside one
+	// message of any length.
+	maxUnsent = 256 << 10
+	// maxReplay is how many bytes are kept of what was written, for a client that comes
+	// back with Last-Event-ID.
+	maxReplay = 64 << 10
+)
+
+// event is a message for a client. status is that of the whole answer where the event
+// is all of it; 200 where zero.
+type event struct {
+	data   []byte
+	status int
+}
+
+// stream is what a client reads: the answer to one POST, or all else of a session.
+type stream struct {
+	id string
+	// replays says that what was written is kept.
+	replays bool
+
+	mu       sync.Mutex
+	events   []event
+	first    int // the number of events[0]
+	next     int // the number of the event that is written next
+	unsent   int // in bytes
+	sent     int // in bytes, of those that are kept
+	open     int // calls that are not answered yet
+	ended    bool
+	attached bool
+	// changed is closed and made anew at each change.
+	changed chan struct{}
+}
+
+func newStream(id string, replays bool) *stream {
+	return &stream{id: id, replays: replays, changed: make(chan struct{})}
+}
+
+// change wakes who waits. The lock is held.
+func (s *stream) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// push adds an event. Where the client does not keep up it waits, if patient and as
+// long as somebody reads, and reports false otherwise: the event is lost then. A
+// stream that nobody reads loses its oldest events instead.
+func (s *stream) push(e event, patient bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.unsent > 0 && s.unsent+len(e.data) > maxUnsent && !s.ended {
+		switch {
+		case !s.attached:
+			s.drop()
+		case !patient:
+			return false
+		default:
+			changed := s.changed
+			s.mu.Unlock()
+			<-changed
+			s.mu.Lock()
+		}
+	}
+	if s.ended {
+		return true // it is of no use to anybody
+	}
+	s.events, s.unsent = append(s.events, e), s.unsent+len(e.data)
+	s.change()
+	return true
+}
+
+// drop loses the oldest event that was not written. The lock is held.
+func (s *stream) drop() {
+	i := s.next - s.first
+	s.unsent -= len(s.events[i].data)
+	s.events[i].data = nil
+	s.next++
+	s.trim()
+}
+
+// take is the next event and its number, once there is one; false where none comes
+// any more or ctx has ended.
+func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.next == s.first+len(s.events) {
+		if s.ended {
+			return event{}, 0, false
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+			s.mu.Lock()
+		case <-ctx.Done():
+			s.mu.Lock()
+			return event{}, 0, false
+		}
+	}
+	e, n = s.events[s.next-s.first], s.next
+	s.next++
+	s.unsent -= len(e.data)
+	s.sent += len(e.data)
+	s.trim()
+	s.change()
+	return e, n, true
+}
+
+// trim lets go of events that were written. The lock is held.
+func (s *stream) trim() {
+	for s.first < s.next && (!s.replays || s.sent > maxReplay) {
+		s.sent -= len(s.events[0].data)
+		s.events[0] = event{}
+		s.events, s.first = s.events[1:], s.first+1
+	}
+	if len(s.events) == 0 {
+		s.events = nil
+	}
+}
+
+// last reports whether nothing follows what was taken.
+func (s *stream) last() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended && s.next == s.first+len(s.events)
+}
+
+// attach makes its caller the one that reads: what was not written yet, or where it
+// resumes what is kept from the event after the given number on. It is false where
+// another reads.
+func (s *stream) attach(resume bool, after int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attached {
+		return false
+	}
+	s.attached = true
+	for resume && s.next > s.first && s.next > after+1 {
+		s.next--
+		n := len(s.events[s.next-s.first].data)
+		s.unsent, s.sent = s.unsent+n, s.sent-n
+	}
+	return true
+}
+
+func (s *stream) detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached = false
+	s.change()
+}
+
+func (s *stream) isAttached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attached
+}
+
+// begin counts calls, each of which settles once.
+func (s *stream) begin(calls int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += calls
+}
+
+// settle ends the stream after its last call.
+func (s *stream) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open--; s.open == 0 {
+		s.ended = true
+		s.change()
+	}
+}
+
+// end ends the stream now.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.ended = true
+		s.change()
+	}
+}
+
+// idle reports whether nobody reads the stream, and nothing waits for it.
+func (s *stream) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open == 0 && !s.attached
+}
+
+// written is the number of the last event that was written, -1 before the first.
+func (s *stream) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next - 1
+}
+
+// lost takes back that an event was written.
+func (s *stream) lost(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == n+1 && s.next > s.first {
+		s.next--
+		size := len(s.events[s.next-s.first].data)
+		s.unsent, s.sent = s.unsent+size, s.sent-size
+	}
+}

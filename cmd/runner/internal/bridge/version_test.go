@@ -1,0 +1,58 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+var update = flag.Bool("update", false, "note the sources of the bridge as those of runconfig.BridgeVersion")
+
+// sources are what the program is made of where it is the bridge.
+var sources = []string{"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../sse/*.go", "../../bridge.go"}
+
+// Pods that have a bridge keep it, over releases, while its version is the same.
+func TestTheVersionIsThatOfTheSources(t *testing.T) {
+	hash := sha256.New()
+	for _, pattern := range sources {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(file), len(data), data)
+		}
+	}
+	got := fmt.Sprintf("%s %x\n", runconfig.BridgeVersion, hash.Sum(nil))
+	const path = "testdata/version"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the bridge is not the one of version %q. If servers that run should get it, raise runconfig.BridgeVersion: their pods are replaced with the next release. "+
+			"Then, or where nothing that they see has changed: go test ./cmd/runner/internal/bridge -run Version -update", strings.Fields(string(want))[0])
+	}
+}

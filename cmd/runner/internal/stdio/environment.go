@@ -1,0 +1,45 @@
+package stdio
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+// basics are the variables that every child gets, if they are set.
+var basics = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+
+// Environment is what a child gets of environ: the basics, what the spec's env
+// declares by these names, and what its envFrom brings. The former take precedence
+// over the latter, as in a container. What the image, the cluster and this process
+// have besides stays here.
+func Environment(environ, declared []string) []string {
+	values := map[string]string{}
+	var order []string
+	set := func(name, value string) {
+		if _, ok := values[name]; !ok {
+			order = append(order, name)
+		}
+		values[name] = value
+	}
+	pick := func(take func(name string) (string, bool)) {
+		for _, pair := range environ {
+			name, value, _ := strings.Cut(pair, "=")
+			if as, ok := take(name); ok {
+				set(as, value)
+			}
+		}
+	}
+	among := func(names []string) func(string) (string, bool) {
+		return func(name string) (string, bool) { return name, slices.Contains(names, name) }
+	}
+	pick(among(basics))
+	pick(func(name string) (string, bool) { return strings.CutPrefix(name, runconfig.DeclaredPrefix) })
+	pick(among(declared))
+	child := make([]string, 0, len(order))
+	for _, name := range order {
+		child = append(child, name+"="+values[name])
+	}
+	return child
+}

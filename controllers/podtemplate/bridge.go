@@ -1,0 +1,187 @@
+package podtemplate
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+const (
+	// BridgeContainer is the init container that brings the bridge, or is it: beside a
+	// server of transport sse it runs as long as that
+	// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
+	BridgeContainer = "bridge"
+	// AnnotationBridge is the version of the bridge, on the backend's pods that have one.
+	AnnotationBridge = "freehold.dev/bridge"
+	// PortServer is the port of a server that the bridge stands in front of.
+	PortServer = "server"
+
+	bridgeProgram = runconfig.BridgePath + "/runner"
+	// bridgeMemory limits a bridge beside its server: 64 MiB of messages may be in
+	// flight at a time. That of a copy is a fraction of it.
+	bridgeMemory = "256Mi"
+	copyMemory   = "64Mi"
+	// bridgeDisk is above the size of the runner's program.
+	bridgeDisk = "128Mi"
+)
+
+// bridge puts the bridge into a backend's template, before the overlay.
+func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
+	server := &template.Spec.Containers[0]
+	template.WithAnnotations(map[string]string{AnnotationBridge: runconfig.BridgeVersion})
+	for _, name := range run.Bridge.PullSecrets {
+		if !slices.ContainsFunc(run.ImagePullSecrets, func(s corev1.LocalObjectReference) bool { return s.Name == name }) {
+			template.Spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
+		}
+	}
+	container := corev1ac.Container().
+		WithName(BridgeContainer).
+		WithImage(run.Bridge.Image).
+		// The last words of a container that ends are its log, not a file.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(runnerSecurity())
+	if run.Transport == string(v1alpha1.TransportSSE) {
+		beside(server, container, run)
+	} else {
+		inside(server, container, run)
+		template.Spec.WithVolumes(corev1ac.Volume().
+			WithName(runconfig.BridgeVolume).
+			WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(bridgeDisk))))
+	}
+	template.Spec.WithInitContainers(container)
+}
+
+// beside has the bridge run as a sidecar, which clients reach by the port's name.
+func beside(server, container *corev1ac.ContainerApplyConfiguration, run runconfig.Backend) {
+	server.Ports = nil
+	server.WithPorts(containerPort(PortServer, run.Port))
+	server.ReadinessProbe.TCPSocket.WithPort(intstr.FromString(PortServer))
+	container.
+		WithRestartPolicy(corev1.ContainerRestartPolicyAlways).
+		WithResources(small(bridgeMemory)).
+		WithArgs(runconfig.BridgeCommand,
+			"-address", ":"+strconv.Itoa(runconfig.BridgePort),
+			"-sse", fmt.Sprintf("http://127.0.0.1:%d%s", run.Port, run.Path)).
+		WithPorts(containerPort(PortMCP, runconfig.BridgePort)).
+		WithReadinessProbe(corev1ac.Probe().
+			WithPeriodSeconds(probeSeconds).
+			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(PortMCP))))
+}
+
+// inside has the bridge run in the server's container, with the server as its child:
+// in the image that has it, and with no right that the pod would not have without it.
+func inside(server, container *corev1ac.ContainerApplyConfiguration, run runconfig.Backend) {
+	container.
+		WithArgs(runconfig.BridgeCommand, "-install", bridgeProgram).
+		WithResources(copyResources(run.Resources)).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName(runconfig.BridgeVolume).WithMountPath(runconfig.BridgePath))
+	server.Command, server.Args = nil, nil
+	server.
+		WithCommand(bridgeProgram, runconfig.BridgeCommand).
+		WithArgs(bridgeArgs(run, server.Env)...).
+		WithVolumeMounts(mount(runconfig.BridgeVolume, runconfig.BridgePath))
+	for i := range server.EnvFrom {
+		prefix := ""
+		if p := server.EnvFrom[i].Prefix; p != nil {
+			prefix = *p
+		}
+		server.EnvFrom[i].WithPrefix(runconfig.DeclaredPrefix + prefix)
+	}
+}
+
+// bridgeArgs are the arguments of the server's container: those of the bridge, and
+// behind -- the server's command. env are the container's variables, which the server
+// gets.
+func bridgeArgs(run runconfig.Backend, env []corev1ac.EnvVarApplyConfiguration) []string {
+	args := []string{"-address", ":" + strconv.Itoa(int(run.Port))}
+	if run.Bridge.Shared {
+		args = append(args, "-shared")
+	} else {
+		args = append(args, "-sessions", strconv.Itoa(int(run.Bridge.Sessions)))
+	}
+	for _, variable := range env {
+		args = append(args, "-env", *variable.Name)
+	}
+	return slices.Concat(args, []string{"--"}, run.Command, run.Args)
+}
+
+// declare has the server get the variables that the overlay adds, too.
+func declare(merged *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
+	if run.Bridge != nil && run.Transport != string(v1alpha1.TransportSSE) {
+		server := &merged.Spec.Containers[0]
+		server.Args = bridgeArgs(run, server.Env)
+	}
+}
+
+// copyResources are the server's, so that the pod asks for no more than without a
+// bridge, and passes the same quotas; else small ones.
+func copyResources(server runconfig.Resources) *corev1ac.ResourceRequirementsApplyConfiguration {
+	if !server.IsZero() {
+		return resources(server.Limits, server.Requests)
+	}
+	return small(copyMemory)
+}
+
+func small(memory string) *corev1ac.ResourceRequirementsApplyConfiguration {
+	return resources(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}, corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("10m"),
+		corev1.ResourceMemory: resource.MustParse("16Mi"),
+	})
+}
+
+const theBridge = "is Freehold's bridge, which runs as it is: "
+
+// meetsBridge finds what in the spec meets the bridge.
+func meetsBridge(run runconfig.Backend) []Problem {
+	if run.Bridge == nil {
+		return nil
+	}
+	var problems []Problem
+	for _, v := range run.Volumes {
+		if v.Name == runconfig.BridgeVolume {
+			problems = append(problems, Problem{fmt.Sprintf("spec.volumes[name=%s].name", v.Name), theBridge + "choose another name"})
+		}
+	}
+	for _, m := range run.VolumeMounts {
+		if m.Name == runconfig.BridgeVolume || within(m.MountPath) {
+			problems = append(problems, Problem{fmt.Sprintf("spec.volumeMounts[mountPath=%s]", m.MountPath), theBridge + "mount another volume elsewhere"})
+		}
+	}
+	return problems
+}
+
+func within(mountPath string) bool {
+	return strings.HasPrefix(path.Clean("/"+mountPath)+"/", runconfig.BridgePath+"/")
+}
+
+// reachesBridge finds what of an overlay would change the bridge.
+func (o overlay) reachesBridge(template *corev1.PodTemplateSpec) []Problem {
+	if !o.bridged {
+		return nil
+	}
+	var problems []Problem
+	walk(o.field, reflect.ValueOf(template), func(at spot) {
+		switch v := at.value.Interface().(type) {
+		case corev1.VolumeMount:
+			if v.Name == runconfig.BridgeVolume || within(v.MountPath) {
+				problems = append(problems, Problem{at.path, theBridge + "mount another volume elsewhere"})
+			}
+		case corev1.Container:
+			if v.Name == BridgeContainer {
+				problems = append(problems, Problem{at.path, theBridge + "choose another name"})
+			}
+		}
+	})
+	return problems
+}
