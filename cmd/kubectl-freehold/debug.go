@@ -83,7 +83,7 @@ func (c *cli) collect(ctx context.Context, name string, d debugging) error {
 	b := bundle{files: map[string][]byte{}}
 	b.object("", server)
 	of := serverLabel + "=" + name
-	children, err := c.selected(false, of, append(c.childKinds(), "pods.v1.")...)
+	children, err := c.selected(false, of, c.bundledKinds()...)
 	b.objects("objects/", children, err)
 	configs, err := c.listed(false, configKinds()...)
 	b.objects("configurations/", configs, err)
@@ -101,6 +101,11 @@ func (c *cli) collect(ctx context.Context, name string, d debugging) error {
 	c.logs(ctx, &b, children, operators, d.backendLogs)
 	b.version()
 	return c.write(&b, server, d.file)
+}
+
+// bundledKinds are those of a server's objects, with pods and without Secrets.
+func (c *cli) bundledKinds() []string {
+	return append(slices.DeleteFunc(c.childKinds(), func(kind string) bool { return strings.HasPrefix(kind, "Secret.") }), "pods.v1.")
 }
 
 // ownedOnly leaves out pods, which have no grants.

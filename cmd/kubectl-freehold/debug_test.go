@@ -7,11 +7,15 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 // What may be secret, in each place where an object has it.
@@ -104,4 +108,15 @@ func TestWhatIsInABundle(t *testing.T) {
 		}
 	}
 	golden(t, filepath.Join("testdata", "golden", "debug-bundle.txt"), listing.String())
+}
+
+// Of a server's objects the one that holds its key is not even read.
+func TestABundleReadsNoSecret(t *testing.T) {
+	d := sit("")
+	d.contract = ownership.Contract{Grants: []ownership.Grant{
+		{Object: contract.Secret, Names: []string{"SERVER-session"}}, {Object: contract.Deployment, Names: []string{"SERVER-proxy"}},
+	}}
+	if kinds := d.bundledKinds(); !slices.Equal(kinds, []string{"Deployment.v1.apps", "pods.v1."}) {
+		t.Errorf("it reads %v", kinds)
+	}
 }
