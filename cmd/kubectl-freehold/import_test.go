@@ -55,6 +55,7 @@ func documents(text string) []string {
 func TestImportMakesOnlyFieldsOfOurs(t *testing.T) {
 	ours := map[string]func() any{
 		"MCPServer":      func() any { return &v1alpha1.MCPServer{} },
+		"MCPRemoteProxy": func() any { return &v1alpha1.MCPRemoteProxy{} },
 		"MCPOIDCConfig":  func() any { return &v1alpha1.MCPOIDCConfig{} },
 		"MCPAuthzConfig": func() any { return &v1alpha1.MCPAuthzConfig{} },
 	}

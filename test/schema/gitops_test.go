@@ -84,7 +84,7 @@ func (e expressions) judge(t *testing.T, object map[string]any) status.Status {
 // life, and every kind has them.
 func TestFluxJudgesByExpressionsAsByKstatus(t *testing.T) {
 	checks := healthCheckExprs(t)
-	for _, kind := range []string{"MCPServer", "MCPOIDCConfig", "MCPAuthzConfig"} {
+	for _, kind := range []string{"MCPServer", "MCPRemoteProxy", "MCPOIDCConfig", "MCPAuthzConfig"} {
 		if e, found := checks[kind]; !found || e.Current != checks["MCPServer"].Current || e.Failed == "" || e.InProgress == "" {
 			t.Errorf("%s has no health check like that of MCPServer: %+v", kind, e)
 		}

@@ -113,7 +113,7 @@ const (
 func proxyPort(c *conversion, to string, value any) string {
 	port := number(value)
 	backend, stated := get(c.main, "spec.port")
-	if !stated {
+	if !stated && c.main["kind"] == "MCPServer" {
 		backend = int64(8080)
 	}
 	if port < lowestProxyPort || port == probePort || port == number(backend) {

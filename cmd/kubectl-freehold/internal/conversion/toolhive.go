@@ -34,16 +34,16 @@ func toolhive() []kind {
 	}, toolhiveProxy())
 	return []kind{
 		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServer", to: "MCPServer", rows: server},
+		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPRemoteProxy", to: "MCPRemoteProxy", rows: slices.Concat(toolhiveRemote(), toolhiveProxy())},
 		toolhiveOIDC(),
 		toolhiveAuthz(),
-		none("MCPRemoteProxy", "run a server with an image for it, or wait for the kind MCPRemoteProxy"),
 		none("MCPToolConfig", "spec.authzConfig of the server can say which tools may be called"),
 		none("MCPExternalAuthConfig", "give the image its credentials in spec.env, from a Secret"),
 		none("MCPGroup", "label the servers"),
 		none("MCPTelemetryConfig", "the proxy's log and metrics are configured by the chart"),
 		none("MCPWebhookConfig", "write Cedar policies in spec.authzConfig"),
 		none("MCPRegistry", "Git holds the list of servers"),
-		none("MCPServerEntry", "clients are told the URL of a remote server themselves"),
+		none("MCPServerEntry", "write an MCPRemoteProxy with its URL"),
 		none("EmbeddingServer", "run it as a Deployment"),
 		none("VirtualMCPServer", "clients connect to each server"),
 		none("VirtualMCPCompositeToolDefinition", "clients call the tools themselves"),

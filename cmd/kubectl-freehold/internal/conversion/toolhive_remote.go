@@ -1,0 +1,76 @@
+package conversion
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// toolhiveRemote has the rows of a remote server that servers of images lack.
+func toolhiveRemote() []row {
+	return []row{
+		{from: "spec.remoteUrl", to: "spec.url", take: remoteURL},
+		{from: "spec.transport", to: "spec.transport", take: remoteTransport},
+		{from: "spec.headerForward.addPlaintextHeaders", to: "spec.headers", take: plainHeaders},
+		{from: "spec.headerForward.addHeadersFromSecret", to: "spec.headers", take: secretHeaders},
+		{from: "spec.resources.limits", to: "spec.proxy.resources.limits"},
+		{from: "spec.resources.requests", to: "spec.proxy.resources.requests"},
+		{from: "spec.serviceAccount", note: "the proxy runs as an account of its own, which Freehold makes"},
+		{from: "spec.groupRef", note: "label the object"},
+		{from: "spec.toolConfigRef", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for the tools that callers may use"},
+		{from: "spec.externalAuthConfigRef", note: "write the credentials into spec.headers, from a Secret: tokens are not exchanged"},
+	}
+}
+
+// remoteURL sets the URL, and says what the proxy needs to connect to it.
+func remoteURL(c *conversion, to string, value any) string {
+	set(c.main, to, value)
+	at, err := url.Parse(text(value))
+	if err != nil {
+		return "it is no URL"
+	}
+	var said []string
+	if at.Scheme == "http" {
+		set(c.main, "spec.allowHTTP", true)
+		said = append(said, "calls and headers cross the network unencrypted: write https, and remove spec.allowHTTP")
+	}
+	if inside(at.Hostname()) {
+		said = append(said, "the proxy connects to public addresses only: write the network of this one into spec.allowedNetworks")
+	}
+	return strings.Join(said, "; ")
+}
+
+// inside reports whether a host is in a private network, as far as its name tells.
+func inside(host string) bool {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
+}
+
+// remoteTransport sets the transport, and says that one of them is not served.
+func remoteTransport(c *conversion, to string, value any) string {
+	set(c.main, to, value)
+	if value == "sse" {
+		return "this transport is not served: the object stays not ready, with reason TransportNotServed, until the server offers streamable-http"
+	}
+	return ""
+}
+
+func plainHeaders(c *conversion, to string, value any) string {
+	headers, _ := value.(map[string]any)
+	for _, name := range sorted(headers) {
+		add(c.main, to, map[string]any{"name": name, "value": headers[name]})
+	}
+	return ""
+}
+
+func secretHeaders(c *conversion, to string, value any) string {
+	for _, header := range items(value) {
+		ref, _ := header["valueSecretRef"].(map[string]any)
+		add(c.main, to, map[string]any{"name": header["headerName"], "valueFrom": map[string]any{
+			"secretKeyRef": map[string]any{"name": ref["name"], "key": ref["key"]},
+		}})
+	}
+	return ""
+}
