@@ -20,7 +20,7 @@ import (
 // refused are all rows that the API server refuses.
 func refused() []subject {
 	var all []subject
-	for _, rows := range [][]subject{objectRows, runRows, serveRows, loginRows} {
+	for _, rows := range [][]subject{objectRows, runRows, serveRows, loginRows, remoteRows} {
 		all = append(all, rows...)
 	}
 	return all
@@ -45,6 +45,9 @@ func (k kubectl) send(verb string, contentType, name, text string) error {
 	path := strings.Replace(collection, "NAMESPACE", k.Namespace, 1) + "mcpservers"
 	if strings.Contains(text, "kind: MCPOIDCConfig\n") {
 		path = strings.Replace(path, "mcpservers", "mcpoidcconfigs", 1)
+	}
+	if strings.Contains(text, "kind: MCPRemoteProxy\n") {
+		path = strings.Replace(path, "mcpservers", "mcpremoteproxies", 1)
 	}
 	if name != "" {
 		path += "/" + name

@@ -132,6 +132,12 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		remoteSaying(s, "echo", v1alpha1.ReasonReady)
 		s.Apply(git, remoteProxy("echo", "suspend: true"))
 		live := remoteSaying(s, "echo", v1alpha1.ReasonSuspended)
+		s.Await(live, "it has stopped", func() error {
+			if !meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionSuspended) {
+				return fmt.Errorf("its conditions are %+v", live.Status.Conditions)
+			}
+			return nil
+		})
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)).To(BeNil())
 		s.Apply(git, remoteProxy("echo", ""))
 		remoteSaying(s, "echo", v1alpha1.ReasonReady)
