@@ -74,7 +74,7 @@ var rights = append([]right{
 	},
 	{contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
 	{contract.RunnerReport, contract.MCPServerSub, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {readyReplicas: 2}", ".status.readyReplicas"},
-}, configRights()...)
+}, slices.Concat(remoteRights(), configRights())...)
 
 // configRights are rows for the kinds of configurations.
 func configRights() []right {
@@ -210,7 +210,7 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 		"somebody else as the manager":      {s.apply(ctx, admin, m, false), []string{"field manager " + m + " is Freehold's, for its ServiceAccount " + s.grant(t).Identity + " alone", "is not that", "--field-manager=my-team"}},
 		"somebody else's merge patch":       {s.mergePatch(ctx, admin, m), []string{"alone, and ", " is not that"}},
 		"another ServiceAccount, by force":  {s.apply(ctx, as(t, s.namespace, "default"), m, true), []string{"system:serviceaccount:" + s.namespace + ":default is not that"}},
-		"the identity of another namespace": {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), strings.ReplaceAll(s.grant(t).Identity, "SERVER", "echo")), m, true), []string{"is not that"}},
+		"the identity of another namespace": {s.apply(ctx, as(t, strings.Repeat("e", len(s.namespace)), accountOf(s.grant(t).Identity)), m, true), []string{"is not that"}},
 	}
 	for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
 		hides := "field manager " + m + " has to be seen in metadata.managedFields"
@@ -223,10 +223,10 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	if sibling := s.sibling(); sibling != "" {
 		writes["another manager of the same identity"] = wrong{s.apply(ctx, c, sibling, true), []string{"field manager " + sibling + " has no grant on ", s.name}}
 	}
-	for _, other := range slices.DeleteFunc(freehold.Identities(), func(i string) bool { return i == s.grant(t).Identity || i == contract.IdentityRunner }) {
+	for _, other := range slices.DeleteFunc(freehold.Identities(), func(i string) bool { return i == s.grant(t).Identity || isRunner(i) }) {
 		writes["the identity "+other+" as the manager"] = wrong{s.apply(ctx, as(t, kit.SystemNamespace, other), m, true), []string{other + " belongs to Freehold, which"}}
 	}
-	if s.grant(t).Identity == contract.IdentityRunner {
+	if s.runner(t) {
 		writes["the runner of another server"] = wrong{s.apply(ctx, as(t, s.namespace, "other-runner"), m, true), []string{"is not that"}}
 	}
 	if s.grant(t).Create {
@@ -257,14 +257,11 @@ func (s placed) sibling() string {
 // and each wrong one is refused, and leaves the object as it was.
 func TestGrants(t *testing.T) {
 	env := kit.NewEnv(t, plane)
-	server := env.Apply("kubectl", kit.Server("echo", "i", ""))
+	uids := makeOwners(env)
 	makeConfigs(env)
 	for _, r := range rights {
-		s := placed{right: r, namespace: env.Namespace, uid: string(server.GetUID())}
-		c := as(t, kit.SystemNamespace, s.grant(t).Identity)
-		if s.grant(t).Identity == contract.IdentityRunner {
-			c = as(t, s.namespace, "echo-runner")
-		}
+		s := placed{right: r, namespace: env.Namespace, uid: uids[r.object.Kind]}
+		c := s.writer(t)
 		t.Run(fmt.Sprintf("%s on %s %s", r.manager, r.object, r.name), func(t *testing.T) {
 			if err := s.apply(t.Context(), c, string(r.manager), true); err != nil {
 				t.Fatal("the right write is refused: ", err)

@@ -20,7 +20,9 @@ import (
 func alone(t *testing.T) []right {
 	t.Helper()
 	only := []ownership.Object{contract.ServiceAccount, contract.Role, contract.ConfigMap}
-	rows := slices.DeleteFunc(slices.Clone(rights), func(r right) bool { return !slices.Contains(only, r.object) && r.name != "echo-backend-headless" })
+	rows := slices.DeleteFunc(slices.Clone(rights), func(r right) bool {
+		return strings.Contains(r.name, "remote") || !slices.Contains(only, r.object) && r.name != "echo-backend-headless"
+	})
 	if len(rows) != len(only)+1 {
 		t.Fatalf("there are %d rows", len(rows))
 	}
@@ -34,10 +36,7 @@ func alone(t *testing.T) []right {
 func (r right) in(t *testing.T, env *kit.Env) (placed, client.Client) {
 	t.Helper()
 	s := placed{right: r, namespace: env.Namespace}
-	if s.grant(t).Identity == contract.IdentityRunner {
-		return s, as(t, s.namespace, "echo-runner")
-	}
-	return s, as(t, kit.SystemNamespace, s.grant(t).Identity)
+	return s, s.writer(t)
 }
 
 // TestReleasesOfTheOnlyEntryPass holds that giving everything up is not taken
