@@ -23,15 +23,17 @@ var Unmet = map[string]map[string]string{
 // Checks is how many checks each requirement set of the pinned suite passes or fails, so that none is left out unseen.
 var Checks = map[string]int{"2025-11-25": 82, "2026-07-28": 195}
 
-// Translated are the scenarios of 2026-07-28 that a server of the legacy era ends in another way, offered to modern clients by the
+// Translated are the scenarios, by revision, that a server of the legacy era ends in another way, offered to modern clients by the
 // proxy, than the same server in the modern era, with the reason. A run in which another one differs, or one of these does not, is
 // an error.
-var Translated = map[string]string{
+var Translated = map[string]map[string]string{"2026-07-28": {
 	"http-custom-header-server-validation":          "a legacy server checks no Mcp-Param headers, nor does the proxy for it",
 	"input-required-result-basic-elicitation":       "a question of a legacy server has no name; the scenario wants user_name",
 	"input-required-result-ignore-extra-params":     "as above: its answer has another name",
 	"input-required-result-multi-round":             "as above",
 	"input-required-result-multiple-input-requests": "a legacy server asks one thing after the other",
-	"server-sse-multiple-streams":                   "the proxy answers with JSON where there is nothing to stream",
+	"server-sse-multiple-streams":                   noStream,
 	"server-stateless":                              "a legacy server answers -32603 of its own where the client lacks a capability",
-}
+}}
+
+const noStream = "answers are JSON where there is nothing to stream"
