@@ -149,6 +149,9 @@ func (t *tape) replay(s *kit.Env) {
 		contract.IdentityRunner:    s.As(s.Namespace, "echo-runner"),
 	}
 	for _, path := range t.applies() {
+		if strings.Contains(path, "/secrets/") {
+			continue // written once: a policy refuses the second
+		}
 		request, err := url.Parse(path)
 		Expect(err).NotTo(HaveOccurred())
 		api, err := identities[contract.Freehold().Identity(ownership.Manager(request.Query().Get("fieldManager")))].HTTP()

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 var _ = Describe("The key of session ids", func() {
@@ -47,6 +49,7 @@ var _ = Describe("The key of session ids", func() {
 		s.Await(secret, "it is there again", func() error { return nil })
 		s.Read(secret)
 		Expect(secret.Data["current"]).NotTo(Equal(first))
-		Expect(op.requests.Since(mark).Of("secrets")).To(HaveLen(1), op.requests.Since(mark).String())
+		// The answer is told after who watches has heard of it.
+		Eventually(func() kit.Log { return op.requests.Since(mark).Of("secrets") }).Should(HaveLen(1))
 	})
 })
