@@ -38,6 +38,8 @@ const (
 	// CABundle there, and HeaderFile of each header with a Secret.
 	RemoteVolume = "remote"
 	RemotePath   = "/etc/freehold-remote"
+	// DefaultGrace is how many seconds a proxy's pods have to end where nobody says.
+	DefaultGrace = 60
 	// ProbePort is the TCP port on which the proxy answers probes.
 	ProbePort = 9440
 	// EnvGeneration is the environment variable with the workload generation
@@ -187,6 +189,8 @@ type Proxy struct {
 	Authentication *Authentication `json:"authentication,omitempty"`
 	// Authorization says which calls are allowed; nil allows all.
 	Authorization *Authorization `json:"authorization,omitempty"`
+	// GraceSeconds is how many seconds the proxy's pods have to end; 0 for DefaultGrace.
+	GraceSeconds int32 `json:"graceSeconds,omitempty"`
 	// NoAudit keeps the decisions of these two out of the log.
 	NoAudit bool `json:"noAudit,omitempty"`
 }

@@ -66,6 +66,17 @@ type ProxySpec struct {
 	// +kubebuilder:default="Enabled"
 	Audit Audit `json:"audit,omitempty"`
 
+	// terminationGracePeriodSeconds is how many seconds a pod of the proxy has to end,
+	// from 15 to 3600. The default is 60. All but the last 5 are for the calls on
+	// their way: the first 5 of these also take new calls, until every node knows
+	// that the pod ends. Raise it for tools that take longer.
+	// +optional
+	// +default=60
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=15
+	// +kubebuilder:validation:Maximum=3600
+	TerminationGracePeriodSeconds int32 `json:"terminationGracePeriodSeconds,omitempty"`
+
 	// service configures the Service NAME-proxy, which clients call.
 	// +optional
 	Service *ProxyService `json:"service,omitempty"`

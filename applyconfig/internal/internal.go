@@ -1838,6 +1838,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: service
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ProxyService
+    - name: terminationGracePeriodSeconds
+      type:
+        scalar: numeric
+      default: 60
     - name: trustForwardedHeaders
       type:
         scalar: boolean

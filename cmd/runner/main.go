@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,11 +25,13 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -122,7 +125,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	}
 	logger.Info("draining")
 	state.Drain()
-	front.Drain(server, proxy.DefaultBudget)
+	front.Drain(server, proxy.BudgetOf(time.Duration(cmp.Or(s.run.Proxy.GraceSeconds, runconfig.DefaultGrace))*time.Second))
 	logger.Info("drained")
 	return probeServer.Close()
 }

@@ -9,19 +9,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// proxyPatience is how long a server that stops waits for its proxy pods: their
-// grace period of 40 seconds, and longer than that again for a slow node. Then
-// it goes on without. It is counted by the process that waits, from when it
+// slowNode is how much longer than the grace period of its proxy pods a server that
+// stops waits for them. Then it goes on without. It is counted by the process that waits, from when it
 // first saw that the server stops: deletionTimestamp is by the API server's
 // clock, and where that is behind ours, patience would end before it began. A
 // new leader begins anew.
-const proxyPatience = 90 * time.Second
+const slowNode = 50 * time.Second
+
+// patience is how long a server that stops waits for its proxy pods: for the grace
+// period of the Deployment that stands, whose pods are the newest, or else the default.
+func (w *world) patience() time.Duration {
+	grace := int64(runconfig.DefaultGrace)
+	if w.proxy != nil && w.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds != nil {
+		grace = *w.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds
+	}
+	return time.Duration(grace)*time.Second + slowNode
+}
 
 // stopRetry is how often a failed stop of the proxies is tried again: more
 // often than a growing backoff would, as it has to come true within patience.
@@ -43,7 +53,7 @@ const (
 // replicas or as a whole, and of a deleted server the finalizer. Who refuses the
 // first two steps only delays the others.
 func next(w world, since, now time.Time) step {
-	patient := now.Before(since.Add(proxyPatience))
+	patient := now.Before(since.Add(w.patience()))
 	switch {
 	case patient && w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
 		return stopProxies
@@ -69,12 +79,12 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 	case stopProxies:
 		return r.stopProxies(ctx, p, w)
 	case awaitProxies:
-		p.Due(left(since, now))
+		p.Due(left(w, since, now))
 		return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, callsEnd(p.server))
 	case deleteBackend:
 		if n := w.running(workload.ComponentProxy); n > 0 {
 			p.Event(corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
-				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, proxyPatience))
+				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, w.patience()))
 		}
 		return p.Remove(ctx, r.kind.ChildrenManager, w.backend)
 	default:
@@ -93,12 +103,12 @@ func (r *Reconciler) drains(server *v1alpha1.MCPServer, w world) time.Duration {
 	if next(w, since, now) >= deleteBackend {
 		return 0
 	}
-	return left(since, now)
+	return left(w, since, now)
 }
 
 // left is what remains of patience. It is for a timer, because its end is no event.
-func left(since, now time.Time) time.Duration {
-	return max(time.Second, since.Add(proxyPatience).Sub(now))
+func left(w world, since, now time.Time) time.Duration {
+	return max(time.Second, since.Add(w.patience()).Sub(now))
 }
 
 // goingSince is when this process first saw that the server stops.

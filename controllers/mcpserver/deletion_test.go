@@ -14,6 +14,9 @@ import (
 
 // Calls in flight end before what they call.
 func TestTheOrderOfAStop(t *testing.T) {
+	grace := func(seconds int64) edit {
+		return func(s *scene) { s.world.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds }
+	}
 	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
 	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
 	going := metav1.NewTime(noon)
@@ -30,8 +33,9 @@ func TestTheOrderOfAStop(t *testing.T) {
 		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, awaitProxies},
 		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.proxy = nil }}, 0, awaitProxies},
 		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.proxy.DeletionTimestamp = &going }}, 0, awaitProxies},
-		"for as long as patience lasts":            {[]edit{stopped}, 90*time.Second - 1, awaitProxies},
-		"and no longer":                            {[]edit{stopped}, 90 * time.Second, deleteBackend},
+		"for as long as patience lasts":            {[]edit{stopped}, 110*time.Second - 1, awaitProxies},
+		"which is longer for a longer grace":       {[]edit{stopped, grace(600)}, 10 * time.Minute, awaitProxies},
+		"and no longer":                            {[]edit{stopped}, 110 * time.Second, deleteBackend},
 		"then the backend goes":                    {[]edit{stopped, ended}, 0, deleteBackend},
 		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, deleteBackend},
 		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, removeFinalizer},
@@ -57,7 +61,7 @@ func TestPatienceIsByOurOwnClock(t *testing.T) {
 		r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, going: lru.New(1)}
 		server, w := echo(), up(func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }).world
 		server.DeletionTimestamp = new(metav1.NewTime(noon))
-		for after, want := range map[time.Duration]step{0: awaitProxies, proxyPatience - 1: awaitProxies, proxyPatience: deleteBackend} {
+		for after, want := range map[time.Duration]step{0: awaitProxies, (110 * time.Second) - 1: awaitProxies, (110 * time.Second): deleteBackend} {
 			r.goingSince(server)
 			now = noon.Add(skew + after)
 			if got := next(w, r.goingSince(server), now); got != want {
@@ -80,10 +84,10 @@ func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
 	}{
 		"a server that runs waits for nothing": {nil, 0, 0},
 		"nor one whose proxies alone stop":     {[]edit{stopped}, 0, 0},
-		"suspended, it waits for the stop":     {[]edit{suspended}, 0, proxyPatience},
-		"and for the pods":                     {[]edit{suspended, stopped}, 10 * time.Second, proxyPatience - 10*time.Second},
-		"which are given their time":           {[]edit{suspended, stopped}, proxyPatience, 0},
-		"scaled to zero, it waits as well":     {[]edit{none, stopped}, 0, proxyPatience},
+		"suspended, it waits for the stop":     {[]edit{suspended}, 0, (110 * time.Second)},
+		"and for the pods":                     {[]edit{suspended, stopped}, 10 * time.Second, (110 * time.Second) - 10*time.Second},
+		"which are given their time":           {[]edit{suspended, stopped}, (110 * time.Second), 0},
+		"scaled to zero, it waits as well":     {[]edit{none, stopped}, 0, (110 * time.Second)},
 		"until no proxy pod is left":           {[]edit{none, stopped, func(s *scene) { s.world.pods = s.world.pods[1:] }}, 0, 0},
 	} {
 		now := noon

@@ -1,6 +1,7 @@
 package podtemplate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -28,9 +29,6 @@ const (
 
 	runVolume     = "run-config"
 	sessionVolume = "session-keys"
-	// drainSeconds covers the 28 seconds in which the runner ends its calls, and
-	// what kubelet needs around them.
-	drainSeconds = 40
 	// startSeconds is how long the proxy may take to answer its first probe.
 	startSeconds = 60
 )
@@ -86,7 +84,7 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 			WithAutomountServiceAccountToken(false).
 			// What else runs in the namespace must not reach the environment.
 			WithEnableServiceLinks(false).
-			WithTerminationGracePeriodSeconds(drainSeconds).
+			WithTerminationGracePeriodSeconds(int64(cmp.Or(run.Proxy.GraceSeconds, runconfig.DefaultGrace))).
 			WithSecurityContext(podSecurity()).
 			WithImagePullSecrets(secrets...).
 			WithContainers(proxyContainer(spec, run.Proxy, opts)).

@@ -110,7 +110,7 @@ func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 	if spec.Proxy == nil {
 		return p
 	}
-	p.PublicURL = spec.Proxy.PublicURL
+	p.PublicURL, p.GraceSeconds = spec.Proxy.PublicURL, spec.Proxy.TerminationGracePeriodSeconds
 	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
 	// A set: another order says nothing new, and must restart nothing.

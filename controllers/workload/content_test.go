@@ -99,12 +99,15 @@ var changes = map[string]struct {
 	"spec.proxy.allowedOrigins":        {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.AllowedOrigins = nil }},
 	"spec.proxy.trustForwardedHeaders": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.TrustForwardedHeaders = false }},
 	"spec.proxy.audit":                 {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Audit = v1alpha1.AuditDisabled }},
-	"spec.proxy.resources":             {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
-	"spec.proxy.podTemplate":           {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
-	"runner.image":                     {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
-	"the runner's pull policy":         {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways }},
-	"the runner's pull secrets":        {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} }},
-	"the server was made anew":         {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.UID = "other" }},
+	"spec.proxy.terminationGracePeriodSeconds": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
+		s.Spec.Proxy.TerminationGracePeriodSeconds = 90
+	}},
+	"spec.proxy.resources":      {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
+	"spec.proxy.podTemplate":    {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
+	"runner.image":              {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
+	"the runner's pull policy":  {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways }},
+	"the runner's pull secrets": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} }},
+	"the server was made anew":  {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.UID = "other" }},
 
 	"spec.replicas":                {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Replicas = nil }},
 	"spec.proxy.replicas":          {none, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Replicas = nil }},

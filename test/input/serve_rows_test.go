@@ -169,6 +169,14 @@ var serveRows = []subject{
 		},
 		{mistake: "lower case", spec: "proxy: {audit: disabled}", field: "spec.proxy.audit", says: "Unsupported value: \"disabled\": supported values: \"Enabled\", \"Disabled\""},
 	}},
+	{"spec.proxy.terminationGracePeriodSeconds", []row{
+		{mistake: "too short to drain", spec: "proxy: {terminationGracePeriodSeconds: 5}", field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: 5: spec.proxy.terminationGracePeriodSeconds in body should be greater than or equal to 15"},
+		{mistake: "two hours", spec: "proxy: {terminationGracePeriodSeconds: 7200}", field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: 7200: spec.proxy.terminationGracePeriodSeconds in body should be less than or equal to 3600"},
+		{
+			mistake: "a duration", spec: `proxy: {terminationGracePeriodSeconds: "1m"}`, field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: \"string\": spec.proxy.terminationGracePeriodSeconds in body must be of type integer: \"string\"",
+			applied: ".spec.proxy.terminationGracePeriodSeconds: expected numeric (int or float), got string",
+		},
+	}},
 	{"spec.proxy.service", []row{
 		{mistake: "a type that is not offered", spec: "proxy: {service: {type: ExternalName}}", field: "spec.proxy.service.type", says: "Unsupported value: \"ExternalName\": supported values: \"ClusterIP\", \"NodePort\", \"LoadBalancer\""},
 		{mistake: "a type in lower case", spec: "proxy: {service: {type: nodeport}}", field: "spec.proxy.service.type", says: "Unsupported value: \"nodeport\": supported values: \"ClusterIP\", \"NodePort\", \"LoadBalancer\""},

@@ -42,6 +42,11 @@ type ProxySpecApplyConfiguration struct {
 	// and for each caller that spec.oidcConfigRef keeps out: Enabled or Disabled. The
 	// default is Enabled. A line has neither arguments nor tokens.
 	Audit *apisv1alpha1.Audit `json:"audit,omitempty"`
+	// terminationGracePeriodSeconds is how many seconds a pod of the proxy has to end,
+	// from 15 to 3600. The default is 60. All but the last 5 are for the calls on
+	// their way: the first 5 of these also take new calls, until every node knows
+	// that the pod ends. Raise it for tools that take longer.
+	TerminationGracePeriodSeconds *int32 `json:"terminationGracePeriodSeconds,omitempty"`
 	// service configures the Service NAME-proxy, which clients call.
 	Service *ProxyServiceApplyConfiguration `json:"service,omitempty"`
 	// resources are the compute resources of the proxy's container. The default
@@ -107,6 +112,14 @@ func (b *ProxySpecApplyConfiguration) WithTrustForwardedHeaders(value bool) *Pro
 // If called multiple times, the Audit field is set to the value of the last call.
 func (b *ProxySpecApplyConfiguration) WithAudit(value apisv1alpha1.Audit) *ProxySpecApplyConfiguration {
 	b.Audit = &value
+	return b
+}
+
+// WithTerminationGracePeriodSeconds sets the TerminationGracePeriodSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TerminationGracePeriodSeconds field is set to the value of the last call.
+func (b *ProxySpecApplyConfiguration) WithTerminationGracePeriodSeconds(value int32) *ProxySpecApplyConfiguration {
+	b.TerminationGracePeriodSeconds = &value
 	return b
 }
 

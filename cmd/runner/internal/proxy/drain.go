@@ -22,8 +22,14 @@ type Budget struct {
 	Last time.Duration
 }
 
-// DefaultBudget sums up to 28 seconds, for the default grace period of 30.
-var DefaultBudget = Budget{Propagation: 5 * time.Second, Calls: 20 * time.Second, Last: 3 * time.Second}
+// spared is what of a grace period is left for kubelet.
+const spared = 5 * time.Second
+
+// BudgetOf is the budget of a pod with a grace period. At least a second is for calls.
+func BudgetOf(grace time.Duration) Budget {
+	const propagation, last = 5 * time.Second, 3 * time.Second
+	return Budget{Propagation: propagation, Calls: max(time.Second, grace-spared-propagation-last), Last: last}
+}
 
 // Server serves the proxy. It has no write timeout: a stream lasts as long as
 // both ends want it.

@@ -32,9 +32,12 @@ func (b *bench) during() {
 	}
 }
 
-func TestDefaultBudgetFitsTheGracePeriod(t *testing.T) {
-	if sum := DefaultBudget.Propagation + DefaultBudget.Calls + DefaultBudget.Last; sum >= 30*time.Second {
-		t.Errorf("a drain may take %s", sum)
+func TestTheBudgetFitsTheGracePeriod(t *testing.T) {
+	for _, grace := range []time.Duration{15 * time.Second, time.Minute, time.Hour} { // the least, the default, the most
+		b := BudgetOf(grace)
+		if sum := b.Propagation + b.Calls + b.Last; sum != grace-spared || b.Calls < 2*time.Second {
+			t.Errorf("of %s a drain takes %s, calls %s", grace, sum, b.Calls)
+		}
 	}
 }
 
