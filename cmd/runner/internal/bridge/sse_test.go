@@ -1,0 +1,114 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// behind is a bridge in front of a server that listens.
+func behind(t *testing.T, handler http.Handler) front {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	at, err := url.Parse(server.URL + "/sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, Config{Server: Server{Open: Events(at), Junk: func() string { return "" }}})
+}
+
+// A server of the SDK's over the transport before streamable HTTP has clients of both.
+func TestAServerOfTheTransportBefore(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "long"}, func(_ context.Context, request *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		for i := range 3 {
+			_ = request.Session.NotifyProgress(t.Context(), &mcp.ProgressNotificationParams{ProgressToken: request.Params.GetProgressToken(), Progress: float64(i)})
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+	})
+	f := behind(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	for revision, transport := range map[string]mcp.Transport{
+		"2025-06-18": &mcp.StreamableClientTransport{Endpoint: f.url},
+		"2024-11-05": &mcp.SSEClientTransport{Endpoint: f.url},
+	} {
+		t.Run(revision, func(t *testing.T) {
+			told := make(chan float64, 10)
+			client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { told <- r.Params.Progress },
+			})
+			session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			params := &mcp.CallToolParams{Name: "long"}
+			params.SetProgressToken("mine")
+			if _, err := session.CallTool(t.Context(), params); err != nil {
+				t.Fatal(err)
+			}
+			within(t, 5*time.Second, "three notifications have come", func() bool { return len(told) == 3 })
+			if err := session.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	f.want(f.modernly("1", "server/discover", ""), http.StatusBadRequest, "-32022")
+}
+
+// What a server says where it is not of the transport is told with what to write.
+func TestWhatIsNoServerOfTheTransport(t *testing.T) {
+	for name, tc := range map[string]struct {
+		handler http.HandlerFunc
+		says    string
+	}{
+		"another path": {http.NotFound, "HTTP 404: write the path at which it sends events into spec.path"},
+		"no endpoint": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "event: message\ndata: {}\n\n")
+		}, "its first event does not name an endpoint: is it of transport sse?"},
+		"an endpoint elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "event: endpoint\ndata: http://169.254.169.254/latest\n\n")
+		}, "its endpoint is of another host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := behind(t, tc.handler)
+			f.want(f.post(hello), http.StatusBadGateway, "-32007", tc.says)
+		})
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"a","error":{"code":1}}]`, `{"method":"notifications/progress","params":{"progressToken":1}}`,
+		`{"id":{},"result":null}`, `{"params":{"_meta":{"progressToken":"\u0061"}}}`, `{"id":1,"id":2,"result":1}`, "{\"a\":\"\xff\"}",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if len(line) == 0 {
+			return
+		}
+		p := &peer{alone: true, calls: map[string]*call{}, other: func(m said) {
+			if all := read(request(m.ID, m.Method, m.Params)); len(all) != 1 {
+				t.Errorf("%q becomes what is no message", line)
+			}
+		}}
+		for _, m := range read(line) {
+			p.dispatch(m)
+		}
+		// What is swapped in is found there, and the rest stays.
+		if other, old := swapped(line, []byte("7"), "params", "_meta", keyProgress); old != nil {
+			if back, was := swapped(other, old, "params", "_meta", keyProgress); string(was) != "7" || string(back) != string(line) {
+				t.Errorf("%q becomes %q and then %q", line, other, back)
+			}
+		}
+	})
+}
