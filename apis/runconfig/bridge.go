@@ -8,6 +8,8 @@ const (
 	BridgeVersion = "1"
 	// BridgeCommand is the first argument of the runner's program as a bridge.
 	BridgeCommand = "bridge"
+	// BridgeContainer is the init container that brings the bridge, or is it.
+	BridgeContainer = "bridge"
 	// BridgePort is the TCP port of a bridge that stands beside its server.
 	BridgePort = 9441
 	// BridgeVolume is the volume in which the program is copied for the server's

@@ -20,6 +20,8 @@ type Cures struct {
 	// Pull is what to check of an image that cannot be pulled, User what to do
 	// about one that is root, Env and Volumes are the fields of references.
 	Pull, User, Env, Volumes string
+	// Bridge is what to check of the image of the bridge in a backend's pod.
+	Bridge string
 	// Volume are the fields by the name of a volume that comes from others than
 	// Volumes.
 	Volume map[string]string
@@ -31,6 +33,7 @@ var (
 		Pull: "check its name, and spec.imagePullSecrets if it is private",
 		User: "set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names one, or allow root with runAsNonRoot: false there",
 		Env:  "spec.env or spec.envFrom", Volumes: "spec.volumes",
+		Bridge: "it is the runner's: keep it in its registry, or change spec.restartedAt to take that of this release; check runner.image and runner.imagePullSecrets among the operator's chart values",
 	}
 	OfProxy = Cures{
 		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
@@ -76,7 +79,11 @@ func waitTrouble(c *corev1.ContainerStatus, cures Cures) *Finding {
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
 			// Without the runtime's words: they alternate with each attempt.
-			return found(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: %s", c.Image, c.Name, cures.Pull))
+			cure := cures.Pull
+			if c.Name == runconfig.BridgeContainer && cures.Bridge != "" {
+				cure = cures.Bridge
+			}
+			return found(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: %s", c.Image, c.Name, cure))
 		case "CreateContainerConfigError", "CreateContainerError":
 			return configTrouble(c.Name, w.Message, cures)
 		}

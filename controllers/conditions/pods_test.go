@@ -249,3 +249,13 @@ func TestRefusalNamesNoPod(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 }
+
+// The bridge's image is the runner's, and its registry not the one of spec.image.
+func TestTheBridgesImageHasACureOfItsOwn(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+		Name: "bridge", Image: "runner:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
+	}}}}
+	if f := PodTrouble(pod, OfBackend); f == nil || !strings.Contains(f.Message, "it is the runner's: ") {
+		t.Errorf("got %v", f)
+	}
+}

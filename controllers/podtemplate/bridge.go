@@ -18,10 +18,6 @@ import (
 )
 
 const (
-	// BridgeContainer is the init container that brings the bridge, or is it: beside a
-	// server of transport sse it runs as long as that
-	// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
-	BridgeContainer = "bridge"
 	// AnnotationBridge is the version of the bridge, on the backend's pods that have one.
 	AnnotationBridge = "freehold.dev/bridge"
 	// PortServer is the port of a server that the bridge stands in front of.
@@ -46,7 +42,7 @@ func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.
 		}
 	}
 	container := corev1ac.Container().
-		WithName(BridgeContainer).
+		WithName(runconfig.BridgeContainer).
 		WithImage(run.Bridge.Image).
 		// The last words of a container that ends are its log, not a file.
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
@@ -62,7 +58,8 @@ func bridge(template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.
 	template.Spec.WithInitContainers(container)
 }
 
-// beside has the bridge run as a sidecar, which clients reach by the port's name.
+// beside has the bridge run as a sidecar, which clients reach by the port's name
+// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
 func beside(server, container *corev1ac.ContainerApplyConfiguration, run runconfig.Backend) {
 	server.Ports = nil
 	server.WithPorts(containerPort(PortServer, run.Port))
@@ -178,7 +175,7 @@ func (o overlay) reachesBridge(template *corev1.PodTemplateSpec) []Problem {
 				problems = append(problems, Problem{at.path, theBridge + "mount another volume elsewhere"})
 			}
 		case corev1.Container:
-			if v.Name == BridgeContainer {
+			if v.Name == runconfig.BridgeContainer {
 				problems = append(problems, Problem{at.path, theBridge + "choose another name"})
 			}
 		}

@@ -142,8 +142,12 @@ func (b *Bridge) Wait(most time.Duration) {
 }
 
 // Drain ends what clients hold open though nothing is asked, so that they come back
-// elsewhere.
+// elsewhere: standing streams, and subscriptions with the result that ends them
+// (https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/subscriptions).
 func (b *Bridge) Drain() {
+	for _, p := range b.starter.running() {
+		p.complete("subscriptions/listen")
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.sessions {

@@ -322,3 +322,20 @@ func TestOldClients(t *testing.T) {
 		return len(f.sessions) == 0
 	})
 }
+
+// A subscription ends as the specification has it when the pod goes.
+func TestSubscriptionsEndGracefully(t *testing.T) {
+	f := serve(t, Config{Server: child("modern")})
+	f.modernly("0", "pid", "")
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		a := f.modernly("9", "silent", "")
+		f.want(a, http.StatusOK, `"id":9`, `"resultType":"complete"`, `"io.modelcontextprotocol/subscriptionId":9`)
+	})
+	within(t, 5*time.Second, "the call waits", func() bool {
+		_, all := f.modern.peer.mine(nil)
+		return all == 1
+	})
+	f.modern.peer.complete("silent")
+	waiting.Wait()
+}

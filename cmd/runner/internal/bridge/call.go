@@ -1,5 +1,7 @@
 package bridge
 
+import "net/http"
+
 // call is a request that waits for its answer.
 type call struct {
 	id     []byte // the client's
@@ -48,5 +50,17 @@ func answerTo(s *stream) func([]byte, int, bool) {
 			s.end()
 		}
 		s.settle()
+	}
+}
+
+// complete answers the calls of a method in the server's place: it is done.
+func (p *peer) complete(method string) {
+	all, _ := p.mine(nil)
+	for _, c := range all {
+		if c.method != method || p.take(c.wire) == nil {
+			continue
+		}
+		result := []byte(`{"resultType":"complete","_meta":{"` + keySubscription + `":`)
+		c.answer(response(c.id, said{Result: append(append(result, c.id...), "}}"...)}), http.StatusOK, p.alone)
 	}
 }
