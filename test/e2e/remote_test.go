@@ -19,7 +19,7 @@ import (
 const front = `const h = require('http'), f = require('fs');
 require('https').createServer({key: f.readFileSync('/tls/tls.key'), cert: f.readFileSync('/tls/tls.crt')}, (q, r) => {
   if (q.headers.authorization !== 'Bearer ours') { r.writeHead(401, {'WWW-Authenticate': 'Bearer'}); return r.end(); }
-  const p = h.request({port: 8080, path: q.url, method: q.method, headers: q.headers}, (x) => { r.writeHead(x.statusCode, x.headers); x.pipe(r); });
+  const p = h.request({port: 8080, path: q.url, method: q.method, headers: {...q.headers, host: 'localhost'}}, (x) => { r.writeHead(x.statusCode, x.headers); x.pipe(r); });
   p.on('error', () => r.destroy()); r.on('close', () => p.destroy()); q.pipe(p);
 }).listen(8443);`
 
