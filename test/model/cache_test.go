@@ -54,13 +54,13 @@ func (l *lagging) Get(_ context.Context, name client.ObjectKey, obj client.Objec
 }
 
 // List reads what the operator lists: run configs by label, servers by what they
-// refer to, and pods and their events, of which there are none.
+// refer to, and pods, their events and remote proxies, of which there are none.
 func (l *lagging) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	configs, ok := list.(*metav1.PartialObjectMetadataList)
 	if !ok {
 		switch list := list.(type) {
-		case *corev1.PodList, *corev1.EventList:
+		case *corev1.PodList, *corev1.EventList, *v1alpha1.MCPRemoteProxyList:
 			return nil
 		case *v1alpha1.MCPServerList:
 			return l.referrers(list, options)

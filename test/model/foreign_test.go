@@ -410,6 +410,11 @@ func (o *others) forbid(target, server *unstructured.Unstructured) {
 		}
 		fallthrough
 	case 1:
+		// Of children, policies look at those with our label.
+		stands := p.world.stands[key{target.GetKind(), target.GetName()}]
+		if stands != nil && stands.GroupVersionKind().Group != contract.MCPServer.Group && stands.GetLabels()[workload.LabelManagedBy] != workload.ManagedBy {
+			return
+		}
 		grants := contract.Freehold().Grants
 		intent := about(target)
 		intent.SetLabels(map[string]string{"example.com/posed": "yes"})

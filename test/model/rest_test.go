@@ -18,7 +18,8 @@ import (
 )
 
 // rest judges what stands when no manager has anything to do: each holds what it
-// stated last. Others may hold it with the same value, which no apply can undo.
+// stated last. Others may hold it with the same value, which no apply can undo. A
+// Secret is written once, and never looked at again.
 func (j *checker) rest() {
 	var all []stating
 	for s := range j.stated {
@@ -33,7 +34,7 @@ func (j *checker) rest() {
 			!j.scenario.stillStated(s.of) && ownership.Entry(object.GetManagedFields(), s.manager, "") != nil {
 			j.found(leftBehind, "%s, which the spec does not ask for", s.of)
 		}
-		if object == nil || object.GetUID() != s.uid || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) {
+		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) {
 			continue
 		}
 		if j.refused[refusal{s.of.String(), string(s.manager)}] {

@@ -24,6 +24,7 @@ var kinds = map[string]schema.GroupVersionKind{
 	"deployments":     contract.Deployment.GroupVersionKind,
 	"statefulsets":    contract.StatefulSet.GroupVersionKind,
 	"services":        contract.Service.GroupVersionKind,
+	"secrets":         contract.Secret.GroupVersionKind,
 	"configmaps":      contract.ConfigMap.GroupVersionKind,
 	"serviceaccounts": contract.ServiceAccount.GroupVersionKind,
 	"roles":           contract.Role.GroupVersionKind,
