@@ -36,4 +36,16 @@ var Translated = map[string]map[string]string{"2026-07-28": {
 	"server-stateless":                              "a legacy server answers -32603 of its own where the client lacks a capability",
 }}
 
+// OverStdio are the same of a server over stdio, against the same server over HTTP.
+var OverStdio = map[string]map[string]string{
+	"2025-11-25": {
+		"server-sse-multiple-streams": noStream,
+		"server-sse-polling":          "a server over stdio has no events that can be told apart, and so no stream that can be resumed",
+	},
+	"2026-07-28": {
+		"http-custom-header-server-validation": "a server over stdio sees no headers, and nobody checks Mcp-Param for it",
+		"server-sse-multiple-streams":          noStream,
+	},
+}
+
 const noStream = "answers are JSON where there is nothing to stream"

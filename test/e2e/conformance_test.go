@@ -18,7 +18,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/conformance"
 )
 
@@ -31,6 +33,8 @@ type servedWay struct {
 	name string
 	// spec is the MCPServer's, beside the image and with the arguments.
 	spec func(args string) string
+	// serve serves it in another way than by an MCPServer, and returns the endpoint; nil for none.
+	serve func(ctx context.Context, s story, args string) string
 	// prepare makes what the spec refers to, and returns how clients are let in; nil for nothing.
 	prepare func(ctx context.Context, s story) (account string)
 	// only is the one requirement set that the way is for, "" for all, and differs the scenarios that end in another way, by
@@ -52,10 +56,49 @@ var servedWays = []servedWay{
 	{name: "streamable HTTP with login and policies", spec: overHTTP(`, oidcConfigRef: {name: cluster},
 		authzConfig: {policies: [{name: all, policy: 'permit(principal, action, resource);'}]}`), prepare: accountLogin},
 	{name: "streamable HTTP through two proxies to two backends", spec: overHTTP(", replicas: 2, proxy: {replicas: 2}")},
+	{name: "MCPRemoteProxy", serve: elsewhere},
+	{name: "stdio", differs: conformance.OverStdio, spec: func(string) string {
+		return fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server]}`, image)
+	}},
 	{
 		name: "a legacy server to modern clients", only: "2026-07-28", differs: conformance.Translated,
 		spec: func(string) string { return overHTTP("")("-stateless=false") },
 	},
+}
+
+// elsewhere runs the server by itself, and an MCPRemoteProxy in front of it.
+func elsewhere(ctx context.Context, s story, args string) string {
+	GinkgoHelper()
+	s.applyAll(ctx, fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: elsewhere, labels: {app: elsewhere}}
+spec:
+  automountServiceAccountToken: false
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: server
+    image: %s
+    args: ["-http", ":8080", %q]
+    readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+    securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: elsewhere}
+spec: {selector: {app: elsewhere}, ports: [{port: 8080}]}
+---
+apiVersion: freehold.dev/v1alpha1
+kind: MCPRemoteProxy
+metadata: {name: elsewhere}
+spec: {url: "http://elsewhere.%s.svc:8080/mcp", allowHTTP: true, allowedNetworks: [10.0.0.0/8]}
+`, image, args, s.namespace))
+	remote := &v1alpha1.MCPRemoteProxy{}
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(cluster.Get(ctx, s.key("elsewhere"), remote)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(remote.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "%v", remote.Status.Conditions)
+	}).Should(Succeed())
+	return remote.Status.URL
 }
 
 // accountLogin lets a service account of the story's namespace in.
@@ -116,8 +159,13 @@ var _ = Describe("The conformance suite", Ordered, ContinueOnFailure, Label("con
 				if w.prepare != nil {
 					account = w.prepare(ctx, s)
 				}
-				s.apply(ctx, w.spec(args))
-				url, token := s.ready(ctx).Status.URL, ""
+				url, token := "", ""
+				if w.serve != nil {
+					url = w.serve(ctx, s, args)
+				} else {
+					s.apply(ctx, w.spec(args))
+					url = s.ready(ctx).Status.URL
+				}
 				if account != "" {
 					token = s.token(ctx, account, url)
 				}

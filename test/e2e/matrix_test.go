@@ -117,7 +117,7 @@ var _ = Describe("Clients of others", Label("conformance"), func() {
 // seen is what a client sees, without what differs each time.
 func (o other) seen(ctx context.Context, look looker, at conformance.Target) string {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	data, err := look(ctx, at, o.plan)
 	Expect(err).NotTo(HaveOccurred())
