@@ -32,3 +32,15 @@ type Bridge struct {
 	// Sessions is how many sessions there may be, each with a process of its own.
 	Sessions int32 `json:"sessions,omitempty"`
 }
+
+// PodPort is where a pod of the backend takes calls: the bridge's port where one stands
+// beside the server. The Service in front of the pods has Port, and leads there.
+func (b Backend) PodPort() int32 {
+	if b.Bridge != nil && b.Transport == transportSSE {
+		return BridgePort
+	}
+	return b.Port
+}
+
+// transportSSE is the value of Transport for a server with a bridge beside it.
+const transportSSE = "sse"

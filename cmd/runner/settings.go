@@ -95,7 +95,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 		return settings{}, err
 	}
 	if s.pods = s.backend.Host; address == "" {
-		s.pods = net.JoinHostPort(workload.HeadlessName(s.run.Server.Name), strconv.Itoa(int(s.run.Backend.Port)))
+		s.pods = net.JoinHostPort(workload.HeadlessName(s.run.Server.Name), strconv.Itoa(int(s.run.Backend.PodPort())))
 	}
 	if s.run.Remote != nil {
 		if s.remote, err = remote.New(*s.run.Remote, s.remoteFiles); err != nil {

@@ -95,3 +95,19 @@ func TestTheBridgeIsPulledWithTheRunnersSecrets(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A name of a pod leads to the pod itself, past the port of the Service in front.
+func TestPodsTakeCallsAtTheBridgesPort(t *testing.T) {
+	for name, want := range map[string]int32{"sse": 9441, "stdio": 8080, "minimal": 8080} {
+		run := sound(t, read(t, name), options).Content
+		if got := run.Backend.PodPort(); got != want {
+			t.Errorf("%s: pods at port %d, want %d", name, got, want)
+		}
+		if got := *HeadlessService(run).Spec.Ports[0].Port; got != want {
+			t.Errorf("%s: the headless Service has port %d, want %d", name, got, want)
+		}
+	}
+	if got := *BackendService(sound(t, read(t, "sse"), options).Content).Spec.Ports[0].Port; got != 3001 {
+		t.Errorf("the Service in front has port %d", got)
+	}
+}

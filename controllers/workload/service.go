@@ -57,7 +57,7 @@ func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguratio
 			WithType(corev1.ServiceTypeClusterIP).
 			WithClusterIP(corev1.ClusterIPNone).
 			WithSelector(Selector(run.Server.Name, ComponentBackend)).
-			WithPorts(mcpPort(run.Backend.Port)))
+			WithPorts(mcpPort(run.Backend.PodPort())))
 }
 
 func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApplyConfiguration {
