@@ -107,7 +107,7 @@ func TestARefusedClaimDoesNotLeaveTheBackendOpen(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		_, _ = r.Reconcile(t.Context(), theServer) //nolint:errcheck // it is refused
+		_, _ = r.Reconcile(t.Context(), theServer)
 	}
 	if read(s).Status.Workload.Generation != 1 {
 		t.Fatal("the claim was taken")

@@ -43,8 +43,12 @@ func everythingServer(name, stateless string) other {
 		proof: "This is a simple text response",
 		plan: conformance.Plan{
 			Tools: []conformance.Named{
-				{Name: "test_simple_text"}, {Name: "test_image_content"}, {Name: "test_multiple_content_types"}, {Name: "test_embedded_resource"},
-				{Name: "test_error_handling"}, {Name: "absent"},
+				{Name: "test_simple_text"},
+				{Name: "test_image_content"},
+				{Name: "test_multiple_content_types"},
+				{Name: "test_embedded_resource"},
+				{Name: "test_error_handling"},
+				{Name: "absent"},
 				{Name: "json_schema_2020_12_tool", Arguments: map[string]any{"name": "Ada", "email": "ada@example.com"}},
 			},
 			Prompts:   []conformance.Named{{Name: "test_simple_prompt"}, {Name: "test_prompt_with_arguments", Arguments: map[string]any{"arg1": "a", "arg2": "b"}}},
@@ -70,8 +74,11 @@ var others = []other{
 		program: "node", args: []string{packages + "server-everything/dist/index.js", "streamableHttp"}, env: map[string]string{"PORT": "PORT"},
 		plan: conformance.Plan{
 			Tools: []conformance.Named{
-				{Name: "echo", Arguments: map[string]any{"message": "hi"}}, {Name: "get-sum", Arguments: map[string]any{"a": 1, "b": 2}}, {Name: "get-tiny-image"},
-				{Name: "get-structured-content", Arguments: map[string]any{"location": "New York"}}, {Name: "absent"},
+				{Name: "echo", Arguments: map[string]any{"message": "hi"}},
+				{Name: "get-sum", Arguments: map[string]any{"a": 1, "b": 2}},
+				{Name: "get-tiny-image"},
+				{Name: "get-structured-content", Arguments: map[string]any{"location": "New York"}},
+				{Name: "absent"},
 			},
 			Prompts:   []conformance.Named{{Name: "simple-prompt"}, {Name: "args-prompt", Arguments: map[string]any{"city": "Paris"}}},
 			Resources: []string{"demo://resource/dynamic/text/1", "demo://absent"},

@@ -52,9 +52,9 @@ var _ = It("A server on standard input and output serves clients of both eras, e
 	By("the server asks a client, whose session it is alone with")
 	asked := 0
 	session := connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, "2025-11-25", &mcp.ClientOptions{
-		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // deprecated, and in use
 			asked++
-			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "yes"}}, nil
+			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "yes"}}, nil //nolint:staticcheck // as above
 		},
 	})
 	_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "test_sampling", Arguments: map[string]any{"prompt": "well?"}})

@@ -99,7 +99,7 @@ func Of(u *unstructured.Unstructured) ([]Result, error) {
 		c.apply(k, r)
 	}
 	for _, leaf := range leaves("spec", c.rest["spec"]) {
-		c.remark(leaf.path, leaf.value, noEqual(k), false)
+		c.remark(leaf.path, leaf.value, noEqual(k))
 	}
 	c.stdio()
 	c.holdBack()
@@ -165,7 +165,7 @@ func (c *conversion) metadata() {
 	}
 	for _, path := range []string{"metadata.finalizers", "metadata.ownerReferences"} {
 		if value, found := get(c.rest, path); found {
-			c.remark(path, value, "the other operator's; left out", false)
+			c.remark(path, value, "the other operator's; left out")
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (c *conversion) stdio() {
 	transport, _ := get(c.main, "spec.transport")
 	command, _ := get(c.main, "spec.command")
 	if list, _ := command.([]any); transport == "stdio" && len(list) == 0 {
-		c.remark("spec.transport", transport, "write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child", false)
+		c.remark("spec.transport", transport, "write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child")
 	}
 }
 
@@ -230,8 +230,8 @@ func (c *conversion) holdBack() {
 var suspendable = []string{"MCPServer", "MCPRemoteProxy"}
 
 // remark says one thing about one field, on one line.
-func (c *conversion) remark(path string, value any, text string, secret bool) {
-	c.say(path, compact(value), text, secret)
+func (c *conversion) remark(path string, value any, text string) {
+	c.say(path, compact(value), text, false)
 }
 
 func (c *conversion) say(path, value, text string, secret bool) {

@@ -5,8 +5,10 @@ func kmcp() []kind {
 	return []kind{{
 		product: "kmcp", group: "kagent.dev", versions: []string{"v1alpha1"}, kind: "MCPServer", to: "MCPServer",
 		rows: []row{
-			{from: "spec.transportType", to: "spec.transport", absent: "stdio",
-				take: words(map[string]string{"http": "streamable-http", "stdio": "stdio"}, "write streamable-http, sse or stdio")},
+			{
+				from: "spec.transportType", to: "spec.transport", absent: "stdio",
+				take: words(map[string]string{"http": "streamable-http", "stdio": "stdio"}, "write streamable-http, sse or stdio"),
+			},
 			{from: "spec.stdioTransport", take: nothing},
 			{from: "spec.httpTransport.targetPort", to: "spec.port"},
 			{from: "spec.httpTransport.path", to: "spec.path"},

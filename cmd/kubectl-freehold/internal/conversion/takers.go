@@ -139,7 +139,7 @@ const container = "server"
 
 // inContainer sets a field of the backend's container by the overlay.
 func inContainer(field string) taker {
-	return func(c *conversion, to string, value any) string {
+	return func(c *conversion, _ string, value any) string {
 		containers, _ := get(c.main, "spec.podTemplate.spec.containers")
 		for _, one := range items(containers) {
 			if one["name"] == container {

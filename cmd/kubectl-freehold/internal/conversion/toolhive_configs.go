@@ -93,7 +93,7 @@ func inlineOIDC(c *conversion, _ string, value any) string {
 		inner.apply(k, r)
 	}
 	for _, leaf := range leaves("spec.oidcConfig", mustGet(inner.rest, "spec.oidcConfig")) {
-		inner.remark(leaf.path, leaf.value, noEqual(k), false)
+		inner.remark(leaf.path, leaf.value, noEqual(k))
 	}
 	c.remarks = append(c.remarks, inner.remarks...)
 	if spec, _ := get(inner.main, "spec"); len(spec.(map[string]any)) == 0 {

@@ -72,11 +72,13 @@ func TestTheModernEraIsServedFromOneProcess(t *testing.T) {
 		"no version in it": {`{"jsonrpc":"2.0","id":1,"method":"pid"}`, []string{headerVersion, firstModern, "Mcp-Method", "pid"}, 400, "-32602"},
 		"another name": {
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"` + keyVersion + `":"` + firstModern + `"}}}`,
-			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "b"}, 400, "-32020",
+			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "b"},
+			400, "-32020",
 		},
 		"a name in base64": {
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"` + keyVersion + `":"` + firstModern + `"}}}`,
-			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?w6Q=?="}, 200, `"id":1`,
+			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?w6Q=?="},
+			200, `"id":1`,
 		},
 		"a batch": {`[{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}]`, []string{headerVersion, firstModern}, 400, "batches"},
 	} {

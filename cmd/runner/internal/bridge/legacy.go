@@ -30,9 +30,9 @@ const standingID = "s"
 // accepts reports what answers a client takes.
 func accepts(r *http.Request) (asJSON, asEvents bool) {
 	all := strings.Join(r.Header.Values("Accept"), ",")
-	any := all == "" || strings.Contains(all, "*/*")
-	return any || strings.Contains(all, "application/json") || strings.Contains(all, "application/*"),
-		any || strings.Contains(all, "text/event-stream") || strings.Contains(all, "text/*")
+	either := all == "" || strings.Contains(all, "*/*")
+	return either || strings.Contains(all, "application/json") || strings.Contains(all, "application/*"),
+		either || strings.Contains(all, "text/event-stream") || strings.Contains(all, "text/*")
 }
 
 // initialize begins a session. Its answer is JSON where the client takes that, because

@@ -155,7 +155,7 @@ func (s *session) other(m said) {
 	calls, _ := s.peer.mine(s)
 	general := strings.HasSuffix(m.Method, "/list_changed") || m.Method == "notifications/resources/updated"
 	to := s.standing
-	if len(calls) > 0 && !(general || len(calls) > 1) || len(calls) > 0 && !to.isAttached() {
+	if len(calls) > 0 && (!general && len(calls) <= 1) || len(calls) > 0 && !to.isAttached() {
 		to = oldest(calls).to
 	}
 	to.push(e, true)

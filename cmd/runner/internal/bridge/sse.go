@@ -55,7 +55,7 @@ func dialEvents(client *http.Client, at *url.URL) (*events, error) {
 		return nil, err
 	}
 	request.Header.Set("Accept", "text/event-stream")
-	response, err := client.Do(request)
+	response, err := client.Do(request) //nolint:bodyclose // events closes it
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, err)

@@ -73,8 +73,8 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 
 // joined has the time of one context and the values of another.
 type joined struct {
-	context.Context
-	values context.Context //nolint:containedctx // as it says
+	context.Context                 //nolint:containedctx // as it says
+	values          context.Context //nolint:containedctx // as it says
 }
 
 // Value implements context.Context.
@@ -185,7 +185,7 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 			}
 			messages, _, err := jsonrpc.Parse(raw)
 			if err != nil {
-				return a, nil //nolint:nilerr // the status tells, and whoever asked for a result finds none
+				return a, nil
 			}
 			if a.message = messages[0]; a.message.Response() {
 				return a, nil

@@ -70,6 +70,7 @@ func (h *toolHeaders) add(header http.Header, tool string, arguments jsontext.Va
 			}
 		case '0', 't', 'f':
 			header.Set(b.header, string(value))
+		default: // null, absent, or of a type that no header carries
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (c *call) digest() string {
 
 // asked answers a request of the backend's to its client, or has the client answer it. It reports whether the call goes on in
 // another request.
-func (t *Translator) asked(out *output, r *http.Request, c *call, m jsonrpc.Message) (last bool) {
+func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) {
 	if m.Method == "ping" {
 		t.tell(c, response(m.ID, jsontext.Value("{}")))
 		return false
@@ -178,7 +178,7 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	old.id, old.meta = c.id, with(c.meta, nil)
 	answer := members(c.params["inputResponses"])[inputKey]
 	if answer == nil || answer.Kind() != '{' {
-		if t.asked(out, r, old, q.question) {
+		if t.asked(out, old, q.question) {
 			return
 		}
 	}

@@ -98,7 +98,7 @@ func (t *Translator) relay(out *output, r *http.Request, c *call) {
 				return
 			}
 			for _, m := range messages {
-				if t.said(out, r, c, m) {
+				if t.said(out, c, m) {
 					return
 				}
 			}
@@ -116,7 +116,7 @@ func (t *Translator) done(c *call) {
 }
 
 // said passes a message of the backend's on, and reports whether it was the last.
-func (t *Translator) said(out *output, r *http.Request, c *call, m jsonrpc.Message) (last bool) {
+func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
 	case m.Response() && m.Result != nil && string(m.ID) == strconv.FormatInt(c.sent, 10):
 		t.done(c)
@@ -131,7 +131,7 @@ func (t *Translator) said(out *output, r *http.Request, c *call, m jsonrpc.Messa
 	case m.Response():
 		return false
 	case identified(m):
-		return t.asked(out, r, c, m)
+		return t.asked(out, c, m)
 	}
 	if params, ok := c.notified(m); ok {
 		out.event(notification(m.Method, params))

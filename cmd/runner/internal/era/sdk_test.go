@@ -27,7 +27,7 @@ func offer(s *mcp.Server) {
 	mcp.AddTool(s, &mcp.Tool{Name: "progress"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		for i := range 3 {
 			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i), Total: 3})
-			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "warning", Data: fmt.Sprint("step ", i)})
+			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "warning", Data: fmt.Sprint("step ", i)}) //nolint:staticcheck // servers log until clients no longer listen
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
 	})

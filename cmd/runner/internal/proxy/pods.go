@@ -110,7 +110,7 @@ const missing = 250 * time.Millisecond
 
 // has reports whether an address is one of the backend's, and whether there is any.
 // What is not known is asked for.
-func (p *pods) has(ctx context.Context, pod netip.Addr) (has, any bool, err error) {
+func (p *pods) has(ctx context.Context, pod netip.Addr) (has, some bool, err error) {
 	known, err := p.list(ctx, freshPods)
 	if err == nil && !slices.Contains(known, pod) {
 		known, err = p.list(ctx, missing)

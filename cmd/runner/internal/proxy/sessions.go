@@ -89,12 +89,12 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
 		return sessionGone()
 	}
-	has, any, err := p.pods.has(r.Context(), s.Pod)
+	has, some, err := p.pods.has(r.Context(), s.Pod)
 	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, brief: !has}
 	switch {
 	case err != nil:
 		return new(p.unreached(err))
-	case !has && now.Sub(s.Issued) > dnsMemory && any:
+	case !has && now.Sub(s.Issued) > dnsMemory && some:
 		return sessionGone()
 	case !has && now.Sub(s.Issued) > dnsMemory:
 		return new(p.unreached(&net.DNSError{Name: p.pods.host, IsNotFound: true}))

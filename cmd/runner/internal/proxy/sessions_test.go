@@ -426,7 +426,7 @@ func TestACallThatHasRunIsNotSentAgain(t *testing.T) {
 	b := newBackends(t, 2)
 	var ran sync.Map
 	for _, p := range b.pods {
-		p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			ran.Store(p.address, true)
 			panic(http.ErrAbortHandler)

@@ -50,7 +50,7 @@ func (s *Server) untrusted(err error) error {
 	var invalid x509.CertificateInvalidError
 	var plain tls.RecordHeaderError
 	var alert tls.AlertError
-	says := ""
+	var says string
 	switch {
 	case errors.As(err, &authority):
 		says = "was issued by nobody whom the proxy trusts: name who issued it in spec.caBundleRef"
