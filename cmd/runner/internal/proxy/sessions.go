@@ -111,7 +111,8 @@ func (p *Proxy) named(response *http.Response) error {
 	f := flightOf(response.Request.Context())
 	switch {
 	case f.place.own != "" && ids[0] == f.place.own:
-		response.Header[sessionHeader] = []string{f.place.named}
+		ids[0] = f.place.named // in place: a new slice would cost each call
+		response.Header[sessionHeader] = ids[:1]
 		return nil
 	case !f.place.pod.IsValid():
 		// Revision 2026-07-28 has no sessions, and which pod this one is at is not known.
