@@ -103,11 +103,14 @@ type MCPRemoteProxySpec struct {
 
 	// progressDeadlineSeconds is how many seconds the object may go without
 	// progress before the condition Stalled says why. The default is 600. It is a
-	// fifth of that for causes that only repeat. Progress clears Stalled.
+	// fifth of that for causes that only repeat. Progress clears Stalled. At most
+	// 3600: so long a proxy keeps others waiting that take a changed configuration
+	// after it.
 	// +optional
 	// +default=600
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 

@@ -26,7 +26,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !(has(e.value) && has(e.valueFrom)))",message="an env item has either value or valueFrom: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.port) || self.proxy.port != self.port",message="port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"
 // +kubebuilder:validation:XValidation:rule="!has(self.stdio) || self.transport == 'stdio'",message="stdio is for transport stdio: remove it, or write transport: stdio"
-// +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || self.port != 9441",message="port 9441 is where Freehold's bridge listens beside a server of transport sse: have the image listen on another port"
+// +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || self.port != 9441",message="port 9441 is where Freehold's bridge listens beside a server of transport sse: write another port, and have the image listen there"
 type MCPServerSpec struct {
 	// image is the container image of the MCP server, for example
 	// registry.example.com/team/server:1.2.3. Required.

@@ -10,7 +10,7 @@ var serveRows = []subject{
 		{mistake: "empty, as a template that rendered nothing leaves it", spec: `transport: ""`, field: "spec.transport", says: "Unsupported value: \"\": supported values: \"streamable-http\", \"sse\", \"stdio\""},
 		{mistake: "stdio without a command", spec: "transport: stdio", field: "spec", says: "Invalid value: transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"},
 		{mistake: "stdio with an empty command", spec: "transport: stdio\ncommand: []", field: "spec", says: "Invalid value: transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"},
-		{mistake: "sse at the bridge's port", spec: "transport: sse\nport: 9441", field: "spec", says: "Invalid value: port 9441 is where Freehold's bridge listens beside a server of transport sse: have the image listen on another port"},
+		{mistake: "sse at the bridge's port", spec: "transport: sse\nport: 9441", field: "spec", says: "Invalid value: port 9441 is where Freehold's bridge listens beside a server of transport sse: write another port, and have the image listen there"},
 	}},
 	{"spec.stdio", []row{
 		{mistake: "for another transport", spec: "stdio: {process: Shared}", field: "spec", says: "Invalid value: stdio is for transport stdio: remove it, or write transport: stdio"},

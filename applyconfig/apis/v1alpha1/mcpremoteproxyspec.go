@@ -56,7 +56,9 @@ type MCPRemoteProxySpecApplyConfiguration struct {
 	Suspend *bool `json:"suspend,omitempty"`
 	// progressDeadlineSeconds is how many seconds the object may go without
 	// progress before the condition Stalled says why. The default is 600. It is a
-	// fifth of that for causes that only repeat. Progress clears Stalled.
+	// fifth of that for causes that only repeat. Progress clears Stalled. At most
+	// 3600: so long a proxy keeps others waiting that take a changed configuration
+	// after it.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
