@@ -62,7 +62,13 @@ func replyOf(response *http.Response) *reply {
 
 // ours reports whether the proxy gave the answer itself.
 func (r *reply) ours() bool {
-	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotJudged || r.code == proxy.CodeNoSessions
+	return r.code <= proxy.CodeNotEnforced && r.code >= proxy.CodeNotJudged || r.noSessions()
+}
+
+// noSessions reports whether the proxy lacks the key of session ids. The code alone may
+// be a backend's.
+func (r *reply) noSessions() bool {
+	return r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable && strings.HasPrefix(r.said, "NoSessions: ")
 }
 
 // wantsCredentials reports whether the backend answered that it would, to who
@@ -91,7 +97,7 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTimeout))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
-	case r.code == proxy.CodeNoSessions:
+	case r.noSessions():
 		_, why, _ := strings.Cut(r.said, ": ")
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", clean(why, maxWords)))
 	case r.ours():

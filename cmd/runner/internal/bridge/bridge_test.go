@@ -162,11 +162,11 @@ func TestAProcessThatEndsFailsItsCalls(t *testing.T) {
 			session := f.begin()
 			var waiting sync.WaitGroup
 			waiting.Go(func() {
-				f.want(f.call(session, "1", "silent"), 200, "-32006", "exit status 3", `"id":1`, "the call may have run")
+				f.want(f.call(session, "1", "silent"), 200, "-31006", "exit status 3", `"id":1`, "the call may have run")
 			})
 			time.Sleep(2 * quickLegacy)
 			a := f.call(session, "2", "exit")
-			f.want(a, a.status, "-32006", `"id":2`)
+			f.want(a, a.status, "-31006", `"id":2`)
 			waiting.Wait()
 			within(t, 5*time.Second, "the session has ended", func() bool { return f.find(session) == nil })
 			f.want(f.call(session, "3", "pid"), http.StatusNotFound)
@@ -177,14 +177,14 @@ func TestAProcessThatEndsFailsItsCalls(t *testing.T) {
 
 func TestAServerThatEndsAtOnceIsStartedAgainWithPauses(t *testing.T) {
 	f := serve(t, Config{Server: child("crash")})
-	f.want(f.post(hello), http.StatusBadGateway, "-32006", "exit status 3")
+	f.want(f.post(hello), http.StatusBadGateway, "-31006", "exit status 3")
 	a := f.post(hello)
-	f.want(a, http.StatusServiceUnavailable, "-32008", "exit status 3")
+	f.want(a, http.StatusServiceUnavailable, "-31008", "exit status 3")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 	time.Sleep(firstPause)
-	f.want(f.post(hello), http.StatusBadGateway, "-32006")
+	f.want(f.post(hello), http.StatusBadGateway, "-31006")
 	if f.starter.pause != 2*firstPause {
 		t.Errorf("the pause is %s", f.starter.pause)
 	}
@@ -199,7 +199,7 @@ func TestAServerThatOnlyPrintsIsDiagnosed(t *testing.T) {
 	}
 	f := serve(t, Config{Server: child("chatter")})
 	begin := time.Now()
-	f.want(f.post(hello), http.StatusBadGateway, "-32007", "prints on its standard output what is not MCP", "still starting")
+	f.want(f.post(hello), http.StatusBadGateway, "-31007", "prints on its standard output what is not MCP", "still starting")
 	if took := time.Since(begin); took < junkPatience || took > junkPatience+5*time.Second {
 		t.Errorf("after %s", took)
 	}
@@ -212,7 +212,7 @@ func TestLongMessages(t *testing.T) {
 	if a := f.call(session, "1", "big 4194304"); len(a.json()) != 4<<20 {
 		t.Errorf("HTTP %d with %d bytes", a.status, len(a.json()))
 	}
-	f.want(f.call(session, "2", "big 4194305"), http.StatusBadGateway, "-32007", "longer than 4194304 bytes", `"id":2`)
+	f.want(f.call(session, "2", "big 4194305"), http.StatusBadGateway, "-31007", "longer than 4194304 bytes", `"id":2`)
 	f.want(f.call(session, "3", "pid"), http.StatusOK)
 	body := `{"jsonrpc":"2.0","id":1,"method":"silent","params":{"a":"` + strings.Repeat("x", MaxBody) + `"}}`
 	f.want(f.post(body, headerSession, session), http.StatusRequestEntityTooLarge)
@@ -253,7 +253,7 @@ func TestAClientThatDoesNotReadCostsABoundedMemory(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	f := serve(t, Config{Server: child(""), Sessions: 2})
 	one, two := f.begin(), f.begin()
-	f.want(f.post(hello), http.StatusServiceUnavailable, "-32008", "there are 2 sessions")
+	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 2 sessions")
 	f.find(one).used = time.Now().Add(-2 * makeRoom)
 	three := f.begin()
 	f.want(f.call(one, "1", "pid"), http.StatusNotFound)

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// Codes of the JSON-RPC errors that the bridge itself answers, of those that the
-// specification leaves to implementations.
+// Codes of the JSON-RPC errors that the bridge itself answers. They are none of the
+// proxy's, which leaves few of those free that MCP leaves to implementations; JSON-RPC
+// leaves all outside of -32768 to -32000 (https://www.jsonrpc.org/specification#error_object).
 const (
-	// CodeServerEnded: the server's process or connection ended before it answered. The
-	// call may have run. HTTP 502.
-	CodeServerEnded = -32006
+	// CodeServerEnded: the server's process or connection ended before it answered, or
+	// the server did not say that it took the call. The call may have run. HTTP 502.
+	CodeServerEnded = -31006
 	// CodeServerUnusable: the server cannot be started, prints what is not MCP, does not
 	// read, or answers with a message that is too long. HTTP 502.
-	CodeServerUnusable = -32007
+	CodeServerUnusable = -31007
 	// CodeBusy: the bridge has as many sessions, calls or bytes in flight as it takes,
 	// or the server is started again after a pause. Nothing was run. HTTP 503 with
 	// Retry-After.
-	CodeBusy = -32008
+	CodeBusy = -31008
 
 	codeInvalidRequest     = -32600
 	codeMethodNotFound     = -32601

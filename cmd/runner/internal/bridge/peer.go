@@ -122,6 +122,9 @@ func (p *peer) sent(err error, c *call) error {
 	if errors.Is(err, stdio.ErrNotReading) {
 		return fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
 	}
+	if errors.Is(err, errUnsure) {
+		return fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s; the call may have run", err)
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return busy("the server did not take the message in time")
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
@@ -121,17 +123,25 @@ func (e *events) Receive() ([]byte, error) {
 	}
 }
 
+// errUnsure: the server was sent a message and did not say whether it took it.
+var errUnsure = errors.New("the server did not say that it took the message")
+
 // Send implements Conn.
 func (e *events) Send(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
+	var begun atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { begun.Store(true) }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.endpoint.String(), bytes.NewReader(message))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := e.client.Do(request)
-	if err != nil {
+	switch {
+	case err != nil && begun.Load():
+		return errUnsure
+	case err != nil:
 		return err
 	}
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken

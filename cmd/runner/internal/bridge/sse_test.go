@@ -3,9 +3,12 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,8 +83,51 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := behind(t, tc.handler)
-			f.want(f.post(hello), http.StatusBadGateway, "-32007", tc.says)
+			f.want(f.post(hello), http.StatusBadGateway, "-31007", tc.says)
 		})
+	}
+}
+
+// Busy says that nothing was run, so that clients send it again: true only of what was
+// not sent.
+func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
+	var reached atomic.Int32
+	stay := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			reached.Add(1)
+			<-stay
+			return
+		}
+		fmt.Fprint(w, "event: endpoint\ndata: /message\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(func() { close(stay); server.CloseClientConnections(); server.Close() })
+	at, err := url.Parse(server.URL + "/sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := Events(at)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPeer(conn, true, func(said) {})
+	t.Cleanup(p.stop)
+	ask := func(ctx context.Context, id string) *fault {
+		err := p.ask(ctx, &call{id: []byte(id), method: "tools/call", answer: func([]byte, int, bool) {}}, nil)
+		return asFault(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if f := ask(ctx, "1"); f.code != CodeServerEnded || !strings.Contains(f.message, "may have run") || reached.Load() != 1 {
+		t.Errorf("%d %s, after %d messages", f.code, f.message, reached.Load())
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if f := ask(over, "2"); f.code != CodeBusy || reached.Load() != 1 {
+		t.Errorf("%d %s, after %d messages", f.code, f.message, reached.Load())
 	}
 }
 
