@@ -21,7 +21,7 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 	guard, err := guard(s.run, who, logger)
 	return proxy.Config{
 		Guard:                 guard,
-		Translate:             translate(who, logger),
+		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, who, logger),
 		Path:                  s.run.Proxy.Path,
 		Backend:               s.backend,
 		Remote:                s.remote,

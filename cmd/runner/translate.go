@@ -15,24 +15,32 @@ import (
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what a client
 // sent, and filter what it gets.
-func translate(login *oidc.Login, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+func translate(trustForwarded bool, login *oidc.Login, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 		return era.New(era.Config{
-			Caller: func(r *http.Request) string { return identity(r, login != nil) },
+			Caller: func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
 			Failed: failed, Log: logger,
 		}, pass, send)
 	}
 }
 
-// identity tells callers apart, whether the proxy lets them in or the backend, by an API key.
-func identity(r *http.Request, loggedIn bool) string {
-	var parts []string
+// ofTheWay are forwarding headers that say where a call comes from and by which way, which may be new with each connection, and not
+// who sends it.
+var ofTheWay = []string{
+	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Server",
+}
+
+// identity tells callers apart, whether the proxy lets them in, or the backend by an API key or a parameter of the query, or the load
+// balancer in front, if its headers are trusted, which else stay with the proxy.
+func identity(r *http.Request, loggedIn, trustForwarded bool) string {
+	parts := []string{r.URL.RawQuery}
 	if loggedIn {
 		caller := oidc.CallerOf(r)
 		parts = append(parts, caller.Issuer, caller.Subject)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		if proxy.APIKey(name) {
+		forwarded := trustForwarded && strings.HasPrefix(name, "X-Forwarded-") && !slices.Contains(ofTheWay, name)
+		if forwarded || proxy.APIKey(name) {
 			parts = append(append(parts, name), r.Header[name]...)
 		}
 	}

@@ -42,7 +42,7 @@ const (
 // Config is how requests are translated.
 type Config struct {
 	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers
-	// every header by which the backend may let somebody in.
+	// every header and the query by which the backend may let somebody in.
 	Caller func(*http.Request) string
 	// Failed answers a request whose body cannot be read.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)

@@ -159,7 +159,7 @@ func (t *Translator) tell(c *call, message []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	//nolint:errcheck // where it does not arrive, the call's own stream tells how it ends
-	_, _ = t.ask(ctx, c.held.origin, message, c.held.session.header())
+	_, _ = t.ask(ctx, c.origin, message, c.held.session.header())
 }
 
 // resume goes on with a call that has asked its client something.
@@ -175,7 +175,7 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	}
 	// The old call in the name of the new request.
 	old := q.call
-	old.id, old.meta = c.id, with(c.meta, nil)
+	old.id, old.meta, old.origin = c.id, with(c.meta, nil), c.origin
 	answer := members(c.params["inputResponses"])[inputKey]
 	if answer == nil || answer.Kind() != '{' {
 		if t.asked(out, old, q.question) {

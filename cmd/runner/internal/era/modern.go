@@ -25,6 +25,7 @@ type call struct {
 	params  jsonrpc.Object
 	meta    jsonrpc.Object
 	profile profile
+	origin  *http.Request // by which it is sent
 
 	held     *held
 	exchange *exchange
@@ -44,7 +45,7 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		return
 	}
 	params, meta := members(m.Params), metaOf(m.Params)
-	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta)}
+	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: detached(r)}
 	switch {
 	case m.Method == "server/discover":
 		t.discover(out, r, c)
@@ -104,7 +105,7 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 		}
 		c.held, c.sent = h, t.newID()
 		// A call that asks its client something goes on when the client has been answered: it ends by itself.
-		c.exchange = t.exchange(context.Background(), h.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), h.session.header())
+		c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), h.session.header())
 		if !c.begun(r.Context()) {
 			t.abandon(c)
 			return
@@ -155,7 +156,7 @@ func (t *Translator) abandon(c *call) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	//nolint:errcheck // nobody is there to be told
-	_, _ = t.ask(ctx, c.held.origin, notification("notifications/cancelled", jsonrpc.Object{
+	_, _ = t.ask(ctx, c.origin, notification("notifications/cancelled", jsonrpc.Object{
 		"requestId": encoded(c.sent), "reason": encoded("the client has left"),
 	}), c.held.session.header())
 }

@@ -62,7 +62,7 @@ type held struct {
 	ready   chan struct{} // closed when session or err is there
 	session *session
 	err     error
-	origin  *http.Request // by which it is ended
+	origin  *http.Request // by which it is begun and ended; calls have their own
 	busy    int
 	used    time.Time
 }
