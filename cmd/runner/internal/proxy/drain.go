@@ -84,6 +84,7 @@ type flight struct {
 	body    *callBody
 	traffic *traffic
 	place   place
+	ours    bool // not the client's own request, but one that Config.Translate makes
 }
 
 // answered says that the answer has passed. What may follow in the stream is no

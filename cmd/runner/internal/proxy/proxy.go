@@ -115,6 +115,7 @@ func New(config Config) *Proxy {
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
 	flight, ctx := p.traffic.begin(r, limited(w, r))
 	defer p.traffic.end(flight)
+	flight.ours = true
 	p.inner.ServeHTTP(w, r.WithContext(ctx))
 }
 

@@ -85,7 +85,12 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	case err != nil:
 		return noKey(err)
 	}
-	now := p.pods.now()
+	now, memory := p.pods.now(), dnsMemory
+	if f.ours {
+		// This proxy began the session, and so knew the pod, and can begin another elsewhere: a
+		// call must not go to a pod that ends.
+		memory = freshPods
+	}
 	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
 		return sessionGone()
 	}
@@ -94,7 +99,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	switch {
 	case err != nil:
 		return new(p.unreached(err))
-	case !has && now.Sub(s.Issued) > dnsMemory && some:
+	case !has && now.Sub(s.Issued) > memory && some:
 		return sessionGone()
 	case !has && now.Sub(s.Issued) > dnsMemory:
 		return new(p.unreached(&net.DNSError{Name: p.pods.host, IsNotFound: true}))

@@ -351,6 +351,30 @@ func TestASessionOfAPodThatTheResolverDoesNotTellYet(t *testing.T) {
 	wantFault(t, second.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
 }
 
+// Who translates holds sessions of its own, and begins another where one is gone: it must hear
+// of a pod that ends before the pod has ended, also soon after the session began.
+func TestASessionOfTheTranslationLeavesAPodThatEnds(t *testing.T) {
+	b, secret := newBackends(t, 2), secretOf(t)
+	clients := b.before(secret)
+	ours := b.before(secret, func(c *Config) {
+		c.Translate = func(_, send http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+			return send
+		}
+	})
+	id, at := ours.open()
+	answered(t, ours.in(id, http.MethodPost, "x"))
+	b.unready(b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address.String() == at })])
+	later := func() time.Time { return time.Now().Add(2 * freshPods) }
+	ours.proxy.pods.now, clients.proxy.pods.now = later, later
+	wantFault(t, ours.in(id, http.MethodPost, "x"), http.StatusNotFound, CodeSessionNotFound, "is gone")
+	if got := answered(t, clients.in(id, http.MethodPost, "x")); got["pod"] != at {
+		t.Errorf("a client's own session: %v", got)
+	}
+	if _, other := ours.open(); other == at {
+		t.Errorf("the next session began at %s", at)
+	}
+}
+
 func TestWithoutAnyPodASessionMayComeBack(t *testing.T) {
 	b := newBackends(t, 1)
 	f := b.before(secretOf(t))
