@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -46,17 +47,24 @@ func (e auditEvent) identity() string {
 
 // how a write is done. The log has no bodies and no types of patches, but the API
 // server refuses force to every patch that is no apply, and each apply of ours
-// has it, since each grant is exclusive. A patch without it is a merge patch, a
-// JSON patch as a take-over makes one of managedFields, or an apply that yields.
+// has it, since each grant is exclusive. Only a Secret is written once, by an apply
+// that yields: it creates the Secret (201) or meets one (409), where a merge patch
+// would have changed one or found none. Any other patch without force is a merge
+// patch, a JSON patch as a take-over makes one of managedFields, or an apply that
+// yields.
 func (e auditEvent) how() string {
 	if e.Verb != "patch" {
 		return e.Verb
 	}
 	u, err := url.Parse(e.URI)
-	if err != nil || u.Query().Get("fieldManager") == "" || u.Query().Get("force") != "true" {
-		return "unforced patch"
+	switch {
+	case err != nil || u.Query().Get("fieldManager") == "":
+	case u.Query().Get("force") == "true":
+		return "apply"
+	case e.Object.Resource == "secrets" && slices.Contains([]int{http.StatusCreated, http.StatusConflict}, e.Response.Code):
+		return "apply once"
 	}
-	return "apply"
+	return "unforced patch"
 }
 
 // ours reports whether a program of Freehold sent the request.
@@ -83,7 +91,7 @@ func writes(path, since string, out io.Writer) error {
 		}
 		resource := strings.TrimSuffix(e.Object.Resource+"/"+e.Object.Subresource, "/")
 		counts[fmt.Sprintf("%s\t%s\t%s\t%d", e.identity(), e.how(), resource, e.Response.Code)]++
-		if e.how() != "apply" && e.how() != "delete" && e.Object.Resource != "events" {
+		if !slices.Contains([]string{"apply", "apply once", "delete"}, e.how()) && e.Object.Resource != "events" {
 			bad++
 		}
 	}

@@ -35,6 +35,11 @@ func line(agent, verb, resource, query string) string {
 		`"objectRef":{"resource":%q},"responseStatus":{"code":200}}`, verb, agent, server+query, resource) + "\n"
 }
 
+// secret is a write of a Secret without force, and what the API server answered.
+func secret(code string) string {
+	return strings.Replace(line("freehold-operator/v1", "patch", "secrets", "?fieldManager=m&force=false"), "200", code, 1)
+}
+
 func TestWritesThatAreNoAppliesAreFound(t *testing.T) {
 	good := line("freehold-operator/v1", "patch", "mcpservers", "?fieldManager=m&force=true") +
 		line("freehold-operator/v1", "delete", "configmaps", "") +
@@ -43,6 +48,8 @@ func TestWritesThatAreNoAppliesAreFound(t *testing.T) {
 		line("kubectl/v1", "patch", "mcpservers", "?fieldManager=kubectl-edit")
 	for name, tc := range map[string]struct{ more, since, want string }{
 		"none":                {"", "", ""},
+		"a Secret, once":      {secret("201") + secret("409"), "", ""},
+		"a Secret, changed":   {secret("200"), "", "1 writes were not applies"},
 		"a merge patch":       {line("freehold-operator/v1", "patch", "services", "?fieldManager=m"), "", "1 writes were not applies"},
 		"an update":           {line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "", "1 writes were not applies"},
 		"one of before":       {line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "2026-01-03T00:00:00Z", ""},
