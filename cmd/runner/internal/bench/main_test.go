@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
 func TestMain(m *testing.M) {
@@ -103,5 +105,16 @@ func TestNginxEndsWithItsWorkers(t *testing.T) {
 		if _, err := worked(pid); err == nil {
 			t.Errorf("process %s is left of %v", pid, pids)
 		}
+	}
+}
+
+// A session begins only with a key that the runner takes.
+func TestTheRunnerTakesTheKeyOfSessions(t *testing.T) {
+	dir, err := sessionKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Follow(dir, "bench-session", "1").Seal(session.Caller{}, session.Session{ID: "x", Issued: time.Now()}); err != nil {
+		t.Error(err)
 	}
 }

@@ -112,6 +112,10 @@ func startProduct(ctx context.Context, binary, dir, backend string, guard func(*
 	if err != nil {
 		return nil, fmt.Errorf("encoding a run config: %w", err)
 	}
+	keys, err := sessionKeys(dir)
+	if err != nil {
+		return nil, err
+	}
 	file := filepath.Join(dir, hash)
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return nil, fmt.Errorf("writing a run config: %w", err)
@@ -126,7 +130,7 @@ func startProduct(ctx context.Context, binary, dir, backend string, guard func(*
 		_ = listener.Close() //nolint:errcheck // the runner says if it is taken
 	}
 	p := &process{calls: free[0]}
-	p.command = exec.CommandContext(ctx, binary, "--config", file, "--backend", "http://"+backend, "--address", free[0], "--probe-address", free[1])
+	p.command = exec.CommandContext(ctx, binary, "--config", file, "--backend", "http://"+backend, "--address", free[0], "--probe-address", free[1], "--session-keys", keys)
 	p.command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the runner: %w", err)
@@ -136,6 +140,18 @@ func startProduct(ctx context.Context, binary, dir, backend string, guard func(*
 		return nil, err
 	}
 	return p, nil
+}
+
+// sessionKeys makes a directory with a key of session ids, as the Secret is mounted.
+func sessionKeys(dir string) (string, error) {
+	keys, err := os.MkdirTemp(dir, "keys-")
+	if err != nil {
+		return "", fmt.Errorf("making a directory of keys: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(keys, runconfig.SessionKey), []byte(rand.Text()+rand.Text()), 0o600); err != nil {
+		return "", fmt.Errorf("writing a key of session ids: %w", err)
+	}
+	return keys, nil
 }
 
 func awaitReady(ctx context.Context, url string) error {
