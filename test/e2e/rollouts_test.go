@@ -36,7 +36,6 @@ var _ = Describe("While pods are replaced or stopped", func() {
 					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, round, round))
 			}
 		}
-		proxy, backend := workload.ComponentProxy, workload.ComponentBackend
 		s.replaced(ctx, both(0), proxy, backend)
 		calls := callAgain(ctx, s.ready(ctx).Status.URL, 8)
 		for round := 1; round <= rollouts(); round++ {

@@ -52,6 +52,9 @@ func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	// Else a step with a context is waited for until the whole run is killed, and what the
+	// story changed in the operator stays.
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Freehold on a real cluster")
 }
 
