@@ -146,7 +146,7 @@ func (b *Bridge) Wait(most time.Duration) {
 // (https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/subscriptions).
 func (b *Bridge) Drain() {
 	for _, p := range b.starter.running() {
-		p.complete("subscriptions/listen")
+		p.complete(methodListen)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

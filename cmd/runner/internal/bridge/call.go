@@ -1,6 +1,14 @@
 package bridge
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// methodListen is the call that is a subscription.
+const methodListen = "subscriptions/listen"
 
 // call is a request that waits for its answer.
 type call struct {
@@ -15,6 +23,26 @@ type call struct {
 	answer func(data []byte, status int, patient bool)
 	modern bool
 	began  int64 // its number among all calls
+}
+
+// meddles is what a client may not send where ids are rewritten, since it would name
+// other clients' calls: a notification as a request, and a progress token whose name
+// differs from the specification's in case only, which some servers read.
+func meddles(method string, params []byte) *fault {
+	if strings.HasPrefix(method, "notifications/") {
+		return fail(http.StatusBadRequest, codeInvalidRequest, "%s has an id: a notification has none", method)
+	}
+	if len(params) == 0 {
+		return nil
+	}
+	all, err := jsonrpc.Read(params, "_meta")
+	if err == nil && all["_meta"].Kind() == '{' {
+		_, err = jsonrpc.Read(all["_meta"], keyProgress)
+	}
+	if err != nil {
+		return fail(http.StatusBadRequest, codeInvalidParams, "%s", err)
+	}
+	return nil
 }
 
 // about is the call that a notification is about, by its token or subscription; the

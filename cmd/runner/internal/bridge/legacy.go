@@ -98,8 +98,9 @@ func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, ca
 		return nil
 	}
 	s := b.find(id)
-	if s == nil {
+	if s == nil || s.old() {
 		fail(http.StatusNotFound, codeInvalidRequest, "no such session: send initialize").answer(w, call)
+		return nil
 	}
 	return s
 }

@@ -98,8 +98,8 @@ func number(id int64) []byte { return strconv.AppendInt(nil, id, 10) }
 
 // span is where a value is in the text of an object, by the names that lead to it.
 func span(text []byte, path ...string) (begin, end int, ok bool) {
-	if !bytes.Contains(text, []byte(`"`+path[len(path)-1]+`"`)) {
-		return 0, 0, false
+	if !bytes.Contains(text, []byte(`"`+path[len(path)-1]+`"`)) && !bytes.ContainsRune(text, '\\') {
+		return 0, 0, false // no name can be it, for none is escaped
 	}
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := decoder.ReadToken(); err != nil || t.Kind() != '{' {

@@ -16,6 +16,10 @@ import (
 // firstModern is the first revision without sessions.
 const firstModern = "2026-07-28"
 
+// legacyMethods are of the connection, which all clients share in the modern era
+// (https://modelcontextprotocol.io/specification/2026-07-28/changelog).
+var legacyMethods = []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+
 // isModern reports whether a request is of the modern era: its header or its message
 // says so, or it asks which there are.
 func isModern(r *http.Request, messages []jsonrpc.Message) bool {
@@ -125,15 +129,12 @@ func (m *modern) probe(p *peer, settled chan<- struct{}) {
 	}
 }
 
-// other takes what answers no call: no request belongs here in this era, and of
-// notifications only those of the one call that waits are known to be its client's.
+// other takes what is about no call that waits. No request belongs here in this era,
+// and whose a notification is nobody can tell: a call that has ended may have led to it
+// also where only one waits.
 func (m *modern) other(p *peer, s said) {
 	if s.ID != nil {
 		refuse(p, s)
-		return
-	}
-	if calls, all := p.mine(nil); all == 1 && calls[0].to != nil {
-		p.push(calls[0], event{data: request(nil, s.Method, s.Params)})
 	}
 }
 
@@ -164,17 +165,15 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		f.answer(w, m.ID)
 		return
 	}
-	params := oneLine(m.Params)
-	if !isCall(m) {
-		if m.Method != "" {
-			if err := p.tell(r.Context(), request(nil, m.Method, params)); err != nil {
-				asFault(err).answer(w, nil)
-				return
-			}
-		}
+	if !isCall(m) { // the ids in it are its client's, and would be other clients' for the server
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	if slices.Contains(legacyMethods, m.Method) {
+		fail(http.StatusNotFound, codeMethodNotFound, "revision %s has no method %s", firstModern, m.Method).answer(w, m.ID)
+		return
+	}
+	params := oneLine(m.Params)
 	asJSON, asEvents := accepts(r)
 	to := newStream(rand.Text(), false)
 	to.begin(1)
@@ -185,7 +184,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		return
 	}
 	quick := quickModern
-	if m.Method == "subscriptions/listen" {
+	if m.Method == methodListen {
 		quick = 0
 	}
 	if !(reading{s: to, quick: quick, events: asEvents, json: asJSON}).serve(w, r) {

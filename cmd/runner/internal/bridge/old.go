@@ -35,10 +35,14 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	reading{s: s.standing, events: true, begun: true}.serve(w, r)
 }
 
+// old reports whether a session is of this transport. The proxy seals the ids of the
+// others, which are not to be had past the seal.
+func (s *session) old() bool { return s.standing.id != standingID }
+
 // postOld takes messages whose answers come on the session's stream.
 func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	s := b.find(r.URL.Query().Get(oldSession))
-	if s == nil {
+	if s == nil || !s.old() {
 		fail(http.StatusNotFound, codeInvalidRequest, "no such session: open the stream first").answer(w, messages[0].ID)
 		return
 	}

@@ -24,7 +24,8 @@ type Conn interface {
 	End()
 }
 
-// maxCalls is how many calls of one connection wait for answers at a time.
+// maxCalls is how many calls of one connection wait for answers at a time, and how many
+// subscriptions besides, which wait for as long as their clients like.
 const maxCalls = 256
 
 // peer is one connection to the server. Where many clients use it, each request gets an
@@ -71,6 +72,11 @@ func newPeer(conn Conn, alone bool, other func(m said)) *peer {
 // ask sends a request.
 func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 	c.token = at(params, "_meta", keyProgress)
+	if !p.alone {
+		if f := meddles(c.method, params); f != nil {
+			return f
+		}
+	}
 	if f := p.register(c); f != nil {
 		return f
 	}
@@ -87,8 +93,8 @@ func (p *peer) register(c *call) *fault {
 	if p.fault != nil {
 		return p.fault
 	}
-	if len(p.calls) >= maxCalls {
-		return busy("%d calls wait for the server", maxCalls)
+	if p.alike(c) >= maxCalls {
+		return busy("%d calls of the kind of %s wait for the server", maxCalls, c.method)
 	}
 	p.seq++
 	c.began = p.seq
@@ -101,6 +107,17 @@ func (p *peer) register(c *call) *fault {
 	}
 	p.calls[key] = c
 	return nil
+}
+
+// alike is how many wait that are subscriptions or not, as c is. The lock is held.
+func (p *peer) alike(c *call) int {
+	n := 0
+	for _, other := range p.calls {
+		if (other.method == methodListen) == (c.method == methodListen) {
+			n++
+		}
+	}
+	return n
 }
 
 // canonical is an id as a key: texts may be escaped in several ways.
@@ -161,7 +178,10 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 	if found == nil {
 		return
 	}
-	params, _ = swapped(params, found.wire, "requestId")
+	if !p.alone { // nothing else of the client's goes along: it could name another's call
+		params = append(append([]byte(`{"requestId":`), found.wire...), member("reason", at(params, "reason"))...)
+		params = append(params, '}')
+	}
 	_ = p.tell(ctx, request(nil, "notifications/cancelled", params)) //nolint:errcheck // it is over either way
 	if found.to != nil {
 		found.to.settle()
@@ -230,7 +250,7 @@ func (p *peer) push(c *call, e event) {
 }
 
 func (p *peer) finish(c *call, m said) {
-	if c.method == "subscriptions/listen" && m.Result != nil {
+	if c.method == methodListen && m.Result != nil {
 		m.Result, _ = swapped(m.Result, c.id, "_meta", keySubscription)
 	}
 	status := http.StatusOK

@@ -109,6 +109,9 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 			if m.Method == "initialize" {
 				c.answer = s.agreed(c.answer)
 			}
+			if s.shared != nil && m.Method == methodSubscribe {
+				c.answer = s.subscribed(text(at(params, "uri")), c.answer)
+			}
 			err = s.peer.ask(ctx, c, params)
 		case m.Method == "notifications/cancelled":
 			s.peer.cancel(ctx, s, at(params, "requestId"), params)

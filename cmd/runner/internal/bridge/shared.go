@@ -61,18 +61,18 @@ func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 
 // answers answers in the server's place what it may not be asked for each session.
 func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
+	if !isCall(m) { // what says nothing of a call of the session's is of no use to a server that asks nothing
+		return m.Method != "notifications/cancelled"
+	}
 	switch m.Method {
 	case "initialize":
 		s.agreed(answerTo(to))(response(m.ID, said{Result: a.hello}), http.StatusOK, false)
 		return true
-	case "notifications/initialized", "notifications/roots/list_changed":
-		return true
-	case "":
-		return true // it was asked nothing
-	case "resources/subscribe":
-		s.mu.Lock()
-		s.asked[text(at(m.Params, "uri"))] = true
-		s.mu.Unlock()
+	case methodSubscribe:
+		if f := s.mayAsk(text(at(m.Params, "uri"))); f != nil {
+			answerTo(to)(f.rpc(m.ID), http.StatusOK, false)
+			return true
+		}
 	case "resources/unsubscribe":
 		s.mu.Lock()
 		delete(s.asked, text(at(m.Params, "uri")))
@@ -83,6 +83,39 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 		}
 	}
 	return false
+}
+
+const methodSubscribe = "resources/subscribe"
+
+// Bounds of what a session subscribes to of a shared server, which the bridge remembers.
+const (
+	maxAsked = 100
+	maxURI   = 2 << 10 // in bytes
+)
+
+// mayAsk is why a session cannot subscribe to a resource.
+func (s *session) mayAsk(uri string) *fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(uri) > maxURI:
+		return fail(http.StatusOK, codeInvalidParams, "the URI has more than %d bytes", maxURI)
+	case len(s.asked) >= maxAsked && !s.asked[uri]:
+		return fail(http.StatusOK, codeInvalidParams, "the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
+	}
+	return nil
+}
+
+// subscribed notes a subscription once the server has taken it.
+func (s *session) subscribed(uri string, answer func([]byte, int, bool)) func([]byte, int, bool) {
+	return func(data []byte, status int, patient bool) {
+		if at(data, "result") != nil {
+			s.mu.Lock()
+			s.asked[uri] = true
+			s.mu.Unlock()
+		}
+		answer(data, status, patient)
+	}
 }
 
 // wanted reports whether a session is subscribed to a resource.
@@ -100,9 +133,9 @@ func (a *shared) wanted(uri string) bool {
 	return false
 }
 
-// other takes what answers no call: changes go to all whom they concern, a message of
-// the log to the one call that waits. With several the log would tell one client what
-// another does.
+// other takes what is about no call that waits: changes go to all whom they concern.
+// Whose the rest is nobody can tell, the log above all: a call that has ended may have
+// led to it also where only one waits.
 func (a *shared) other(p *peer, m said) {
 	if m.ID != nil {
 		refuse(p, m)
@@ -122,10 +155,6 @@ func (a *shared) other(p *peer, m said) {
 				s.standing.push(e, false)
 			}
 		})
-	default:
-		if calls, all := p.mine(nil); all == 1 && calls[0].to != nil {
-			p.push(calls[0], e)
-		}
 	}
 }
 
