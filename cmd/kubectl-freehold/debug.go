@@ -16,16 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-)
-
-// How much of the logs a bundle has.
-const (
-	logLines = int64(2000)
-	logBytes = int64(4 << 20)
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // debugging is what debug is asked for.
@@ -37,28 +31,38 @@ type debugging struct {
 func (c *cli) debug() *cobra.Command {
 	d := debugging{}
 	cmd := &cobra.Command{
-		Use:   "debug NAME",
+		Use:   "debug (NAME | KIND NAME | KIND/NAME)",
 		Short: "Collect what an issue about a server needs",
-		Long: `Write a file, tar with gzip, with what helps to explain how an MCPServer is: the
-server, its objects and pods, the configurations that it refers to, its Events, the
-operator's Deployments, what status and audit say, and the end of the logs of the
-operator and of the proxy.
+		Long: `Write a file, tar with gzip, with what helps to explain how an MCPServer or an
+MCPRemoteProxy is: the object, its children and pods, the configurations of its
+namespace, its Events, the operator's Deployments, what status and audit say, and
+the end of the logs of the operator and of the proxy. A NAME without a kind is that
+of an MCPServer.
 
 It reads no Secret, and leaves out the values of environment variables. Arguments,
 names and log lines stay: look through the file before you publish it. The logs of
-the backend, which is your image, are left out unless you ask for them.`,
+the backend, which is your image, are left out unless you ask for them; those of the
+bridge beside a server of transport sse are in.`,
 		Example: `  # For an issue
   kubectl freehold debug everything
+
+  # About an MCPRemoteProxy
+  kubectl freehold debug mcprp search
 
   # Into another file, with the backend's logs
   kubectl freehold debug everything --file /tmp/everything.tar.gz --backend-logs
 
   # To the standard output
   kubectl freehold debug everything --file -`,
-		Args:              exactly(1, "one MCPServer"),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 2 {
+				return errors.New("name one MCPServer, or one object as KIND NAME or KIND/NAME; see --help for examples")
+			}
+			return nil
+		},
 		ValidArgsFunction: c.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.collect(cmd.Context(), args[0], d)
+			return c.collect(cmd.Context(), args, d)
 		},
 	}
 	cmd.Flags().StringVarP(&d.file, "file", "f", "", "file to write, - for the standard output; freehold-debug-NAMESPACE-NAME.tar.gz if none is named")
@@ -66,30 +70,53 @@ the backend, which is your image, are left out unless you ask for them.`,
 	return cmd
 }
 
+// completeServer offers the names of MCPServers and the other kinds, then the names of
+// a kind.
 func (c *cli) completeServer(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	var offered []string
+	switch len(args) {
+	case 0:
+		offered = c.names(argument(contract.MCPServer))
+		for _, w := range contract.Workloads() {
+			offered = append(offered, strings.ToLower(w.Object.Kind))
+		}
+	case 1:
+		offered = c.names(args[0])
 	}
-	return c.names(argument(contract.MCPServer)), cobra.ShellCompDirectiveNoFileComp
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// debugged is the object that the arguments name, and the key that its children carry.
+func (c *cli) debugged(args []string) (u *unstructured.Unstructured, key string, err error) {
+	if len(args) == 1 && !strings.Contains(args[0], "/") {
+		args = []string{argument(contract.MCPServer), args[0]}
+	}
+	if u, err = c.object(args...); err != nil {
+		return nil, "", err
+	}
+	kind, known := kinds.Named(u.GetKind())
+	if !known || u.GroupVersionKind().Group != kind.Object.Group {
+		return nil, "", fmt.Errorf("%s is no workload of Freehold: name an MCPServer or an MCPRemoteProxy", title(u))
+	}
+	return u, kind.Key(u.GetName()), nil
 }
 
 // collect reads all that it may, and writes it. What cannot be read is named in the
 // file unread.txt, for it tells something as well; only the server must be readable.
-func (c *cli) collect(ctx context.Context, name string, d debugging) error {
-	server, err := c.object(argument(contract.MCPServer), name)
+func (c *cli) collect(ctx context.Context, args []string, d debugging) error {
+	server, key, err := c.debugged(args)
 	if err != nil {
 		return err
 	}
 	b := bundle{files: map[string][]byte{}}
 	b.object("", server)
-	of := serverLabel + "=" + name
-	children, err := c.selected(false, of, c.bundledKinds()...)
+	children, err := c.selected(false, serverLabel+"="+key, c.bundledKinds()...)
 	b.objects("objects/", children, err)
 	configs, err := c.listed(false, configKinds()...)
 	b.objects("configurations/", configs, err)
 	events, err := c.listed(false, "events.v1.")
 	b.events(events, append(children, server), err)
-	operators, err := c.selected(true, operatorSelector, "deployments.v1.apps")
+	operators, err := c.operatorDeployments()
 	b.objects("operator/", operators, err)
 	b.said("status.txt", c.asks(func(told *cli) error {
 		found, err := told.operators()
@@ -185,52 +212,6 @@ func (b *bundle) events(events, about []*unstructured.Unstructured, err error) {
 }
 
 func (b *bundle) version() { b.said("version.txt", "kubectl-freehold "+version+"\n") }
-
-// logs adds the end of the logs of the operator and of the proxy, also of containers
-// that ended before.
-func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstructured.Unstructured, backend bool) {
-	config, err := c.flags.ToRESTConfig()
-	if err != nil {
-		b.missed("logs", err)
-		return
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		b.missed("logs", err)
-		return
-	}
-	pods := slices.DeleteFunc(slices.Clone(children), func(u *unstructured.Unstructured) bool {
-		return u.GetKind() != "Pod" || !backend && u.GetLabels()["app.kubernetes.io/component"] != "proxy"
-	})
-	if len(operators) > 0 {
-		found, err := c.selected(true, operatorSelector, "pods.v1.")
-		if err != nil {
-			b.missed("operator/", err)
-		}
-		pods = append(pods, found...)
-	}
-	for _, u := range pods {
-		var pod corev1.Pod
-		if err := decode(u, &pod); err != nil {
-			b.missed(title(u), err)
-			continue
-		}
-		for _, container := range pod.Spec.Containers {
-			for _, previous := range []bool{false, true} {
-				name := "logs/" + pod.Name + "-" + container.Name + map[bool]string{true: ".previous"}[previous] + ".log"
-				text, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-					Container: container.Name, Previous: previous, TailLines: new(logLines), LimitBytes: new(logBytes), Timestamps: true,
-				}).DoRaw(ctx)
-				switch {
-				case err == nil:
-					b.files[name] = text
-				case !previous: // most have not ended before
-					b.missed(name, err)
-				}
-			}
-		}
-	}
-}
 
 // write writes the bundle, in the order of names.
 func (c *cli) write(b *bundle, server *unstructured.Unstructured, file string) error {

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -34,16 +36,32 @@ type operatorStatus struct {
 // operatorSelector finds the operator's Deployment, as the chart labels it.
 const operatorSelector = "app.kubernetes.io/component=operator"
 
-// operators are the installations in the cluster. Who may not list Deployments of all
-// namespaces sees those of the own one.
-func (c *cli) operators() ([]operatorStatus, error) {
-	found := []operatorStatus{}
+// operatorDeployments are the Deployments of Freehold's operators, and of no other
+// product that has the same label. Who may not list Deployments of all namespaces sees
+// those of the own one.
+func (c *cli) operatorDeployments() ([]*unstructured.Unstructured, error) {
 	deployments, err := c.selected(true, operatorSelector, "deployments.v1.apps")
 	if err != nil {
 		if deployments, err = c.selected(false, operatorSelector, "deployments.v1.apps"); err != nil {
-			return found, err
+			return nil, err
 		}
 	}
+	var unread error
+	ours := slices.DeleteFunc(deployments, func(u *unstructured.Unstructured) bool {
+		var d appsv1.Deployment
+		if err := decode(u, &d); err != nil {
+			unread = errors.Join(unread, err)
+			return true
+		}
+		_, ours := operatorOf(&d)
+		return !ours
+	})
+	return ours, unread
+}
+
+// operatorPods are the pods that the selectors of these Deployments fit.
+func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var pods []*unstructured.Unstructured
 	var unread error
 	for _, u := range deployments {
 		var d appsv1.Deployment
@@ -51,10 +69,25 @@ func (c *cli) operators() ([]operatorStatus, error) {
 			unread = errors.Join(unread, err)
 			continue
 		}
-		o, ours := operatorOf(&d)
-		if !ours {
+		found, err := all(resource.NewBuilder(c.flags).Unstructured().
+			NamespaceParam(d.Namespace).RequestChunksOf(pageSize).LabelSelectorParam(metav1.FormatLabelSelector(d.Spec.Selector)).
+			ResourceTypeOrNameArgs(true, "pods.v1.").Flatten().Do())
+		pods, unread = append(pods, found...), errors.Join(unread, err)
+	}
+	return pods, unread
+}
+
+// operators are the installations in the cluster.
+func (c *cli) operators() ([]operatorStatus, error) {
+	found := []operatorStatus{}
+	deployments, unread := c.operatorDeployments()
+	for _, u := range deployments {
+		var d appsv1.Deployment
+		if err := decode(u, &d); err != nil {
+			unread = errors.Join(unread, err)
 			continue
 		}
+		o, _ := operatorOf(&d)
 		leases, err := all(resource.NewBuilder(c.flags).Unstructured().
 			NamespaceParam(o.Namespace).ResourceTypeOrNameArgs(false, "leases.v1.coordination.k8s.io", contract.LeaseName).Flatten().Do())
 		if err == nil && len(leases) == 1 {

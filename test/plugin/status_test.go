@@ -50,26 +50,10 @@ func TestStatusAndDebugOfARunningServer(t *testing.T) {
 	if got.code != 0 {
 		t.Fatal(got.err)
 	}
-	uncompressed, err := gzip.NewReader(strings.NewReader(got.out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for archive := tar.NewReader(uncompressed); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[strings.TrimPrefix(header.Name, "freehold-debug-"+s.Namespace+"-echo/")] = string(text)
-		if strings.Contains(string(text), "s3cret") {
-			t.Errorf("%s holds the value of a variable:\n%s", header.Name, text)
+	files := unpacked(t, got.out, "freehold-debug-"+s.Namespace+"-echo/")
+	for name, text := range files {
+		if strings.Contains(text, "s3cret") {
+			t.Errorf("%s holds the value of a variable:\n%s", name, text)
 		}
 	}
 	for name, says := range map[string]string{
@@ -87,4 +71,87 @@ func TestStatusAndDebugOfARunningServer(t *testing.T) {
 		}
 	}
 	s.says(s.asks("", "debug", "nobody"), 2, "not found")
+}
+
+// unpacked are the files of a bundle, by their names below its folder.
+func unpacked(t *testing.T, bundle, folder string) map[string]string {
+	t.Helper()
+	uncompressed, err := gzip.NewReader(strings.NewReader(bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(uncompressed); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(header.Name, folder)] = string(text)
+	}
+}
+
+// Another product's operator has the label that the chart sets, and arguments that
+// are nobody's business.
+const others = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: database-operator, labels: {app.kubernetes.io/component: operator}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {c: d}}
+  template:
+    metadata: {labels: {c: d}}
+    spec:
+      containers:
+      - {name: operator, image: "example.com/database:1", args: ["--password=hunter2"]}
+`
+
+// What debug collects of an MCPRemoteProxy: its children by their key, and of operators
+// only Freehold's. No kubelet answers here, so each log that it asks for is one that
+// unread.txt names.
+func TestABundleOfARemoteProxyHasNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: search}, spec: {url: https://search.example.com/mcp}}")
+	s.Apply("git", installed)
+	s.Apply("vendor", others)
+	pod := func(name, labels, containers string) {
+		containers = strings.ReplaceAll(containers, "image: i", "image: i, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}")
+		s.Apply("kubelet", "{apiVersion: v1, kind: Pod, metadata: {name: "+name+", labels: {"+labels+"}}, spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, "+containers+"}}")
+	}
+	pod("ours", "a: b", "initContainers: [{name: first, image: i}], containers: [{name: operator, image: i}]")
+	pod("theirs", "c: d, app.kubernetes.io/component: operator", "containers: [{name: operator, image: i}]")
+	pod("of-the-proxy", "freehold.dev/server: search.remote, app.kubernetes.io/component: proxy", "containers: [{name: proxy, image: i}]")
+	pod("of-a-server", "freehold.dev/server: search, app.kubernetes.io/component: proxy", "containers: [{name: proxy, image: i}]")
+	pod("backend", "freehold.dev/server: search.remote, app.kubernetes.io/component: backend",
+		"initContainers: [{name: bridge, image: i, restartPolicy: Always}], containers: [{name: server, image: i}]")
+	got := s.asks("", "debug", "mcprp/search", "--file", "-")
+	if got.code != 0 {
+		t.Fatal(got.err)
+	}
+	files := unpacked(t, got.out, "freehold-debug-"+s.Namespace+"-search/")
+	for name, text := range files {
+		if strings.Contains(name+text, "database") || strings.Contains(text, "hunter2") || strings.Contains(text, "theirs") {
+			t.Errorf("%s has something of another product's:\n%s", name, text)
+		}
+	}
+	if files["mcpremoteproxy-search.yaml"] == "" || files["objects/pod-of-the-proxy.yaml"] == "" || files["objects/pod-of-a-server.yaml"] != "" {
+		t.Errorf("the bundle has other objects than those of the MCPRemoteProxy")
+	}
+	for log, asked := range map[string]bool{
+		"ours-operator": true, "ours-first": true, "of-the-proxy-proxy": true, "backend-bridge": true, "backend-server": false, "of-a-server-proxy": false,
+	} {
+		if strings.Contains(files["unread.txt"], "logs/"+log+".log") != asked {
+			t.Errorf("the log of %s was asked for: %t, want %t\n%s", log, !asked, asked, files["unread.txt"])
+		}
+	}
+	s.says(s.asks("", "debug", "pod", "ours"), 2, "name an MCPServer or an MCPRemoteProxy")
+	s.says(s.asks("", "debug"), 2, "name one MCPServer")
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+)
+
+// How much of the logs a bundle has.
+const (
+	logLines = int64(2000)
+	logBytes = int64(4 << 20)
+)
+
+// logs adds the end of the logs of the operator and of the server's pods, also of
+// containers that ended before.
+func (c *cli) logs(ctx context.Context, b *bundle, children, operators []*unstructured.Unstructured, backend bool) {
+	config, err := c.flags.ToRESTConfig()
+	if err != nil {
+		b.missed("logs", err)
+		return
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		b.missed("logs", err)
+		return
+	}
+	pods, err := c.operatorPods(operators)
+	if err != nil {
+		b.missed("operator/", err)
+	}
+	for _, u := range slices.Concat(children, pods) {
+		if u.GetKind() != "Pod" {
+			continue
+		}
+		var pod corev1.Pod
+		if err := decode(u, &pod); err != nil {
+			b.missed(title(u), err)
+			continue
+		}
+		for _, container := range logged(&pod, backend) {
+			for _, previous := range []bool{false, true} {
+				name := "logs/" + pod.Name + "-" + container + map[bool]string{true: ".previous"}[previous] + ".log"
+				text, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+					Container: container, Previous: previous, TailLines: new(logLines), LimitBytes: new(logBytes), Timestamps: true,
+				}).DoRaw(ctx)
+				switch {
+				case err == nil:
+					b.files[name] = text
+				case !previous: // most have not ended before
+					b.missed(name, err)
+				}
+			}
+		}
+	}
+}
+
+// logged are the containers of a pod whose logs a bundle has. Of a server's pods, what
+// others than the proxy's and the container bridge print is asked for by --backend-logs.
+func logged(pod *corev1.Pod, backend bool) []string {
+	_, servers := pod.Labels[serverLabel]
+	all := backend || !servers || pod.Labels["app.kubernetes.io/component"] == "proxy"
+	var names []string
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if all || container.Name == runconfig.BridgeContainer {
+			names = append(names, container.Name)
+		}
+	}
+	return names
+}
