@@ -58,10 +58,10 @@ type MCPRemoteProxySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(n, isCIDR(n) && cidr(n).masked() == cidr(n))",message="allowedNetworks must be CIDRs without host bits: write for example 10.0.0.0/8 or fd00::/8, and 10.1.2.3/32 for one address"
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
 
-	// caBundleRef names the certificates of which one must have issued that of the
-	// server. Where unset they are the public ones in the runner's image. Proxies
-	// mount the ConfigMap and follow its changes without a restart; without it they
-	// do not start. The operator does not read it.
+	// caBundleRef names a ConfigMap with the CA certificates that the server's
+	// certificate is checked against. If it is not set, these are the public CAs in the
+	// runner's image. Proxies mount the ConfigMap, follow its changes without a restart,
+	// and do not start while it is missing. The operator does not read it.
 	// +optional
 	CABundleRef *CABundleReference `json:"caBundleRef,omitempty"`
 

@@ -70,14 +70,14 @@ type WorkloadStatus struct {
 	OwnHash string `json:"ownHash,omitempty"`
 
 	// backendHash is the SHA-256 of what the backend's pods run, in lower-case
-	// hexadecimal digits, and bridgeImage the image of the bridge in it. A release
-	// with another runner image leaves them while nothing else about these pods
-	// changes. Only servers of transport stdio or sse have them.
+	// hexadecimal digits. Only an MCPServer of transport stdio or sse has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BackendHash string `json:"backendHash,omitempty"`
 
-	// bridgeImage is described with backendHash.
+	// bridgeImage is the image of the bridge in the backend's pods. A release with
+	// another runner image does not change it until something else about these pods
+	// changes. Only an MCPServer of transport stdio or sse has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	BridgeImage string `json:"bridgeImage,omitempty"`

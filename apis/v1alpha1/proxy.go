@@ -8,7 +8,7 @@ import (
 // ProxySpec configures the proxy in front of a server.
 type ProxySpec struct {
 	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With
-	// 0 nothing answers clients; the backend keeps running.
+	// 0 nothing answers clients, while the backend of an MCPServer keeps running.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -17,8 +17,8 @@ type ProxySpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
-	// The default is 8000. It must differ from spec.port, and from 9440, where
-	// the proxy answers probes.
+	// The default is 8000. It must differ from 9440, where the proxy answers probes,
+	// and in an MCPServer from spec.port.
 	// +optional
 	// +default=8000
 	// +kubebuilder:default=8000

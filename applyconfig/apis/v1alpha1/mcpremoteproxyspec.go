@@ -31,10 +31,10 @@ type MCPRemoteProxySpecApplyConfiguration struct {
 	// no private, loopback, link-local or metadata address, whatever name the url
 	// has and however that is resolved.
 	AllowedNetworks []string `json:"allowedNetworks,omitempty"`
-	// caBundleRef names the certificates of which one must have issued that of the
-	// server. Where unset they are the public ones in the runner's image. Proxies
-	// mount the ConfigMap and follow its changes without a restart; without it they
-	// do not start. The operator does not read it.
+	// caBundleRef names a ConfigMap with the CA certificates that the server's
+	// certificate is checked against. If it is not set, these are the public CAs in the
+	// runner's image. Proxies mount the ConfigMap, follow its changes without a restart,
+	// and do not start while it is missing. The operator does not read it.
 	CABundleRef *CABundleReferenceApplyConfiguration `json:"caBundleRef,omitempty"`
 	// headers are set on every request to the server, for example Authorization.
 	// They replace those of the client. The client's own Authorization and Cookie

@@ -13,11 +13,11 @@ import (
 // ProxySpec configures the proxy in front of a server.
 type ProxySpecApplyConfiguration struct {
 	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With
-	// 0 nothing answers clients; the backend keeps running.
+	// 0 nothing answers clients, while the backend of an MCPServer keeps running.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
-	// The default is 8000. It must differ from spec.port, and from 9440, where
-	// the proxy answers probes.
+	// The default is 8000. It must differ from 9440, where the proxy answers probes,
+	// and in an MCPServer from spec.port.
 	Port *int32 `json:"port,omitempty"`
 	// publicURL is the URL under which clients outside the cluster reach the
 	// proxy, for example https://mcp.example.com/echo. Freehold creates no
