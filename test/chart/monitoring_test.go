@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/metrics"
 )
 
@@ -77,6 +78,20 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 					t.Errorf("%s asks %s for the label %s, which it does not have", name, match[1], label[1])
 				}
 			}
+		}
+	}
+}
+
+// Claims are counted of all kinds with a proxy, so they are compared with all of these.
+func TestClaimsAreComparedWithAllKindsThatHaveThem(t *testing.T) {
+	_, rule, _ := strings.Cut(file(t, "config/monitoring/alerts.yaml"), "alert: FreeholdWorkloadsReplacedRepeatedly\n")
+	counted := regexp.MustCompile(`freehold_objects\{kind=~"([^"]*)"\}`).FindStringSubmatch(rule)
+	if counted == nil {
+		t.Fatal("the alert counts no objects")
+	}
+	for _, w := range contract.Workloads() {
+		if !slices.Contains(strings.Split(counted[1], "|"), w.Object.Kind) {
+			t.Errorf("the alert does not count objects of kind %s", w.Object.Kind)
 		}
 	}
 }
