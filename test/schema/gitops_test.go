@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/cel-go/cel"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -28,15 +29,26 @@ func healthCheckExprs(t *testing.T) map[string]expressions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, _ := strings.Cut(string(text), "\n---\n")
-	var kustomization struct {
-		Spec struct{ HealthCheckExprs []expressions }
+	// A Kustomization without decryption applies Secrets as SOPS has encrypted them.
+	type spec struct {
+		HealthCheckExprs []expressions
+		Decryption       map[string]any
 	}
-	if err := yaml.Unmarshal([]byte(first), &kustomization); err != nil {
-		t.Fatal(err)
+	var first spec
+	for i, document := range strings.Split(string(text), "\n---\n") {
+		var kustomization struct{ Spec spec }
+		if err := yaml.Unmarshal([]byte(document), &kustomization); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = kustomization.Spec
+		}
+		if diff := cmp.Diff(first, kustomization.Spec); diff != "" || len(first.Decryption) == 0 {
+			t.Errorf("Kustomization %d of flux.yaml decrypts %v, and differs from the first (-first +this):\n%s", i+1, first.Decryption, diff)
+		}
 	}
 	found := map[string]expressions{}
-	for _, e := range kustomization.Spec.HealthCheckExprs {
+	for _, e := range first.HealthCheckExprs {
 		if e.APIVersion != v1alpha1.SchemeGroupVersion.String() {
 			t.Errorf("the health check of %s is for %s", e.Kind, e.APIVersion)
 		}
