@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -157,6 +158,12 @@ func (b *Bridge) Drain() {
 
 // ServeHTTP answers one request, whatever its path: that is the proxy's to judge.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(headerVersion) >= firstModern && r.Method != http.MethodPost {
+		// https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "revision "+firstModern+" takes POST only", http.StatusMethodNotAllowed)
+		return
+	}
 	switch r.Method {
 	case http.MethodPost:
 		b.post(w, r)
@@ -201,18 +208,44 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 func (b *Bridge) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // only recorders in tests have none
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	_ = control.SetReadDeadline(time.Time{}) //nolint:errcheck // only recorders in tests have none
+	from := &counted{from: http.MaxBytesReader(w, r.Body, MaxBody), all: &b.inFlight}
+	body, err := io.ReadAll(from)
+	if err != nil {
+		b.inFlight.Add(-from.n)
+		// What is left of the body is not waited for, or its client keeps the answer from itself.
+		w.Header().Set("Connection", "close")
+		_ = control.SetReadDeadline(time.Now()) //nolint:errcheck // only recorders in tests have none
+	} else {
+		_ = control.SetReadDeadline(time.Time{}) //nolint:errcheck // only recorders in tests have none
+	}
 	var tooLong *http.MaxBytesError
 	switch {
+	case errors.Is(err, errFull):
+		return nil, busy("%s", err)
 	case errors.As(err, &tooLong):
 		return nil, fail(http.StatusRequestEntityTooLarge, codeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
 	case err != nil:
 		return nil, fail(http.StatusBadRequest, codeInvalidRequest, "the request body cannot be read")
 	}
-	if b.inFlight.Add(int64(len(body))) > maxInFlight {
-		b.inFlight.Add(-int64(len(body)))
-		return nil, busy("more than %d bytes are in flight", maxInFlight)
-	}
 	return body, nil
+}
+
+var errFull = fmt.Errorf("more than %d bytes are in flight", maxInFlight)
+
+// counted counts what is read among all that is in flight as it comes, since a client
+// may send slowly.
+type counted struct {
+	from io.Reader
+	all  *atomic.Int64
+	n    int64
+}
+
+// Read implements io.Reader. It returns errFull where too much is in flight.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	if c.all.Add(int64(n)) > maxInFlight {
+		return n, errFull
+	}
+	return n, err
 }

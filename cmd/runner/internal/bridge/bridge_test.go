@@ -331,13 +331,13 @@ func TestSubscriptionsEndGracefully(t *testing.T) {
 	f.modernly("0", "pid", "")
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		a := f.modernly("9", "silent", "")
+		a := f.modernly("9", "subscriptions/listen", "")
 		f.want(a, http.StatusOK, `"id":9`, `"resultType":"complete"`, `"io.modelcontextprotocol/subscriptionId":9`)
 	})
 	within(t, 5*time.Second, "the call waits", func() bool {
 		_, all := f.modern.peer.mine(nil)
 		return all == 1
 	})
-	f.modern.peer.complete("silent")
+	f.Drain()
 	waiting.Wait()
 }

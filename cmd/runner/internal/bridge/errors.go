@@ -19,7 +19,7 @@ const (
 	// read, or answers with a message that is too long. HTTP 502.
 	CodeServerUnusable = -31007
 	// CodeBusy: the bridge has as many sessions, calls or bytes in flight as it takes,
-	// or the server is started again after a pause. Nothing was run. HTTP 503 with
+	// or the server starts, or is started again after a pause. Nothing was run. HTTP 503 with
 	// Retry-After.
 	CodeBusy = -31008
 

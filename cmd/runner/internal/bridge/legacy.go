@@ -147,6 +147,11 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.Header.Get(headerSession)
 	if id == "" {
+		// Browsers and probes take anything, and are to start no server.
+		if !strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream") {
+			fail(http.StatusNotAcceptable, codeInvalidRequest, "Accept must name text/event-stream").answer(w, nil)
+			return
+		}
 		b.getOld(w, r)
 		return
 	}

@@ -95,11 +95,16 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 	}
 	p, settled := m.peer, m.settled
 	<-m.starts
-	if _, f := await(ctx, m.starter, p, settled); f != nil {
-		if f.code == CodeBusy {
-			return nil, nil // it may yet turn out to speak it
+	patience, end := context.WithDeadline(ctx, p.started.Add(firstWords))
+	defer end()
+	if _, f := await(patience, m.starter, p, settled); f != nil {
+		switch {
+		case f.code != CodeBusy:
+			return nil, f
+		case time.Since(p.started) >= firstWords:
+			return nil, nil // one of the legacy era need not answer the question
 		}
-		return nil, f
+		return nil, busy("the server has not said yet whether it speaks revision %s", firstModern)
 	}
 	if speaks, _ := m.known(); !speaks {
 		return nil, nil
@@ -122,9 +127,10 @@ func (m *modern) probe(p *peer, settled chan<- struct{}) {
 	m.mu.Lock()
 	m.speaks = speaks
 	// A server that ended may have done so for another reason than the question.
-	m.legacy = !speaks && hello.code() != CodeServerEnded
+	legacy := !speaks && hello.code() != CodeServerEnded
+	m.legacy = legacy
 	m.mu.Unlock()
-	if !speaks {
+	if legacy { // one that ended by itself is started again after a pause
 		p.stop()
 	}
 }

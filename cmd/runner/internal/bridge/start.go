@@ -51,14 +51,20 @@ type starter struct {
 }
 
 func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) {
+	began := time.Now()
+	s.mu.Lock()
+	next, why := s.next, s.why
+	s.mu.Unlock()
+	if began.Before(next) {
+		return nil, busy("the server is started again after a pause; last it ended before it answered (%s)", why)
+	}
+	conn, err := s.server.Open() // it may take long
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Now().Before(s.next) {
-		return nil, busy("the server is started again after a pause; last it ended before it answered (%s)", s.why)
-	}
-	conn, err := s.server.Open()
 	if err != nil {
-		s.failed(err.Error())
+		if !began.Before(s.next) { // else another failed meanwhile
+			s.failed(err.Error())
+		}
 		f := fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
 		f.fatal = true
 		return nil, f

@@ -93,7 +93,7 @@ func serve(how string) {
 //	progress        tells its progress, then answers
 //	ask             asks the client, and answers nothing
 //	flood N         tells N notifications of 10 KiB, then answers
-//	silent          answers nothing
+//	silent, subscriptions/listen  answer nothing
 //	anything else   answers with the line that it read
 func answer(how string, m message, line []byte) {
 	method, argument, _ := strings.Cut(m.Method, " ")
@@ -133,7 +133,7 @@ func answer(how string, m message, line []byte) {
 		reply(`{}`)
 	case "ping":
 		reply(`{}`)
-	case "silent":
+	case "silent", "subscriptions/listen":
 	default:
 		text, _ := json.Marshal(strings.TrimSpace(string(line)))
 		reply(string(text))

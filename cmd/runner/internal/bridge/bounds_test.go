@@ -1,0 +1,149 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a slow client has sent so far is counted, too, and it gets its answer while it
+// still sends.
+func TestBodiesAreCountedAsTheyCome(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	const others = maxInFlight - 10
+	f.inFlight.Store(others)
+	body, send := io.Pipe()
+	t.Cleanup(func() { _ = send.Close() })
+	go func() { _, _ = io.WriteString(send, hello) }() // and no end
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+		t.Errorf("HTTP %d, %v", response.StatusCode, response.Header)
+	}
+	if n := f.inFlight.Load(); n != others {
+		t.Errorf("%d bytes are left in flight", n-others)
+	}
+	f.inFlight.Store(0)
+	f.want(f.post(hello), http.StatusOK)
+	within(t, time.Second, "nothing is in flight", func() bool { return f.inFlight.Load() == 0 })
+}
+
+// Only a client that asks for a stream by its name starts a server with a GET.
+func TestWhatStartsNoServer(t *testing.T) {
+	f := serve(t, Config{Server: Server{Open: func() (Conn, error) {
+		t.Error("a server was started")
+		return nil, errors.New("not here")
+	}, Junk: func() string { return "" }}})
+	for name, tc := range map[string]struct {
+		method, accept, version string
+		status                  int
+	}{
+		"a probe":               {http.MethodGet, "*/*", "", http.StatusNotAcceptable},
+		"a browser":             {http.MethodGet, "text/html,application/xml;q=0.9,*/*;q=0.8", "", http.StatusNotAcceptable},
+		"none":                  {http.MethodGet, "", "", http.StatusNotAcceptable},
+		"the modern era":        {http.MethodGet, "text/event-stream", firstModern, http.StatusMethodNotAllowed},
+		"its end of no session": {http.MethodDelete, "*/*", firstModern, http.StatusMethodNotAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := front{f.Bridge, t, f.url}.do(tc.method, "", "Accept", tc.accept, headerVersion, tc.version)
+			defer response.Body.Close()
+			if response.StatusCode != tc.status {
+				t.Errorf("HTTP %d", response.StatusCode)
+			}
+			if allow := response.Header.Get("Allow"); tc.status == http.StatusMethodNotAllowed && allow != http.MethodPost {
+				t.Errorf("Allow: %s", allow)
+			}
+		})
+	}
+}
+
+// A server that starts slowly may speak the era; one that never answers the question
+// is of the legacy one.
+func TestAServerThatHasNotSaidItsEra(t *testing.T) {
+	f := serve(t, Config{Server: child("deaf")})
+	ask := func() (*peer, *fault) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		return f.modern.server(ctx)
+	}
+	if p, fault := ask(); p != nil || fault == nil || fault.code != CodeBusy || fault.status != http.StatusServiceUnavailable {
+		t.Errorf("%v, %v", p, fault)
+	}
+	f.modern.peer.started = time.Now().Add(-firstWords)
+	if p, fault := ask(); p != nil || fault != nil {
+		t.Errorf("%v, %v", p, fault)
+	}
+}
+
+// fragile is a connection whose server ends when it is told.
+type fragile struct{ asked, over chan struct{} }
+
+func (c fragile) Send(context.Context, []byte) error { close(c.asked); return nil }
+func (c fragile) Receive() ([]byte, error)           { <-c.over; return nil, io.EOF }
+func (c fragile) Why() string                        { <-c.over; return "exit status 9" }
+func (c fragile) End()                               {}
+
+// A server that ends at the question for its era is started again after a pause.
+func TestAnEndAtTheQuestionIsNoted(t *testing.T) {
+	c := fragile{make(chan struct{}), make(chan struct{})}
+	f := serve(t, Config{Server: Server{Modern: true, Open: func() (Conn, error) { return c, nil }, Junk: func() string { return "" }}})
+	answered := make(chan struct{})
+	go func() { _, _ = f.modern.server(t.Context()); close(answered) }()
+	<-c.asked
+	f.starter.mu.Lock() // what watches comes last
+	close(c.over)
+	<-answered
+	f.starter.mu.Unlock()
+	within(t, 5*time.Second, "it is noted", func() bool {
+		f.starter.mu.Lock()
+		defer f.starter.mu.Unlock()
+		return strings.Contains(f.starter.why, "exit status 9")
+	})
+}
+
+// A server that is slow to connect to holds up nothing else, and failures at a time are
+// one.
+func TestASlowConnectionHoldsUpNothing(t *testing.T) {
+	opens, let := make(chan struct{}, 2), make(chan struct{})
+	f := serve(t, Config{Server: Server{Open: func() (Conn, error) {
+		opens <- struct{}{}
+		<-let
+		return nil, errors.New("not now")
+	}, Junk: func() string { return "" }}})
+	answers := make(chan answer, 2)
+	for range 2 {
+		go func() { answers <- f.post(hello) }()
+	}
+	drained := make(chan struct{})
+	go func() {
+		<-opens
+		<-opens
+		f.Drain()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(5 * time.Second):
+		t.Error("a connection waits for another, or the drain for it")
+	}
+	close(let)
+	for range 2 {
+		f.want(<-answers, http.StatusBadGateway, "not now")
+	}
+	if f.starter.pause != firstPause {
+		t.Errorf("the pause is %s", f.starter.pause)
+	}
+}
