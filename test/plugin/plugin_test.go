@@ -72,7 +72,7 @@ func TestWhoRefersToAConfiguration(t *testing.T) {
 	s.says(s.asks("", "refs", "mcpauthz", "company"), 0, "MCPServer/refers")
 	s.says(s.asks("", "refs", "mcp/refers"), 0, "MCPAuthzConfig/company", "MCPOIDCConfig/missing", "NotFound")
 	s.says(s.asks("", "refs", "mcp/echo"), 0, "no references")
-	s.says(s.asks("", "refs", "deployment/echo-proxy"), 2, "is neither a configuration nor an MCPServer")
+	s.says(s.asks("", "refs", "deployment/echo-proxy"), 2, "is neither a configuration nor a workload")
 	s.says(s.asks("", "owners", "mcpauthz/company"), 0, "git", "foreign")
 	s.says(s.asks("", "audit"), 0, "servers: 2", "fields with a wrong owner: 0")
 }

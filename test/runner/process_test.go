@@ -168,7 +168,7 @@ func (p *process) saw(text string) {
 
 // restful is what a runner takes at most of the machine's memory once its start is
 // over, beside its program.
-const restful = 12 << 10 // kilobytes
+const restful = 13 << 10 // kilobytes
 
 // rests waits until the runner takes no more than that.
 func (p *process) rests() {
