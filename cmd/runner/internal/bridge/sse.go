@@ -146,7 +146,10 @@ func (e *events) Send(ctx context.Context, message []byte) error {
 	}
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken
 	_ = response.Body.Close()                         //nolint:errcheck // it was only read
-	if response.StatusCode >= http.StatusMultipleChoices {
+	switch {
+	case response.StatusCode >= http.StatusInternalServerError:
+		return fmt.Errorf("%w (HTTP %d)", errUnsure, response.StatusCode)
+	case response.StatusCode >= http.StatusMultipleChoices:
 		return fmt.Errorf("the server answered a message with HTTP %d", response.StatusCode)
 	}
 	return nil

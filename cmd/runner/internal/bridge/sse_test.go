@@ -91,12 +91,16 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 // Busy says that nothing was run, so that clients send it again: true only of what was
 // not sent.
 func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
-	var reached atomic.Int32
+	var reached, answers atomic.Int32
 	stay := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			_, _ = io.Copy(io.Discard, r.Body)
 			reached.Add(1)
+			if status := answers.Load(); status != 0 {
+				w.WriteHeader(int(status))
+				return
+			}
 			<-stay
 			return
 		}
@@ -124,6 +128,13 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	if f := ask(ctx, "1"); f.code != CodeServerEnded || !strings.Contains(f.message, "may have run") || reached.Load() != 1 {
 		t.Errorf("%d %s, after %d messages", f.code, f.message, reached.Load())
 	}
+	for status, says := range map[int32]string{500: "the call may have run", 404: "before it took the message"} {
+		answers.Store(status)
+		if f := ask(t.Context(), "3"); f.code != CodeServerEnded || !strings.Contains(f.message, says) {
+			t.Errorf("HTTP %d: %d %s", status, f.code, f.message)
+		}
+	}
+	reached.Store(1)
 	over, end := context.WithCancel(t.Context())
 	end()
 	if f := ask(over, "2"); f.code != CodeBusy || reached.Load() != 1 {
