@@ -95,7 +95,7 @@ func (k *Keys) versionOf() string {
 	return k.dir
 }
 
-// load reads each entry of a directory.
+// load reads each entry of a directory. Callers of the server read the error: it does not tell what else is in the Secret.
 func (k *Keys) load(dir string) ([]key, error) {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -114,11 +114,11 @@ func (k *Keys) load(dir string) ([]key, error) {
 		}
 		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
-			return nil, err
+			return nil, errors.New("an entry cannot be read")
 		}
 		derived, err := k.derive(data)
 		if err != nil {
-			return nil, fmt.Errorf("entry %s: %w", entry.Name(), err)
+			return nil, fmt.Errorf("an entry is no key: %w", err)
 		}
 		if entry.Name() == runconfig.SessionKey {
 			first = append(first, derived)
@@ -141,7 +141,7 @@ const purpose = "freehold.dev session id v1 of server "
 func (k *Keys) derive(data []byte) (key, error) {
 	data = bytes.TrimRight(data, "\r\n") // as editors leave behind
 	if len(data) < leastKey || len(data) > maxKey {
-		return key{}, fmt.Errorf("it has %d bytes: write from %d to %d random ones, for example of openssl rand -base64 32", len(data), leastKey, maxKey)
+		return key{}, fmt.Errorf("write from %d to %d random bytes, for example of openssl rand -base64 32", leastKey, maxKey)
 	}
 	const size = 32
 	material, err := hkdf.Key(sha256.New, data, nil, purpose+k.server, size+nameSize)

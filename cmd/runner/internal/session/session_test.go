@@ -192,9 +192,9 @@ func TestWithoutAKeyNothingIsSealed(t *testing.T) {
 		}{
 			{nil, "has no entry current"},
 			{map[string]string{"previous": newKey}, "has no entry current"},
-			{map[string]string{"current": "short"}, "entry current: it has 5 bytes: write from 32"},
-			{map[string]string{"current": newKey, "previous": ""}, "entry previous: it has 0 bytes"},
-			{map[string]string{"current": strings.Repeat("x", maxKey+1)}, "bytes: write from"},
+			{map[string]string{"current": "short"}, "an entry is no key: write from 32"},
+			{map[string]string{"current": newKey, "previous": ""}, "an entry is no key: write from 32"},
+			{map[string]string{"current": strings.Repeat("x", maxKey+1)}, "an entry is no key: write from 32"},
 			{nine, "more than 8 entries"},
 		} {
 			write(tc.secret)
