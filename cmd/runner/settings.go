@@ -95,7 +95,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 		return settings{}, err
 	}
 	if s.pods = s.backend.Host; address == "" {
-		s.pods = net.JoinHostPort(workload.HeadlessName(s.run.Server.Name), strconv.Itoa(int(s.run.Backend.PodPort())))
+		s.pods = net.JoinHostPort(headless(s.run, s.resolv), strconv.Itoa(int(s.run.Backend.PodPort())))
 	}
 	if s.run.Remote != nil {
 		if s.remote, err = remote.New(*s.run.Remote, s.remoteFiles); err != nil {
@@ -141,6 +141,13 @@ func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 		return nil, fmt.Errorf("--backend is %q: write scheme and host, for example http://127.0.0.1:8080", given)
 	}
 	return u, nil
+}
+
+// headless is the name of the Service with the addresses of the backend's pods. It is whole, with the final dot: while no pod is
+// ready it has no address, and a resolver would go on to names in domains of others.
+func headless(run runconfig.RunConfig, resolv string) string {
+	all := domains(resolv, run.Server.Namespace)
+	return workload.HeadlessName(run.Server.Name) + "." + run.Server.Namespace + ".svc." + all[len(all)-1] + "."
 }
 
 // endpoint is the URL at which clients in the cluster call the server.
