@@ -34,7 +34,8 @@ const (
 )
 
 const (
-	// smallBody is the longest body, in bytes, that waits for no other, and largeBodies how many longer ones there are at once.
+	// smallBody is the longest body, in bytes, that waits for no other, and largeBodies how many longer ones there are at once. A
+	// subscription, which may stay for long, has a small one.
 	smallBody   = 64 << 10
 	largeBodies = 16
 )
@@ -94,14 +95,17 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post passes a message on, or translates it.
 func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
-	// A long body is held while its call is on its way, and callers decide how many they send.
-	if r.ContentLength < 0 || r.ContentLength > smallBody {
+	body, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
+	if err == nil && len(body) > smallBody {
+		// A long body is held while its call is on its way, and callers decide how many they send.
 		if err := t.large.Acquire(r.Context(), 1); err != nil {
 			return // the client has left
 		}
 		defer t.large.Release(1)
+		var rest []byte
+		rest, err = io.ReadAll(r.Body)
+		body = append(body, rest...)
 	}
-	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		t.config.Failed(w, r, err)
 		return
@@ -113,6 +117,12 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := messages[0]
+	if m.Method == "subscriptions/listen" && len(body) > smallBody {
+		(&output{w: w}).fail(m.ID, rpcError{
+			http.StatusRequestEntityTooLarge, codeInvalidParams, "subscriptions/listen is longer than 64 KiB: send several with fewer resources", nil,
+		})
+		return
+	}
 	modern := asModern(r.Header, m)
 	speaks, err := t.detect(r)
 	switch {

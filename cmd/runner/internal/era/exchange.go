@@ -55,7 +55,13 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 	out := r.Clone(ctx)
 	out.Method, out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = method, http.NoBody, 0, nil, nil
 	if body != nil {
-		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		out.Body, out.ContentLength = io.NopCloser(&spent{bytes.NewReader(body)}), int64(len(body))
+	}
+	// What the client says about its connection holds for that alone: ReverseProxy would take away what we add below.
+	for _, names := range out.Header["Connection"] {
+		for name := range strings.SplitSeq(names, ",") {
+			out.Header.Del(strings.TrimSpace(name))
+		}
 	}
 	for name := range out.Header {
 		if strings.HasPrefix(name, "Mcp-") || ofOneRequest[name] {
@@ -69,6 +75,18 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 	maps.Copy(out.Header, header)
 	go x.run(t.send, out)
 	return x
+}
+
+// spent lets go of a text that was read: the request may be on its way for long.
+type spent struct{ *bytes.Reader }
+
+// Read implements io.Reader.
+func (s *spent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil {
+		s.Reset(nil)
+	}
+	return n, err
 }
 
 // joined has the time of one context and the values of another.
@@ -87,8 +105,9 @@ func (j joined) Value(key any) any {
 
 // ofOneRequest are headers of the client's request that say nothing about ours.
 var ofOneRequest = map[string]bool{
-	"Accept": true, "Accept-Encoding": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true, "Expect": true,
-	"Last-Event-Id": true, "Te": true,
+	"Accept": true, "Accept-Encoding": true, "Connection": true, "Content-Encoding": true, "Content-Length": true, "Content-Type": true,
+	"Expect": true, "Keep-Alive": true, "Last-Event-Id": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Transfer-Encoding": true, "Upgrade": true,
 }
 
 func (x *exchange) run(send http.Handler, r *http.Request) {

@@ -3,6 +3,7 @@ package era
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"net/http"
 	"sync"
 	"time"
@@ -33,7 +34,7 @@ type pending struct {
 type waiting struct {
 	call     *call
 	question jsonrpc.Message
-	digest   string // of the call, which has to come again
+	digest   [sha256.Size]byte // of the call, which has to come again
 	end      *time.Timer
 }
 
@@ -58,7 +59,7 @@ func (p *pending) park(q *waiting, expired func()) string {
 }
 
 // take returns the call that waits under a state, nil if there is none, or if it is another call or another caller's.
-func (p *pending) take(state, digest, caller string) *waiting {
+func (p *pending) take(state string, digest, caller [sha256.Size]byte) *waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.calls[state]
@@ -71,8 +72,8 @@ func (p *pending) take(state, digest, caller string) *waiting {
 }
 
 // digest is what makes a call the same as another.
-func (c *call) digest() string {
-	return c.method + canonical(encoded(without(c.params, "_meta", "inputResponses", "requestState")))
+func (c *call) digest() [sha256.Size]byte {
+	return sha256.Sum256([]byte(c.method + canonical(encoded(without(c.params, "_meta", "inputResponses", "requestState")))))
 }
 
 // asked answers a request of the backend's to its client, or has the client answer it. It reports whether the call goes on in
@@ -93,15 +94,17 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 		out.fail(c.id, missing(needed))
 		return true
 	}
-	q := &waiting{call: c, question: m, digest: c.digest()}
+	q, id := &waiting{call: c, question: m, digest: c.digest()}, c.id
+	// They come again with the answer; until then the call holds nothing of its request.
+	c.id, c.params, c.meta = nil, nil, nil
 	state := t.pending.park(q, func() { t.abandon(c) })
 	if state == "" {
 		t.tell(c, rpcError{code: codeInternal, message: "too many calls wait for their clients"}.response(m.ID))
 		t.abandon(c)
-		out.fail(c.id, rpcError{http.StatusServiceUnavailable, codeInternal, "TooManyQuestions: too many calls wait for answers of their clients", nil})
+		out.fail(id, rpcError{http.StatusServiceUnavailable, codeInternal, "TooManyQuestions: too many calls wait for answers of their clients", nil})
 		return true
 	}
-	out.end(http.StatusOK, response(c.id, encoded(inputRequired(m.Method, m.Params, state))))
+	out.end(http.StatusOK, response(id, encoded(inputRequired(m.Method, m.Params, state))))
 	return true
 }
 
@@ -175,7 +178,7 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	}
 	// The old call in the name of the new request.
 	old := q.call
-	old.id, old.meta, old.origin = c.id, with(c.meta, nil), c.origin
+	old.id, old.params, old.meta, old.origin = c.id, c.params, c.meta, c.origin
 	answer := members(c.params["inputResponses"])[inputKey]
 	if answer == nil || answer.Kind() != '{' {
 		if t.asked(out, old, q.question) {

@@ -2,6 +2,7 @@ package era
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"slices"
@@ -47,6 +48,8 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 	params, meta := members(m.Params), metaOf(m.Params)
 	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: detached(r)}
 	switch {
+	case c.profile.size() > maxProfile:
+		out.fail(c.id, rpcError{http.StatusBadRequest, codeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB", nil})
 	case m.Method == "server/discover":
 		t.discover(out, r, c)
 	case m.Method == "subscriptions/listen":
@@ -65,7 +68,8 @@ func (t *Translator) profile(r *http.Request, meta jsonrpc.Object) profile {
 	if err != nil {
 		level = ""
 	}
-	return profile{caller: t.config.Caller(r), client: canonical(meta[metaClient]), capabilities: canonical(meta[metaCapabilities]), level: level}
+	caller := sha256.Sum256([]byte(t.config.Caller(r)))
+	return profile{caller: caller, client: canonical(meta[metaClient]), capabilities: canonical(meta[metaCapabilities]), level: level}
 }
 
 func canonical(v jsontext.Value) string {

@@ -2,6 +2,7 @@ package era
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"sync"
@@ -16,6 +17,8 @@ const (
 	// maxSessions is how many sessions with a backend are held for modern clients. The one that was not used for the longest
 	// time makes room.
 	maxSessions = 256
+	// maxProfile is how long what a client says about itself may be, in bytes: it is kept with the session.
+	maxProfile = 16 << 10
 	// idleTime is how long a session that nobody uses is held.
 	idleTime = 5 * time.Minute
 	// initializeTime is how long a backend may take to begin a session.
@@ -25,11 +28,13 @@ const (
 // profile is what a session is made for. Requests that differ in any of it never share one: a legacy server is told once who its
 // client is, what it can do, and what it wants logged.
 type profile struct {
-	caller       string
+	caller       [sha256.Size]byte
 	client       string // JSON
 	capabilities string // JSON
 	level        string
 }
+
+func (p profile) size() int { return len(p.client) + len(p.capabilities) + len(p.level) }
 
 // session is one with a legacy backend.
 type session struct {
