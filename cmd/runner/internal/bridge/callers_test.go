@@ -65,21 +65,15 @@ func (c *scripted) answer(m said, member string) {
 // reads is the next message that the server gets.
 func (c *scripted) reads(t *testing.T) said {
 	t.Helper()
-	select {
-	case m := <-c.got:
-		return m
-	case <-time.After(10 * time.Second):
-		t.Fatal("the server gets nothing")
-		panic("unreachable")
-	}
+	return next(t, "message to the server", c.got)
 }
 
-// readsOnly fails if the server has got anything before this call.
+// readsOnly fails if that is of another method.
 func (c *scripted) readsOnly(t *testing.T, method string) said {
 	t.Helper()
 	m := c.reads(t)
 	if m.Method != method {
-		t.Errorf("the server gets %s with %s", m.Method, m.Params)
+		t.Fatalf("the server gets %s with %s", m.Method, m.Params)
 	}
 	return m
 }
@@ -160,11 +154,17 @@ func (c client) calls(ctx context.Context, id, method, params string) <-chan ans
 // sends is the same, and waits for the answer.
 func (c client) sends(id, method, params string) answer {
 	c.t.Helper()
+	return next(c.t, "answer", c.calls(c.t.Context(), id, method, params))
+}
+
+// next is what comes within a bound.
+func next[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
 	select {
-	case a := <-c.calls(c.t.Context(), id, method, params):
-		return a
+	case one := <-from:
+		return one
 	case <-time.After(10 * time.Second):
-		c.t.Fatal("no answer")
+		t.Fatal("there comes no " + what)
 		panic("unreachable")
 	}
 }
@@ -180,8 +180,8 @@ func TestNobodyCancelsAnothersCall(t *testing.T) {
 		other := mallory.calls(t.Context(), "1", "next", "")
 		s.answer(s.readsOnly(t, "next"), `"result":{}`)
 		s.answer(asked, `"result":{"of":"alice"}`)
-		s.want(<-answered, http.StatusOK, `"of":"alice"`)
-		<-other
+		s.want(next(t, "answer", answered), http.StatusOK, `"of":"alice"`)
+		next(t, "answer", other)
 	})
 }
 
@@ -235,7 +235,7 @@ func TestWhatAServerSaysLateOfACallIsNobodys(t *testing.T) {
 		s.says <- `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"of alice"}}`
 		s.says <- fmt.Sprintf(progress, second.ID, "bob")
 		s.answer(second, `"result":{}`)
-		a := <-answered
+		a := next(t, "answer", answered)
 		s.want(a, http.StatusOK, "of bob", `"progressToken":"q"`)
 		if strings.Contains(a.body, "alice") {
 			t.Errorf("bob reads %s", a.body)
@@ -274,7 +274,7 @@ func TestATokenIsNeverAnothers(t *testing.T) {
 			}
 		}
 		s.answer(first, `"result":{}`)
-		<-answered
+		next(t, "answer", answered)
 	})
 }
 
@@ -294,7 +294,7 @@ func TestSubscriptionsTakeNoPlacesOfCalls(t *testing.T) {
 	case m := <-s.got:
 		s.answer(m, `"result":{"tools":[]}`)
 	}
-	s.want(<-answered, http.StatusOK, `"tools":[]`)
+	s.want(next(t, "answer", answered), http.StatusOK, `"tools":[]`)
 }
 
 func TestSubscriptionsOfASharedServerAreBounded(t *testing.T) {
@@ -309,7 +309,7 @@ func TestSubscriptionsOfASharedServerAreBounded(t *testing.T) {
 			return a
 		case m := <-s.got:
 			s.answer(m, member)
-			return <-got
+			return next(t, "answer", got)
 		}
 	}
 	var before, after runtime.MemStats
