@@ -56,8 +56,8 @@ type Reconciler struct {
 	// going is since when, by the core's clock, a server is seen to stop, lastClaims are
 	// what this process claimed, and refusals what refuses pods, all by uid.
 	going, lastClaims, refusals *lru.Cache
-	// specs are what came of specs, by uid of the server, sessions with which revision
-	// its Secret was made, and objects those that were found to carry specs, by their own.
+	// specs are what came of specs, by uid of the server, sessions what is known of its
+	// Secret, and objects those that were found to carry specs, by their own.
 	specs, objects, sessions *lru.Cache
 	// large is held by who renders a large spec.
 	large turn

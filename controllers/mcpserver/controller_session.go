@@ -4,25 +4,45 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
+// sessionKey is what this process knows of a server's Secret.
+type sessionKey struct {
+	revision revision.Revision // of the last content before which it was made or found
+	// own says that what stands is this server's: it was made, or stood when the proxy
+	// had rolled out.
+	own bool
+}
+
 // applySession makes the Secret with the key of session ids before new content goes
 // out. It is never read, so that its end is no event, and what stands under its name is
-// left as it is.
+// left as it is. That may be of a deleted server of the same name, and be collected
+// soon: so where something stood, the Secret is made once more after the roll-out.
 func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wanted) error {
 	server := p.server
-	if !r.kind.Backend || !want.renderable() || want.kept || revisionOf(w.proxy) == want.revision {
+	if !r.kind.Backend || !want.renderable() || want.kept {
 		return nil
 	}
-	if made, ok := r.sessions.Get(server.UID); ok && made == want.revision {
+	last, _ := r.sessions.Get(server.UID)
+	known, _ := last.(sessionKey)
+	if revisionOf(w.proxy) == want.revision {
+		stood := known.revision == want.revision && !known.own
+		if !stood || !w.proxyRolledOut(want.revision, false) || w.proxy.Status.ReadyReplicas == 0 {
+			return nil
+		}
+		known.own = true
+	} else if known.revision == want.revision {
 		return nil
 	}
 	// 256 bits, as text, so that people can copy it.
 	key := rand.Text() + rand.Text()
-	if _, err := p.Apply(ctx, r.kind.ChildrenManager, nil, workload.SessionSecret(workload.OwnerOf(server), key)); err != nil {
+	done, err := p.Apply(ctx, r.kind.ChildrenManager, nil, workload.SessionSecret(workload.OwnerOf(server), key))
+	if err != nil {
 		return err
 	}
-	r.sessions.Add(server.UID, want.revision)
+	r.sessions.Add(server.UID, sessionKey{want.revision, known.own || done.Result == apply.Created})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -51,5 +52,39 @@ var _ = Describe("The key of session ids", func() {
 		Expect(secret.Data["current"]).NotTo(Equal(first))
 		// The answer is told after who watches has heard of it.
 		Eventually(func() kit.Log { return op.requests.Since(mark).Of("secrets") }).Should(HaveLen(1))
+	})
+
+	// Garbage collection takes what a deleted server left when it comes to it.
+	It("is made again where that of a deleted server of the name stood", func() {
+		s := newEnv()
+		op := operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "echo-session"}}
+		hold := func(finalizers string) {
+			s.Must(s.Client.Patch(s.Ctx, secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))), "holding")
+		}
+		s.Read(secret)
+		first := secret.Data["current"]
+		hold(`["example.com/late"]`)
+		old := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
+		s.Delete(old)
+		s.AwaitGone(old)
+
+		By("creating it again, without pods at first")
+		mark := op.requests.Mark()
+		s.Apply(git, server("echo", "suspend: true"))
+		births := func() kit.Log { return op.requests.Since(mark).Of("secrets") }
+		Eventually(births).Should(HaveLen(1))
+		hold("null")
+		s.AwaitGone(secret)
+		s.Apply(git, server("echo", ""))
+		atRest(s, "echo")
+		s.Await(secret, "it is there again", func() error { return nil })
+		s.Read(secret)
+		Expect(secret.Data["current"]).NotTo(Equal(first))
+		quiet(op)
+		Expect(births()).To(HaveLen(2))
 	})
 })
