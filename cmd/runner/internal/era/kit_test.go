@@ -137,6 +137,12 @@ func (b *backend) got(method string) []received {
 // front is a proxy with a translator in front of a backend.
 func front(t *testing.T, b *backend) string {
 	t.Helper()
+	endpoint, _ := drainable(t, b)
+	return endpoint
+}
+
+func drainable(t *testing.T, b *backend) (endpoint string, drain func()) {
+	t.Helper()
 	address, err := url.Parse(b.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +159,7 @@ func front(t *testing.T, b *backend) string {
 	server.Config = p.Server()
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return server.URL + "/mcp"
+	return server.URL + "/mcp", func() { p.Drain(server.Config, proxy.Budget{Calls: time.Second, Last: patience}) }
 }
 
 // connect is a client of the Go SDK. A revision of "" is the newest.

@@ -60,7 +60,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		t.refuse(out, c, err)
 		return
 	}
-	defer func() { go t.end(origin, s) }()
+	defer t.sessions.over(func() { t.end(origin, s) })
 	stream := t.exchange(r.Context(), r, http.MethodGet, nil, s.header())
 	defer stream.cancel()
 	select {

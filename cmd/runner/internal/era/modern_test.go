@@ -188,25 +188,7 @@ func TestCallersShareNoSession(t *testing.T) {
 func TestALegacyBackendIsToldThatAModernClientHasLeft(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
-	ctx, leave := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(modern("1", "tools/call", `"name":"hang"`, "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "hang",
-	} {
-		r.Header.Set(name, value)
-	}
-	go func() {
-		await(t, func() bool { return len(b.got("tools/call")) == 1 })
-		leave()
-	}()
-	if response, err := http.DefaultClient.Do(r); err == nil {
-		_ = response.Body.Close()
-		t.Fatal("the call was answered")
-	}
+	desert(t, endpoint, modern("1", "tools/call", `"name":"hang"`, ""), func() bool { return len(b.got("tools/call")) == 1 }, asModern("tools/call", "hang")...)
 	await(t, func() bool { return len(b.got("notifications/cancelled")) == 1 })
 	var told, call message
 	for body, into := range map[string]*message{b.got("notifications/cancelled")[0].body: &told, b.got("tools/call")[0].body: &call} {
@@ -216,6 +198,29 @@ func TestALegacyBackendIsToldThatAModernClientHasLeft(t *testing.T) {
 	}
 	if !strings.Contains(string(told.Params), `"requestId":`+string(call.ID)) {
 		t.Errorf("%s is not about call %s", told.Params, call.ID)
+	}
+}
+
+// desert sends a call and leaves when something has happened.
+func desert(t *testing.T, endpoint, body string, happened func() bool, headers ...string) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers = append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	go func() {
+		await(t, happened)
+		leave()
+	}()
+	if response, err := http.DefaultClient.Do(r); err == nil {
+		_ = response.Body.Close()
+		t.Fatal("the call was answered")
 	}
 }
 

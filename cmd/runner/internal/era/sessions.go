@@ -57,9 +57,11 @@ func (s *session) server() jsontext.Value { return s.hello["serverInfo"] }
 type sessions struct {
 	translator *Translator
 
-	mu   sync.Mutex
-	held map[profile]*held
-	over *time.Timer
+	mu     sync.Mutex
+	held   map[profile]*held
+	next   *time.Timer // when they are looked at again
+	ends   sync.WaitGroup
+	closed bool
 }
 
 // held is a session that is held, or begins.
@@ -89,7 +91,6 @@ func (s *sessions) get(ctx context.Context, r *http.Request, p profile) (h *held
 	select {
 	case <-h.ready:
 		if h.err != nil {
-			s.drop(p, h)
 			s.put(h)
 			return nil, h.err
 		}
@@ -127,7 +128,9 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 		defer close(h.ready)
 		ctx, cancel := context.WithTimeout(context.Background(), initializeTime)
 		defer cancel()
-		h.session, h.err = s.translator.initialize(ctx, h.origin, p)
+		if h.session, h.err = s.translator.initialize(ctx, h.origin, p); h.err != nil {
+			s.drop(p, h) // also where nobody waits for it any more
+		}
 	}()
 	return h, nil
 }
@@ -160,25 +163,61 @@ func (s *sessions) sweep(now time.Time) {
 
 // schedule has the sessions looked at again while there are any.
 func (s *sessions) schedule() {
-	if len(s.held) == 0 || s.over != nil {
+	if len(s.held) == 0 || s.next != nil || s.closed {
 		return
 	}
-	s.over = time.AfterFunc(idleTime, func() {
+	s.next = time.AfterFunc(idleTime, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.over = nil
+		s.next = nil
 		s.sweep(time.Now())
 	})
 }
 
 func (s *sessions) remove(p profile, h *held) {
 	delete(s.held, p)
-	if h.session != nil {
-		go s.translator.end(h.origin, h.session)
+	s.ends.Go(func() {
+		<-h.ready
+		if h.session != nil {
+			s.translator.end(h.origin, h.session)
+		}
+	})
+}
+
+// over has a session ended that is held no more, or never was.
+func (s *sessions) over(end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.ends.Go(end)
 	}
 }
 
-// drop forgets a session that the backend does not know any more.
+// Close ends the sessions with the backend, which may count them, and waits for that until ctx ends. It is for after the last
+// request: a session that begins later is not ended.
+func (t *Translator) Close(ctx context.Context) {
+	s := &t.sessions
+	s.mu.Lock()
+	s.closed = true
+	for p, h := range s.held {
+		s.remove(p, h)
+	}
+	if s.next != nil {
+		s.next.Stop()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.ends.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// drop forgets a session that did not begin, or that the backend does not know any more.
 func (s *sessions) drop(p profile, h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,15 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 	p.traffic.cancel()
 	<-closed
 	_ = server.Close() //nolint:errcheck // nothing is left to do about it
+	if held, ok := p.translated.(interface{ Close(ctx context.Context) }); ok {
+		last, cancelLast := context.WithTimeout(context.Background(), min(budget.Last, lastWords))
+		defer cancelLast()
+		held.Close(last)
+	}
 }
+
+// lastWords is how long it may take to end the translation's sessions with the backend.
+const lastWords = 2 * time.Second
 
 // flight is one request on its way.
 type flight struct {
@@ -147,7 +155,7 @@ func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Conte
 	if !t.flights[f] {
 		t.calls++
 	}
-	if t.over {
+	if t.over && r.Method != http.MethodDelete { // sessions are still ended
 		cancel(errDraining)
 	}
 	return f, f.ctx

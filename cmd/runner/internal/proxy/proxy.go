@@ -65,6 +65,8 @@ type Proxy struct {
 	content [8]byte
 	started time.Time
 
+	translated http.Handler // inner, behind the translation alone; nil without one
+
 	unreachable atomic.Bool // the last request found no backend
 	draining    atomic.Bool
 }
@@ -103,7 +105,8 @@ func New(config Config) *Proxy {
 	}
 	p.guarded = p.inner
 	if config.Translate != nil {
-		p.guarded = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
+		p.translated = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
+		p.guarded = p.translated
 	}
 	if config.Guard != nil {
 		p.guarded = config.Guard(p.guarded, p.failed)
