@@ -39,9 +39,9 @@ namespace, its Events, the operator's Deployments, what status and audit say, an
 the end of the logs of the operator and of the proxy. A NAME without a kind is that
 of an MCPServer.
 
-It reads no Secret, and leaves out the values of environment variables. Arguments,
-names and log lines stay: look through the file before you publish it. The logs of
-the backend, which is your image, are left out unless you ask for them; those of the
+It reads no Secret, and leaves out the values of environment variables, headers and
+flags. Other arguments, names and log lines stay: look through the file before you
+publish it. The logs of the backend, which is your image, are left out unless you ask for them; those of the
 bridge beside a server of transport sse are in.`,
 		Example: `  # For an issue
   kubectl freehold debug everything

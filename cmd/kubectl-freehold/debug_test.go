@@ -31,7 +31,9 @@ data:
   run.json: '{"backend":{"env":[{"name":"TOKEN","value":"s3cret"}]},"kept":"image"}'
   text: stays
 spec:
-  args: [--stays]
+  args: [--stays, --token=s3cret, --key, s3cret, stays]
+  headers:
+  - {name: Authorization, value: s3cret}
   env:
   - {name: TOKEN, value: s3cret}
   - {name: FROM, valueFrom: {secretKeyRef: {name: stays, key: k}}}
@@ -40,7 +42,7 @@ spec:
       initContainers:
       - {name: a, env: [{name: B, value: s3cret}]}
       containers:
-      - {name: c, env: {C: s3cret}}
+      - {name: c, env: {C: s3cret}, command: [stays, -k, s3cret], livenessProbe: {httpGet: {httpHeaders: [{name: A, value: s3cret}]}}}
 `
 
 func TestABundleHasNoSecrets(t *testing.T) {

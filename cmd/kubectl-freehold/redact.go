@@ -12,9 +12,9 @@ import (
 const redacted = "REDACTED"
 
 // redact removes from an object what may be a secret: values of environment
-// variables, also in the JSON of a ConfigMap, the data of a Secret, and the copy of
-// the whole object that kubectl keeps in an annotation. Names, and references to
-// Secrets, stay.
+// variables, headers and flags, also in the JSON of a ConfigMap, the data of a Secret,
+// and the copy of the whole object that kubectl keeps in an annotation. Names, and
+// references to Secrets, stay.
 func redact(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if annotations := u.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
@@ -51,14 +51,17 @@ func redactText(text string) string {
 	return string(data)
 }
 
-// redactValue redacts the values of variables anywhere below a value: of lists that
-// are called env, of {name, value}, and of maps that are.
+// redactValue redacts, anywhere below a value, the values of variables and headers, in
+// lists of {name, value} and in maps, and those of flags.
 func redactValue(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, below := range v {
-			if key == "env" {
-				redactEnv(below)
+			switch key {
+			case "env", "headers", "httpHeaders":
+				redactNamed(below)
+			case "args", "command":
+				redactFlags(below)
 			}
 			redactValue(below)
 		}
@@ -69,8 +72,29 @@ func redactValue(value any) {
 	}
 }
 
-func redactEnv(env any) {
-	switch list := env.(type) {
+// redactFlags redacts what follows a flag, as --name=value and as an item of its own.
+func redactFlags(arguments any) {
+	list, ok := arguments.([]any)
+	if !ok {
+		return
+	}
+	follows := false
+	for i, item := range list {
+		text, _ := item.(string)
+		name, _, joined := strings.Cut(text, "=")
+		flag := strings.HasPrefix(text, "-")
+		switch {
+		case flag && joined:
+			list[i] = name + "=" + redacted
+		case !flag && follows:
+			list[i] = redacted
+		}
+		follows = flag && !joined
+	}
+}
+
+func redactNamed(values any) {
+	switch list := values.(type) {
 	case []any:
 		for _, item := range list {
 			if variable, ok := item.(map[string]any); ok && variable["value"] != nil {
