@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,6 +203,16 @@ func runWith(ctx context.Context, runner string) {
 		g.Expect(operator.Status.ObservedGeneration).To(Equal(operator.Generation))
 		g.Expect(operator.Status).To(HaveField("UpdatedReplicas", operator.Status.Replicas))
 		g.Expect(operator.Status.UnavailableReplicas).To(BeZero())
+	}).Should(Succeed())
+	// The arguments stay Helm's: another story upgrades the release.
+	Eventually(ctx, func() error {
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(operator), operator); err != nil {
+			return err
+		}
+		operator.ManagedFields = slices.DeleteFunc(operator.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+			return m.Manager == "e2e"
+		})
+		return cluster.Update(ctx, operator)
 	}).Should(Succeed())
 }
 
