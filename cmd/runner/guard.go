@@ -8,6 +8,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/authz"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -58,9 +59,9 @@ func notPermitted(w http.ResponseWriter, r cedar.Refusal) {
 	case cedar.NotReadable:
 		status, code, name = http.StatusBadRequest, proxy.CodeNotJudged, "NotJudged"
 	case cedar.HeaderMismatch:
-		status, code, name = http.StatusBadRequest, proxy.CodeHeaderMismatch, "HeaderMismatch"
+		status, code, name = http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch"
 	case cedar.NotFound:
-		status, code, name = http.StatusNotFound, proxy.CodeMethodNotFound, "MethodNotFound"
+		status, code, name = http.StatusNotFound, protocol.CodeMethodNotFound, "MethodNotFound"
 	case cedar.NotFilterable:
 		status, code, name = http.StatusBadGateway, proxy.CodeNotJudged, "NotJudged"
 	}

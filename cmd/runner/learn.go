@@ -19,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -44,10 +45,6 @@ const (
 // askAgain is how often a server that runs elsewhere is asked once it has answered.
 // Tests change it.
 var askAgain = time.Minute
-
-// legacy is the newest revision of MCP that begins with initialize. A backend
-// may speak it beside the newest of all.
-const legacy = "2025-11-25"
 
 // ask asks the backend what it is and offers, as a client of MCP does and on a
 // client's way, until it has answered or ctx ends. It tells what it learned, and
@@ -178,8 +175,8 @@ func connectMCP(ctx context.Context, client *asking, endpoint, revision string) 
 // was agreed on, and the legacy one if that is offered as well.
 func versions(ctx context.Context, client *asking, endpoint, agreed string) []string {
 	seen := []string{agreed}
-	if agreed > legacy {
-		if session, err := connectMCP(ctx, client, endpoint, legacy); err == nil {
+	if agreed > protocol.Legacy {
+		if session, err := connectMCP(ctx, client, endpoint, protocol.Legacy); err == nil {
 			seen = append(seen, session.InitializeResult().ProtocolVersion)
 			_ = session.Close() //nolint:errcheck // it was asked all there is
 		}

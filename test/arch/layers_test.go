@@ -64,7 +64,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "controllers/authz", "controllers/conditions", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

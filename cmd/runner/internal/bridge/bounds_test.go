@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // What a slow client has sent so far is counted, too, and it gets its answer while it
@@ -54,11 +56,11 @@ func TestWhatStartsNoServer(t *testing.T) {
 		"a probe":               {http.MethodGet, "*/*", "", http.StatusNotAcceptable},
 		"a browser":             {http.MethodGet, "text/html,application/xml;q=0.9,*/*;q=0.8", "", http.StatusNotAcceptable},
 		"none":                  {http.MethodGet, "", "", http.StatusNotAcceptable},
-		"the modern era":        {http.MethodGet, "text/event-stream", firstModern, http.StatusMethodNotAllowed},
-		"its end of no session": {http.MethodDelete, "*/*", firstModern, http.StatusMethodNotAllowed},
+		"the modern era":        {http.MethodGet, "text/event-stream", protocol.Modern, http.StatusMethodNotAllowed},
+		"its end of no session": {http.MethodDelete, "*/*", protocol.Modern, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response := front{f.Bridge, t, f.url}.do(tc.method, "", "Accept", tc.accept, headerVersion, tc.version)
+			response := front{f.Bridge, t, f.url}.do(tc.method, "", "Accept", tc.accept, protocol.HeaderVersion, tc.version)
 			defer response.Body.Close()
 			if response.StatusCode != tc.status {
 				t.Errorf("HTTP %d", response.StatusCode)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // Bounds of one bridge.
@@ -147,7 +148,7 @@ func (b *Bridge) Wait(most time.Duration) {
 // (https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/subscriptions).
 func (b *Bridge) Drain() {
 	for _, p := range b.starter.running() {
-		p.complete(methodListen)
+		p.complete(protocol.MethodListen)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,10 +159,10 @@ func (b *Bridge) Drain() {
 
 // ServeHTTP answers one request, whatever its path: that is the proxy's to judge.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get(headerVersion) >= firstModern && r.Method != http.MethodPost {
+	if r.Header.Get(protocol.HeaderVersion) >= protocol.Modern && r.Method != http.MethodPost {
 		// https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "revision "+firstModern+" takes POST only", http.StatusMethodNotAllowed)
+		http.Error(w, "revision "+protocol.Modern+" takes POST only", http.StatusMethodNotAllowed)
 		return
 	}
 	switch r.Method {
@@ -187,10 +188,10 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	defer b.inFlight.Add(-int64(len(body)))
 	messages, batch, err := jsonrpc.Parse(body)
 	if err != nil {
-		fail(http.StatusBadRequest, codeInvalidRequest, "%s", err).answer(w, nil)
+		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err).answer(w, nil)
 		return
 	}
-	session := r.Header.Get(headerSession)
+	session := r.Header.Get(protocol.HeaderSession)
 	switch {
 	case isModern(r, messages):
 		b.postModern(w, r, messages, batch)
@@ -198,10 +199,10 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 		b.postOld(w, r, messages)
 	case session != "":
 		b.postSession(w, r, session, messages, batch)
-	case len(messages) == 1 && messages[0].Method == "initialize" && isCall(messages[0]):
+	case len(messages) == 1 && messages[0].Method == "initialize" && messages[0].Call():
 		b.initialize(w, r, messages)
 	default:
-		fail(http.StatusBadRequest, codeInvalidRequest, "no %s: send initialize first", headerSession).answer(w, messages[0].ID)
+		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s: send initialize first", protocol.HeaderSession).answer(w, messages[0].ID)
 	}
 }
 
@@ -223,9 +224,9 @@ func (b *Bridge) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
 	case errors.Is(err, errFull):
 		return nil, busy("%s", err)
 	case errors.As(err, &tooLong):
-		return nil, fail(http.StatusRequestEntityTooLarge, codeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
+		return nil, fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
 	case err != nil:
-		return nil, fail(http.StatusBadRequest, codeInvalidRequest, "the request body cannot be read")
+		return nil, fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
 	}
 	return body, nil
 }

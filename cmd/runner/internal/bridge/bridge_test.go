@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 func TestEachSessionHasAProcessOfItsOwn(t *testing.T) {
@@ -23,7 +25,7 @@ func TestEachSessionHasAProcessOfItsOwn(t *testing.T) {
 		t.Errorf("processes %d and %d", first, second)
 	}
 	f.want(f.call(one, "5", "echo"), http.StatusOK, `"id":5`, `\"id\":5,`)
-	if a := f.do(http.MethodDelete, "", headerSession, one); a.StatusCode != http.StatusNoContent {
+	if a := f.do(http.MethodDelete, "", protocol.HeaderSession, one); a.StatusCode != http.StatusNoContent {
 		t.Error(a.Status)
 	}
 	within(t, 10*time.Second, "its process ends", func() bool { return gone(first) })
@@ -42,7 +44,7 @@ func TestSessionsShareAProcess(t *testing.T) {
 	for _, session := range []string{one, two} {
 		for range 20 {
 			all.Go(func() {
-				a := f.post(`{"jsonrpc":"2.0","id":"same","method":"progress","params":{"_meta":{"progressToken":"mine"}}}`, headerSession, session)
+				a := f.post(`{"jsonrpc":"2.0","id":"same","method":"progress","params":{"_meta":{"progressToken":"mine"}}}`, protocol.HeaderSession, session)
 				f.want(a, http.StatusOK, `"id":"same"`, `"progressToken":"mine"`)
 				if n := strings.Count(a.body, "progressToken"); n != 1 {
 					t.Errorf("%d notifications in %s", n, a.body)
@@ -60,27 +62,27 @@ func TestTheModernEraIsServedFromOneProcess(t *testing.T) {
 		t.Errorf("%s and %s", a.body, b.body)
 	}
 	f.want(f.modernly("7", "progress", `,"progressToken":"mine"`), http.StatusOK, `"progressToken":"mine"`, `"id":7`)
-	meta := `"params":{"_meta":{"` + keyVersion + `":"` + firstModern + `"}}`
+	meta := `"params":{"_meta":{"` + protocol.MetaVersion + `":"` + protocol.Modern + `"}}`
 	for name, tc := range map[string]struct {
 		body    string
 		headers []string
 		status  int
 		says    string
 	}{
-		"another method":   {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{headerVersion, firstModern, "Mcp-Method", "echo"}, 400, "-32020"},
+		"another method":   {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "echo"}, 400, "-32020"},
 		"no version":       {`{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}`, []string{"Mcp-Method", "pid"}, 400, "-32020"},
-		"no version in it": {`{"jsonrpc":"2.0","id":1,"method":"pid"}`, []string{headerVersion, firstModern, "Mcp-Method", "pid"}, 400, "-32602"},
+		"no version in it": {`{"jsonrpc":"2.0","id":1,"method":"pid"}`, []string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "pid"}, 400, "-32602"},
 		"another name": {
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"` + keyVersion + `":"` + firstModern + `"}}}`,
-			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "b"},
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"` + protocol.MetaVersion + `":"` + protocol.Modern + `"}}}`,
+			[]string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "tools/call", "Mcp-Name", "b"},
 			400, "-32020",
 		},
 		"a name in base64": {
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"` + keyVersion + `":"` + firstModern + `"}}}`,
-			[]string{headerVersion, firstModern, "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?w6Q=?="},
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"` + protocol.MetaVersion + `":"` + protocol.Modern + `"}}}`,
+			[]string{protocol.HeaderVersion, protocol.Modern, "Mcp-Method", "tools/call", "Mcp-Name", "=?base64?w6Q=?="},
 			200, `"id":1`,
 		},
-		"a batch": {`[{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}]`, []string{headerVersion, firstModern}, 400, "batches"},
+		"a batch": {`[{"jsonrpc":"2.0","id":1,"method":"pid",` + meta + `}]`, []string{protocol.HeaderVersion, protocol.Modern}, 400, "batches"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := front{f.Bridge, t, f.url}
@@ -102,8 +104,8 @@ func TestAClientThatLeaves(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(
-		`{"jsonrpc":"2.0","id":1,"method":"silent","params":{"_meta":{"`+keyVersion+`":"`+firstModern+`"}}}`))
-	request.Header.Set(headerVersion, firstModern)
+		`{"jsonrpc":"2.0","id":1,"method":"silent","params":{"_meta":{"`+protocol.MetaVersion+`":"`+protocol.Modern+`"}}}`))
+	request.Header.Set(protocol.HeaderVersion, protocol.Modern)
 	request.Header.Set("Mcp-Method", "silent")
 	if r, err := http.DefaultClient.Do(request); err == nil {
 		r.Body.Close()
@@ -117,7 +119,7 @@ func TestAClientThatLeaves(t *testing.T) {
 func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
-	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"silent"}`, headerSession, session)
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"silent"}`, protocol.HeaderSession, session)
 	reader := bufio.NewReader(response.Body)
 	line, err := reader.ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "id: ") {
@@ -132,7 +134,7 @@ func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
 		t.Fatalf("%d calls wait", len(mine))
 	}
 	s.peer.dispatch(said{ID: []byte("1"), Result: []byte(`"late"`)})
-	again := f.do(http.MethodGet, "", headerSession, session, headerLast, last)
+	again := f.do(http.MethodGet, "", protocol.HeaderSession, session, protocol.HeaderLast, last)
 	defer again.Body.Close()
 	all := make([]byte, 4<<10)
 	n, _ := bufio.NewReader(again.Body).Read(all)
@@ -144,7 +146,7 @@ func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
 func TestTheServerAsksItsClient(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
-	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ask"}`, headerSession, session)
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ask"}`, protocol.HeaderSession, session)
 	defer response.Body.Close()
 	found := false
 	for lines := bufio.NewScanner(response.Body); !found && lines.Scan(); {
@@ -215,7 +217,7 @@ func TestLongMessages(t *testing.T) {
 	f.want(f.call(session, "2", "big 4194305"), http.StatusBadGateway, "-31007", "longer than 4194304 bytes", `"id":2`)
 	f.want(f.call(session, "3", "pid"), http.StatusOK)
 	body := `{"jsonrpc":"2.0","id":1,"method":"silent","params":{"a":"` + strings.Repeat("x", MaxBody) + `"}}`
-	f.want(f.post(body, headerSession, session), http.StatusRequestEntityTooLarge)
+	f.want(f.post(body, protocol.HeaderSession, session), http.StatusRequestEntityTooLarge)
 }
 
 // A client that does not read keeps its server waiting, and no more in memory than a
@@ -223,7 +225,7 @@ func TestLongMessages(t *testing.T) {
 func TestAClientThatDoesNotReadCostsABoundedMemory(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
-	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"flood 3000"}`, headerSession, session) // 30 MiB
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"flood 3000"}`, protocol.HeaderSession, session) // 30 MiB
 	defer response.Body.Close()
 	time.Sleep(time.Second)
 	s := f.find(session)
@@ -282,7 +284,7 @@ func TestAThousandSessionsLeaveNothing(t *testing.T) {
 		clients.Go(func() {
 			for range count / 10 {
 				session := f.begin()
-				f.do(http.MethodDelete, "", headerSession, session).Body.Close()
+				f.do(http.MethodDelete, "", protocol.HeaderSession, session).Body.Close()
 			}
 		})
 	}

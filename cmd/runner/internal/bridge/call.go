@@ -5,10 +5,8 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
-
-// methodListen is the call that is a subscription.
-const methodListen = "subscriptions/listen"
 
 // call is a request that waits for its answer.
 type call struct {
@@ -30,17 +28,17 @@ type call struct {
 // differs from the specification's in case only, which some servers read.
 func meddles(method string, params []byte) *fault {
 	if strings.HasPrefix(method, "notifications/") {
-		return fail(http.StatusBadRequest, codeInvalidRequest, "%s has an id: a notification has none", method)
+		return fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s has an id: a notification has none", method)
 	}
 	if len(params) == 0 {
 		return nil
 	}
 	all, err := jsonrpc.Read(params, "_meta")
 	if err == nil && all["_meta"].Kind() == '{' {
-		_, err = jsonrpc.Read(all["_meta"], keyProgress)
+		_, err = jsonrpc.Read(all["_meta"], protocol.MetaProgress)
 	}
 	if err != nil {
-		return fail(http.StatusBadRequest, codeInvalidParams, "%s", err)
+		return fail(http.StatusBadRequest, protocol.CodeInvalidParams, "%s", err)
 	}
 	return nil
 }
@@ -48,7 +46,7 @@ func meddles(method string, params []byte) *fault {
 // about is the call that a notification is about, by its token or subscription; the
 // client's own stands in it then.
 func (p *peer) about(m *said) *call {
-	token, subscription := at(m.Params, keyProgress), at(m.Params, "_meta", keySubscription)
+	token, subscription := at(m.Params, protocol.MetaProgress), at(m.Params, "_meta", protocol.MetaSubscription)
 	if token == nil && subscription == nil {
 		return nil
 	}
@@ -61,10 +59,10 @@ func (p *peer) about(m *said) *call {
 		}
 		switch {
 		case token != nil && c.token != nil && canonical(known) == canonical(token):
-			m.Params, _ = swapped(m.Params, c.token, keyProgress)
+			m.Params, _ = swapped(m.Params, c.token, protocol.MetaProgress)
 			return c
 		case subscription != nil && canonical(c.wire) == canonical(subscription):
-			m.Params, _ = swapped(m.Params, c.id, "_meta", keySubscription)
+			m.Params, _ = swapped(m.Params, c.id, "_meta", protocol.MetaSubscription)
 			return c
 		}
 	}
@@ -88,7 +86,6 @@ func (p *peer) complete(method string) {
 		if c.method != method || p.take(c.wire) == nil {
 			continue
 		}
-		result := []byte(`{"resultType":"complete","_meta":{"` + keySubscription + `":`)
-		c.answer(response(c.id, said{Result: append(append(result, c.id...), "}}"...)}), http.StatusOK, p.alone)
+		c.answer(response(c.id, said{Result: protocol.ListenResult(c.id)}), http.StatusOK, p.alone)
 	}
 }

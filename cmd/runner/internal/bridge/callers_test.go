@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // These are of clients that share a server: what one does is nothing to the others.
@@ -107,9 +109,9 @@ type client struct {
 
 func (s sharing) client() client {
 	if s.modern {
-		return client{s, []string{headerVersion, firstModern}}
+		return client{s, []string{protocol.HeaderVersion, protocol.Modern}}
 	}
-	return client{s, []string{headerSession, s.begin()}}
+	return client{s, []string{protocol.HeaderSession, s.begin()}}
 }
 
 // calls sends a message, with what its era has in it besides, until ctx ends.
@@ -118,7 +120,7 @@ func (c client) calls(ctx context.Context, id, method, params string) <-chan ans
 	if id != "" {
 		id = `"id":` + id + `,`
 	}
-	if version := `"` + keyVersion + `":"` + firstModern + `"`; c.modern {
+	if version := `"` + protocol.MetaVersion + `":"` + protocol.Modern + `"`; c.modern {
 		before, after, has := strings.Cut(params, `"_meta":{`)
 		switch {
 		case !has && params == "":
@@ -255,7 +257,7 @@ func TestATokenIsNeverAnothers(t *testing.T) {
 			var params struct {
 				Meta map[string]json.RawMessage `json:"_meta"`
 			}
-			if err := json.Unmarshal(m.Params, &params); err != nil || string(params.Meta[keyProgress]) != string(m.ID) {
+			if err := json.Unmarshal(m.Params, &params); err != nil || string(params.Meta[protocol.MetaProgress]) != string(m.ID) {
 				t.Errorf("%s: the server gets %s for call %s: %v", key, m.Params, m.ID, err)
 			}
 		}
@@ -283,10 +285,10 @@ func TestSubscriptionsTakeNoPlacesOfCalls(t *testing.T) {
 	s := share(t, true)
 	mallory := s.client()
 	for i := range maxCalls {
-		mallory.calls(t.Context(), fmt.Sprint(i), methodListen, `"notifications":{}`)
+		mallory.calls(t.Context(), fmt.Sprint(i), protocol.MethodListen, `"notifications":{}`)
 		s.reads(t)
 	}
-	s.want(mallory.sends("1000", methodListen, `"notifications":{}`), http.StatusServiceUnavailable, "Busy")
+	s.want(mallory.sends("1000", protocol.MethodListen, `"notifications":{}`), http.StatusServiceUnavailable, "Busy")
 	answered := s.client().calls(t.Context(), "1", "tools/list", "")
 	select {
 	case a := <-answered:

@@ -1,11 +1,13 @@
 package bridge
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // Codes of the JSON-RPC errors that the bridge itself answers. They are none of the
@@ -22,13 +24,6 @@ const (
 	// or the server starts, or is started again after a pause. Nothing was run. HTTP 503 with
 	// Retry-After.
 	CodeBusy = -31008
-
-	codeInvalidRequest     = -32600
-	codeMethodNotFound     = -32601
-	codeInvalidParams      = -32602
-	codeHeaderMismatch     = -32020
-	codeMissingCapability  = -32021
-	codeUnsupportedVersion = -32022
 )
 
 // retryAfter is how long a client is asked to wait.
@@ -56,21 +51,7 @@ func busy(format string, args ...any) *fault {
 }
 
 // rpc is the fault as an answer to the request called id.
-func (f *fault) rpc(id []byte) []byte {
-	if len(id) == 0 {
-		id = []byte("null")
-	}
-	e := struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Data    any    `json:"data,omitempty"`
-	}{f.code, f.message, f.data}
-	body, err := json.Marshal(e)
-	if err != nil {
-		panic("encoding a JSON-RPC error: " + err.Error()) // data are texts
-	}
-	return response(id, said{Error: body})
-}
+func (f *fault) rpc(id []byte) []byte { return jsonrpc.Failure(id, f.code, f.message, f.data) }
 
 func (f *fault) answer(w http.ResponseWriter, id []byte) {
 	writeJSON(w, f.status, f.rpc(id))
@@ -91,9 +72,9 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 // (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http).
 func modernStatus(code int) int {
 	switch code {
-	case codeMethodNotFound:
+	case protocol.CodeMethodNotFound:
 		return http.StatusNotFound
-	case codeInvalidParams, codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+	case protocol.CodeInvalidParams, protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio/stdiotest"
 )
@@ -107,23 +108,23 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 func (f front) begin() (id string) {
 	f.t.Helper()
 	a := f.post(hello)
-	if a.status != http.StatusOK || a.header.Get(headerSession) == "" {
+	if a.status != http.StatusOK || a.header.Get(protocol.HeaderSession) == "" {
 		f.t.Fatalf("initialize: HTTP %d %s", a.status, a.body)
 	}
-	return a.header.Get(headerSession)
+	return a.header.Get(protocol.HeaderSession)
 }
 
 // call calls a method in a session.
 func (f front) call(session, id, method string) answer {
 	f.t.Helper()
-	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`"}`, headerSession, session)
+	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`"}`, protocol.HeaderSession, session)
 }
 
 // modernly calls a method of the modern era.
 func (f front) modernly(id, method, meta string) answer {
 	f.t.Helper()
-	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{"_meta":{"`+keyVersion+`":"`+firstModern+`"`+meta+`}}}`,
-		headerVersion, firstModern, "Mcp-Method", method)
+	return f.post(`{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":{"_meta":{"`+protocol.MetaVersion+`":"`+protocol.Modern+`"`+meta+`}}}`,
+		protocol.HeaderVersion, protocol.Modern, "Mcp-Method", method)
 }
 
 func (f front) want(a answer, status int, parts ...string) {

@@ -8,21 +8,12 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-)
-
-// Headers of the transport.
-const (
-	headerSession = "Mcp-Session-Id"
-	headerVersion = "Mcp-Protocol-Version"
-	headerLast    = "Last-Event-Id"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // firstPrimed is the first revision whose clients know an event without data
 // (https://modelcontextprotocol.io/specification/2025-11-25/changelog).
 const firstPrimed = "2025-11-25"
-
-// legacyVersions are the revisions that begin with initialize.
-var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 // standingID is the id of each session's standing stream.
 const standingID = "s"
@@ -60,7 +51,7 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 	if at(e.data, "result") == nil {
 		b.end(s)
 	} else {
-		w.Header().Set(headerSession, s.id)
+		w.Header().Set(protocol.HeaderSession, s.id)
 	}
 	if asJSON, _ := accepts(r); asJSON {
 		writeJSON(w, max(e.status, http.StatusOK), e.data)
@@ -92,14 +83,14 @@ func (b *Bridge) end(s *session) {
 
 // inSession is the session of a request, nil after it was answered.
 func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, call []byte) *session {
-	if v := r.Header.Get(headerVersion); v != "" && !slices.Contains(legacyVersions, v) {
-		fail(http.StatusBadRequest, codeInvalidRequest, "%s is %q: in a session write one of %s",
-			headerVersion, v, strings.Join(legacyVersions, ", ")).answer(w, call)
+	if v := r.Header.Get(protocol.HeaderVersion); v != "" && !slices.Contains(protocol.LegacyRevisions, v) {
+		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is %q: in a session write one of %s",
+			protocol.HeaderVersion, v, strings.Join(protocol.LegacyRevisions, ", ")).answer(w, call)
 		return nil
 	}
 	s := b.find(id)
 	if s == nil || s.old() {
-		fail(http.StatusNotFound, codeInvalidRequest, "no such session: send initialize").answer(w, call)
+		fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize").answer(w, call)
 		return nil
 	}
 	return s
@@ -111,7 +102,7 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 		return
 	}
 	defer s.touch()
-	calls := slices.DeleteFunc(slices.Clone(messages), func(m jsonrpc.Message) bool { return !isCall(m) })
+	calls := slices.DeleteFunc(slices.Clone(messages), func(m jsonrpc.Message) bool { return !m.Call() })
 	if len(calls) == 0 {
 		if f := s.post(r.Context(), messages, nil); f != nil {
 			f.answer(w, nil)
@@ -142,14 +133,14 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 
 func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	if _, asEvents := accepts(r); !asEvents {
-		fail(http.StatusNotAcceptable, codeInvalidRequest, "Accept must have text/event-stream").answer(w, nil)
+		fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must have text/event-stream").answer(w, nil)
 		return
 	}
-	id := r.Header.Get(headerSession)
+	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
 		// Browsers and probes take anything, and are to start no server.
 		if !strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream") {
-			fail(http.StatusNotAcceptable, codeInvalidRequest, "Accept must name text/event-stream").answer(w, nil)
+			fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must name text/event-stream").answer(w, nil)
 			return
 		}
 		b.getOld(w, r)
@@ -161,16 +152,16 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.touch()
 	from, after, resume := s.standing, 0, false
-	if last := r.Header.Get(headerLast); last != "" {
+	if last := r.Header.Get(protocol.HeaderLast); last != "" {
 		stream, n, ok := parseEventID(last)
 		if from = s.stream(stream); !ok || from == nil {
-			fail(http.StatusBadRequest, codeInvalidRequest, "%s is of no stream that can be resumed", headerLast).answer(w, nil)
+			fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no stream that can be resumed", protocol.HeaderLast).answer(w, nil)
 			return
 		}
 		after, resume = n, true
 	}
 	if !from.attach(resume, after) {
-		fail(http.StatusConflict, codeInvalidRequest, "another request reads this stream").answer(w, nil)
+		fail(http.StatusConflict, protocol.CodeInvalidRequest, "another request reads this stream").answer(w, nil)
 		return
 	}
 	defer from.detach()
@@ -178,9 +169,9 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Bridge) delete(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get(headerSession)
+	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
-		fail(http.StatusBadRequest, codeInvalidRequest, "no %s", headerSession).answer(w, nil)
+		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s", protocol.HeaderSession).answer(w, nil)
 		return
 	}
 	s := b.inSession(w, r, id, nil)

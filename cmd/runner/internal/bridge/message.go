@@ -6,15 +6,6 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-)
-
-// Keys in _meta that hold an id of a client's, which is another one at the server.
-const (
-	keyProgress     = "progressToken"
-	keySubscription = "io.modelcontextprotocol/subscriptionId"
-	keyVersion      = "io.modelcontextprotocol/protocolVersion"
 )
 
 // said is a message of the server's. It is read as it comes: where its server is not
@@ -156,9 +147,6 @@ func text(value []byte) string {
 	}
 	return s
 }
-
-// isCall reports whether a message asks for an answer.
-func isCall(m jsonrpc.Message) bool { return m.Method != "" && m.ID != nil && m.ID.Kind() != 'n' }
 
 // texts are the texts of a list.
 func texts(value []byte) []string {

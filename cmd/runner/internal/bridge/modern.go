@@ -3,18 +3,14 @@ package bridge
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
-
-// firstModern is the first revision without sessions.
-const firstModern = "2026-07-28"
 
 // legacyMethods are of the connection, which all clients share in the modern era
 // (https://modelcontextprotocol.io/specification/2026-07-28/changelog).
@@ -23,10 +19,10 @@ var legacyMethods = []string{"initialize", "ping", "logging/setLevel", "resource
 // isModern reports whether a request is of the modern era: its header or its message
 // says so, or it asks which there are.
 func isModern(r *http.Request, messages []jsonrpc.Message) bool {
-	if r.Header.Get(headerVersion) >= firstModern {
+	if r.Header.Get(protocol.HeaderVersion) >= protocol.Modern {
 		return true
 	}
-	return len(messages) == 1 && (messages[0].Method == "server/discover" || at(messages[0].Params, "_meta", keyVersion) != nil)
+	return len(messages) == 1 && (messages[0].Method == "server/discover" || at(messages[0].Params, "_meta", protocol.MetaVersion) != nil)
 }
 
 // modern is the one server that answers requests of the modern era. It never gets an
@@ -104,7 +100,7 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 		case time.Since(p.started) >= firstWords:
 			return nil, nil // one of the legacy era need not answer the question
 		}
-		return nil, busy("the server has not said yet whether it speaks revision %s", firstModern)
+		return nil, busy("the server has not said yet whether it speaks revision %s", protocol.Modern)
 	}
 	if speaks, _ := m.known(); !speaks {
 		return nil, nil
@@ -117,13 +113,13 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 func (m *modern) probe(p *peer, settled chan<- struct{}) {
 	defer close(settled)
 	answer, err := p.question(context.Background(), "server/discover", map[string]any{"_meta": map[string]any{
-		keyVersion: firstModern, "io.modelcontextprotocol/clientInfo": ownInfo, "io.modelcontextprotocol/clientCapabilities": struct{}{},
+		protocol.MetaVersion: protocol.Modern, protocol.MetaClient: ownInfo, protocol.MetaCapabilities: struct{}{},
 	}})
 	if err != nil {
 		return
 	}
 	hello := <-answer
-	speaks := hello.Result != nil && slices.Contains(texts(at(hello.Result, "supportedVersions")), firstModern)
+	speaks := hello.Result != nil && slices.Contains(texts(at(hello.Result, "supportedVersions")), protocol.Modern)
 	m.mu.Lock()
 	m.speaks = speaks
 	// A server that ended may have done so for another reason than the question.
@@ -156,13 +152,13 @@ func (m *modern) close() {
 func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message, batch bool) {
 	m := messages[0]
 	if batch {
-		fail(http.StatusBadRequest, codeInvalidRequest, "revision %s has no batches", firstModern).answer(w, nil)
+		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "revision %s has no batches", protocol.Modern).answer(w, nil)
 		return
 	}
 	p, f := b.modern.server(r.Context())
 	if f == nil && p == nil {
-		f = fail(http.StatusBadRequest, codeUnsupportedVersion, "the server does not speak revision %s", requested(r, m))
-		f.data = map[string]any{"supported": legacyVersions, "requested": requested(r, m)}
+		f = fail(http.StatusBadRequest, protocol.CodeUnsupportedVersion, "the server does not speak revision %s", requested(r, m))
+		f.data = map[string]any{"supported": protocol.LegacyRevisions, "requested": requested(r, m)}
 	}
 	if f == nil {
 		f = mismatch(r, m)
@@ -171,12 +167,12 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		f.answer(w, m.ID)
 		return
 	}
-	if !isCall(m) { // the ids in it are its client's, and would be other clients' for the server
+	if !m.Call() { // the ids in it are its client's, and would be other clients' for the server
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	if slices.Contains(legacyMethods, m.Method) {
-		fail(http.StatusNotFound, codeMethodNotFound, "revision %s has no method %s", firstModern, m.Method).answer(w, m.ID)
+		fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern, m.Method).answer(w, m.ID)
 		return
 	}
 	params := oneLine(m.Params)
@@ -190,7 +186,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		return
 	}
 	quick := quickModern
-	if m.Method == methodListen {
+	if m.Method == protocol.MethodListen {
 		quick = 0
 	}
 	if !(reading{s: to, quick: quick, events: asEvents, json: asJSON}).serve(w, r) {
@@ -200,54 +196,37 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 }
 
 func requested(r *http.Request, m jsonrpc.Message) string {
-	if v := r.Header.Get(headerVersion); v != "" {
+	if v := r.Header.Get(protocol.HeaderVersion); v != "" {
 		return v
 	}
-	return text(at(m.Params, "_meta", keyVersion))
+	return text(at(m.Params, "_meta", protocol.MetaVersion))
 }
-
-// named are the methods whose object Mcp-Name tells, and where it stands in the body
-// (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#standard-headers).
-var named = map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 // mismatch is what headers and body say differently.
 func mismatch(r *http.Request, m jsonrpc.Message) *fault {
 	differ := func(header, has, wants string) *fault {
-		return fail(http.StatusBadRequest, codeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
+		return fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
 	}
-	if !isCall(m) {
+	if !m.Call() {
 		return nil
 	}
-	version := text(at(m.Params, "_meta", keyVersion))
-	switch has := r.Header.Get(headerVersion); {
+	version := text(at(m.Params, "_meta", protocol.MetaVersion))
+	switch has := r.Header.Get(protocol.HeaderVersion); {
 	case has == "" || version != "" && has != version:
-		return differ(headerVersion, has, version)
+		return differ(protocol.HeaderVersion, has, version)
 	case version == "":
-		return fail(http.StatusBadRequest, codeInvalidParams, "_meta has no %s", keyVersion)
+		return fail(http.StatusBadRequest, protocol.CodeInvalidParams, "_meta has no %s", protocol.MetaVersion)
 	}
-	if has := r.Header.Get("Mcp-Method"); has != m.Method {
-		return differ("Mcp-Method", has, m.Method)
+	if has := r.Header.Get(protocol.HeaderMethod); has != m.Method {
+		return differ(protocol.HeaderMethod, has, m.Method)
 	}
-	field, isNamed := named[m.Method]
+	field, isNamed := protocol.NameMember[m.Method]
 	if !isNamed {
 		return nil
 	}
-	if has, wants := plain(r.Header.Get("Mcp-Name")), text(at(m.Params, field)); has != wants {
-		return differ("Mcp-Name", has, wants)
+	has := r.Header.Get(protocol.HeaderName)
+	if name, err := protocol.Decoded(has); err != nil || name != text(at(m.Params, field)) {
+		return differ(protocol.HeaderName, has, text(at(m.Params, field)))
 	}
 	return nil
-}
-
-// plain is a header's value, which is in base64 where it holds what headers may not.
-func plain(value string) string {
-	inner, begins := strings.CutPrefix(value, "=?base64?")
-	inner, ends := strings.CutSuffix(inner, "?=")
-	if !begins || !ends {
-		return value
-	}
-	decoded, err := base64.StdEncoding.DecodeString(inner)
-	if err != nil {
-		return value
-	}
-	return string(decoded)
 }

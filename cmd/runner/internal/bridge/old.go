@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // Clients of the transport HTTP+SSE (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
@@ -43,11 +44,11 @@ func (s *session) old() bool { return s.standing.id != standingID }
 func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	s := b.find(r.URL.Query().Get(oldSession))
 	if s == nil || !s.old() {
-		fail(http.StatusNotFound, codeInvalidRequest, "no such session: open the stream first").answer(w, messages[0].ID)
+		fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: open the stream first").answer(w, messages[0].ID)
 		return
 	}
 	for _, m := range messages {
-		if isCall(m) {
+		if m.Call() {
 			s.standing.begin(1)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
@@ -71,7 +72,7 @@ func newPeer(conn Conn, alone bool, other func(m said)) *peer {
 
 // ask sends a request.
 func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
-	c.token = at(params, "_meta", keyProgress)
+	c.token = at(params, "_meta", protocol.MetaProgress)
 	if !p.alone {
 		if f := meddles(c.method, params); f != nil {
 			return f
@@ -81,7 +82,7 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 		return f
 	}
 	if !p.alone {
-		params, _ = swapped(params, c.wire, "_meta", keyProgress)
+		params, _ = swapped(params, c.wire, "_meta", protocol.MetaProgress)
 	}
 	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params)), c)
 }
@@ -103,7 +104,7 @@ func (p *peer) register(c *call) *fault {
 	}
 	key := canonical(c.wire)
 	if p.calls[key] != nil {
-		return fail(http.StatusBadRequest, codeInvalidRequest, "another request with the id %s waits for its answer", c.id)
+		return fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "another request with the id %s waits for its answer", c.id)
 	}
 	p.calls[key] = c
 	return nil
@@ -113,7 +114,7 @@ func (p *peer) register(c *call) *fault {
 func (p *peer) alike(c *call) int {
 	n := 0
 	for _, other := range p.calls {
-		if (other.method == methodListen) == (c.method == methodListen) {
+		if (other.method == protocol.MethodListen) == (c.method == protocol.MethodListen) {
 			n++
 		}
 	}
@@ -250,8 +251,8 @@ func (p *peer) push(c *call, e event) {
 }
 
 func (p *peer) finish(c *call, m said) {
-	if c.method == methodListen && m.Result != nil {
-		m.Result, _ = swapped(m.Result, c.id, "_meta", keySubscription)
+	if c.method == protocol.MethodListen && m.Result != nil {
+		m.Result, _ = swapped(m.Result, c.id, "_meta", protocol.MetaSubscription)
 	}
 	status := http.StatusOK
 	if c.modern {

@@ -104,7 +104,7 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 		var err error
 		switch {
 		case s.shared != nil && s.shared.answers(s, m, to):
-		case isCall(m):
+		case m.Call():
 			c := &call{id: m.ID, method: m.Method, owner: s, to: to, answer: answerTo(to)}
 			if m.Method == "initialize" {
 				c.answer = s.agreed(c.answer)

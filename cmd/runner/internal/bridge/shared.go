@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // shared is one server of the legacy era for many sessions. The bridge has initialized
@@ -20,9 +21,6 @@ type shared struct {
 	sessions map[*session]bool
 }
 
-// latestLegacy is the newest revision that begins with initialize.
-const latestLegacy = "2025-11-25"
-
 // openShared starts a server and initializes it.
 func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 	all := &shared{sessions: map[*session]bool{}}
@@ -32,7 +30,7 @@ func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 	}
 	all.peer = p
 	answer, err := p.question(ctx, "initialize", map[string]any{
-		"protocolVersion": latestLegacy, "capabilities": struct{}{}, "clientInfo": ownInfo,
+		"protocolVersion": protocol.Legacy, "capabilities": struct{}{}, "clientInfo": ownInfo,
 	})
 	if err != nil {
 		p.stop()
@@ -61,7 +59,7 @@ func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 
 // answers answers in the server's place what it may not be asked for each session.
 func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
-	if !isCall(m) { // what says nothing of a call of the session's is of no use to a server that asks nothing
+	if !m.Call() { // what says nothing of a call of the session's is of no use to a server that asks nothing
 		return m.Method != "notifications/cancelled"
 	}
 	switch m.Method {
@@ -99,9 +97,9 @@ func (s *session) mayAsk(uri string) *fault {
 	defer s.mu.Unlock()
 	switch {
 	case len(uri) > maxURI:
-		return fail(http.StatusOK, codeInvalidParams, "the URI has more than %d bytes", maxURI)
+		return fail(http.StatusOK, protocol.CodeInvalidParams, "the URI has more than %d bytes", maxURI)
 	case len(s.asked) >= maxAsked && !s.asked[uri]:
-		return fail(http.StatusOK, codeInvalidParams, "the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
+		return fail(http.StatusOK, protocol.CodeInvalidParams, "the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
 	}
 	return nil
 }
@@ -160,7 +158,7 @@ func (a *shared) other(p *peer, m said) {
 
 // refuse answers a request of a server that nobody may be asked for.
 func refuse(p *peer, m said) {
-	answer := fail(http.StatusOK, codeMethodNotFound, "the server is shared by clients, and cannot ask one").rpc(m.ID)
+	answer := fail(http.StatusOK, protocol.CodeMethodNotFound, "the server is shared by clients, and cannot ask one").rpc(m.ID)
 	if m.Method == "ping" {
 		answer = response(m.ID, said{Result: json.RawMessage("{}")})
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // behind is a bridge in front of a server that listens.
@@ -162,8 +164,8 @@ func FuzzMessages(f *testing.F) {
 			p.dispatch(m)
 		}
 		// What is swapped in is found there, and the rest stays.
-		if other, old := swapped(line, []byte("7"), "params", "_meta", keyProgress); old != nil {
-			if back, was := swapped(other, old, "params", "_meta", keyProgress); string(was) != "7" || string(back) != string(line) {
+		if other, old := swapped(line, []byte("7"), "params", "_meta", protocol.MetaProgress); old != nil {
+			if back, was := swapped(other, old, "params", "_meta", protocol.MetaProgress); string(was) != "7" || string(back) != string(line) {
 				t.Errorf("%q becomes %q and then %q", line, other, back)
 			}
 		}

@@ -2,15 +2,14 @@ package cedar
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -157,23 +156,19 @@ func listed(action, feature string) func(jsontext.Value) ([]authz.Call, error) {
 	}
 }
 
-// unasked is the first revision in which a server asks its client nothing: a client
-// answers with the next request (MCP specification 2026-07-28, multi round-trip
-// requests).
-const unasked = "2026-07-28"
-
 // modern reports whether a request names revision 2026-07-28, or a later one.
-func modern(header http.Header) bool { return header.Get("Mcp-Protocol-Version") >= unasked }
+func modern(header http.Header) bool { return header.Get(protocol.HeaderVersion) >= protocol.Modern }
 
-// answers refuses an answer to a server that has asked nothing. Of an older revision
-// that cannot be told: another proxy may have carried the question.
+// answers refuses an answer to a server that has asked nothing: from revision 2026-07-28
+// on a client answers with its next request (multi round-trip requests). Of an older
+// revision that cannot be told: another proxy may have carried the question.
 func answers(header http.Header) error {
-	revision, err := single(header, "Mcp-Protocol-Version")
+	revision, err := single(header, protocol.HeaderVersion)
 	if err != nil {
 		return err
 	}
-	if revision >= unasked {
-		return fmt.Errorf("an answer to nothing: a server of revision %s asks nothing; send inputResponses with the request", unasked)
+	if revision >= protocol.Modern {
+		return fmt.Errorf("an answer to nothing: a server of revision %s asks nothing; send inputResponses with the request", protocol.Modern)
 	}
 	return nil
 }
@@ -183,23 +178,22 @@ func answers(header http.Header) error {
 // 2026-07-28, basic/transports, Mcp-Method and Mcp-Name). Headers that are absent
 // say nothing.
 func agree(header http.Header, m jsonrpc.Message, calls []authz.Call) error {
-	method, err := single(header, "Mcp-Method")
+	method, err := single(header, protocol.HeaderMethod)
 	if err != nil {
 		return err
 	}
 	if method != "" && method != m.Method {
 		return fmt.Errorf("header Mcp-Method is %q, the body's method is %q", method, m.Method)
 	}
-	name, err := single(header, "Mcp-Name")
+	name, err := single(header, protocol.HeaderName)
 	if err != nil {
 		return err
 	}
-	named := m.Method == "tools/call" || m.Method == "prompts/get" || m.Method == "resources/read"
-	if name == "" || !named {
+	if name == "" || protocol.NameMember[m.Method] == "" {
 		return nil
 	}
-	if name, err = decoded(name); err != nil {
-		return err
+	if name, err = protocol.Decoded(name); err != nil {
+		return fmt.Errorf("header %s: %w", protocol.HeaderName, err)
 	}
 	if name != calls[0].ID {
 		return fmt.Errorf("header Mcp-Name is %q, the body names %q", name, calls[0].ID)
@@ -213,17 +207,4 @@ func single(header http.Header, name string) (string, error) {
 		return "", fmt.Errorf("header %s occurs %d times: send it once", name, len(values))
 	}
 	return header.Get(name), nil
-}
-
-// decoded is a header's value without the wrapper of what is not plain ASCII.
-func decoded(value string) (string, error) {
-	inner, ok := strings.CutPrefix(value, "=?base64?")
-	if !ok || !strings.HasSuffix(inner, "?=") {
-		return value, nil
-	}
-	text, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(inner, "?="))
-	if err != nil {
-		return "", fmt.Errorf("header Mcp-Name: %w", err)
-	}
-	return string(text), nil
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -202,7 +203,7 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 	}
 	rule, known := rules[m.Method]
 	if modern(r.Header) && (!known || rule.legacy) {
-		return refuse(NotFound, "an unknown method", "revision "+unasked+" does not have the method "+m.Method)
+		return refuse(NotFound, "an unknown method", "revision "+protocol.Modern+" does not have the method "+m.Method)
 	}
 	if !known {
 		return refuse(NotPermitted, "an unknown method", "no policy can permit the method "+m.Method+", which this proxy does not know")

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -107,9 +108,9 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 	if inconclusive(answer.status) {
 		return nil, fmt.Errorf("server/discover is answered with HTTP %d", answer.status)
 	}
-	if speaks.versions = discovered(answer.message); slices.Contains(speaks.versions, Modern) {
+	if speaks.versions = discovered(answer.message); slices.Contains(speaks.versions, protocol.Modern) {
 		speaks.modern = true
-		speaks.legacy = slices.ContainsFunc(speaks.versions, func(v string) bool { return v < Modern })
+		speaks.legacy = slices.ContainsFunc(speaks.versions, func(v string) bool { return v < protocol.Modern })
 	}
 	if speaks.legacy {
 		return speaks, nil

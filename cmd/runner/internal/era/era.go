@@ -25,12 +25,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-)
-
-// The newest revisions of both eras.
-const (
-	Modern = "2026-07-28"
-	Legacy = "2025-11-25"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -82,7 +77,7 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.Method == http.MethodPost && (r.Header.Get(sessionHeader) == "" || r.Header.Get(versionHeader) >= Modern):
+	case r.Method == http.MethodPost && (r.Header.Get(protocol.HeaderSession) == "" || r.Header.Get(protocol.HeaderVersion) >= protocol.Modern):
 		t.post(w, r)
 	case speaks != nil && speaks.modernOnly() && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
 		// Sessions and streams of their own are what this backend does not have.
@@ -119,7 +114,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	m := messages[0]
 	if m.Method == "subscriptions/listen" && len(body) > smallBody {
 		(&output{w: w}).fail(m.ID, rpcError{
-			http.StatusRequestEntityTooLarge, codeInvalidParams, "subscriptions/listen is longer than 64 KiB: send several with fewer resources", nil,
+			http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams, "subscriptions/listen is longer than 64 KiB: send several with fewer resources", nil,
 		})
 		return
 	}
@@ -139,10 +134,10 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 
 // asModern reports whether a message is of the modern era: by its header, and without one by its own words.
 func asModern(header http.Header, m jsonrpc.Message) bool {
-	if version := header.Get(versionHeader); version != "" {
-		return version >= Modern
+	if version := header.Get(protocol.HeaderVersion); version != "" {
+		return version >= protocol.Modern
 	}
-	_, told := metaOf(m.Params)[metaVersion]
+	_, told := metaOf(m.Params)[protocol.MetaVersion]
 	return told
 }
 

@@ -15,18 +15,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
-const (
-	sessionHeader = "Mcp-Session-Id"
-	versionHeader = "Mcp-Protocol-Version"
-	methodHeader  = "Mcp-Method"
-	nameHeader    = "Mcp-Name"
-
-	// maxAnswer is the longest message of a backend that is translated, in bytes.
-	maxAnswer = 16 << 20
-)
+// maxAnswer is the longest message of a backend that is translated, in bytes.
+const maxAnswer = 16 << 20
 
 // exchange is one request of ours to the backend and what it answers: an http.ResponseWriter, of whose body the messages are read
 // one by one.
@@ -195,7 +189,7 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	case <-ctx.Done():
 		return reply{}, ctx.Err()
 	}
-	a := reply{status: x.status, header: x.answered, id: x.answered.Get(sessionHeader)}
+	a := reply{status: x.status, header: x.answered, id: x.answered.Get(protocol.HeaderSession)}
 	for {
 		select {
 		case raw, more := <-x.messages:

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // legacyServer answers the begin of a session as it should, and everything else with given bytes.
@@ -26,7 +27,7 @@ func legacyServer(kind string, answer []byte) http.HandlerFunc {
 		switch messages[0].Method {
 		case "initialize":
 			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set(sessionHeader, "s")
+			w.Header().Set(protocol.HeaderSession, "s")
 			_, _ = w.Write(response(messages[0].ID, jsontext.Value(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}}`)))
 		case "server/discover":
 			w.WriteHeader(http.StatusNotFound)
@@ -51,7 +52,7 @@ func FuzzAnswers(f *testing.F) {
 		f.Add(false, []byte(seed))
 	}
 	body := request(1, "tools/call", jsonrpc.Object{"name": encoded("t"), "_meta": encoded(jsonrpc.Object{
-		metaVersion: encoded(Modern), metaCapabilities: jsontext.Value(`{"roots":{}}`), progressToken: encoded("p"),
+		protocol.MetaVersion: encoded(protocol.Modern), protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`), protocol.MetaProgress: encoded("p"),
 	})})
 	f.Fuzz(func(t *testing.T, stream bool, answer []byte) {
 		kind := "application/json"
@@ -108,7 +109,7 @@ func FuzzMessages(f *testing.F) {
 		tr.state.Store(&found{legacy: true, until: time.Now().Add(time.Hour)})
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 		r.Header = http.Header{}
-		for header, value := range map[string]string{versionHeader: version, methodHeader: method, nameHeader: name} {
+		for header, value := range map[string]string{protocol.HeaderVersion: version, protocol.HeaderMethod: method, protocol.HeaderName: name} {
 			if value != "" {
 				r.Header[header] = []string{value}
 			}
@@ -123,22 +124,6 @@ func FuzzMessages(f *testing.F) {
 		}
 		if messages, _, err := jsonrpc.Parse(w.Body.Bytes()); err != nil || !messages[0].Response() {
 			t.Errorf("HTTP %d with %q: %v", w.Code, w.Body, err)
-		}
-	})
-}
-
-// A header's value comes out as it went in.
-func FuzzHeaderValue(f *testing.F) {
-	for _, seed := range []string{"", "plain", " led", "größe", "a\nb", "=?base64?literal?=", "=?base64?"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		value := headerValue(text)
-		if got, ok := decodedHeader(value); !ok || got != text {
-			t.Errorf("%q becomes %q and %q", text, value, got)
-		}
-		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
-			t.Errorf("%q is no header value", value)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -66,7 +67,7 @@ func (h *toolHeaders) add(header http.Header, tool string, arguments jsontext.Va
 		switch value.Kind() {
 		case '"':
 			if text, err := (jsonrpc.Object{"": value}).Text(""); err == nil {
-				header.Set(b.header, headerValue(text))
+				header.Set(b.header, protocol.Encoded(text))
 			}
 		case '0', 't', 'f':
 			header.Set(b.header, string(value))

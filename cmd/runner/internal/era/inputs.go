@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // A legacy server asks its client while a call is on its way; a modern client is told with the call's result what is needed, and
@@ -85,11 +86,11 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	}
 	needed := needs(m)
 	if needed == nil {
-		t.tell(c, rpcError{code: codeMethodNotFound, message: "the client does not know the method " + m.Method}.response(m.ID))
+		t.tell(c, rpcError{code: protocol.CodeMethodNotFound, message: "the client does not know the method " + m.Method}.response(m.ID))
 		return false
 	}
-	if !declares(c.meta[metaCapabilities], needed) {
-		t.tell(c, rpcError{code: codeInvalidRequest, message: "the client cannot answer " + m.Method}.response(m.ID))
+	if !declares(c.meta[protocol.MetaCapabilities], needed) {
+		t.tell(c, rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot answer " + m.Method}.response(m.ID))
 		t.abandon(c)
 		out.fail(c.id, missing(needed))
 		return true
@@ -99,9 +100,9 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	c.id, c.params, c.meta = nil, nil, nil
 	state := t.pending.park(q, func() { t.abandon(c) })
 	if state == "" {
-		t.tell(c, rpcError{code: codeInternal, message: "too many calls wait for their clients"}.response(m.ID))
+		t.tell(c, rpcError{code: protocol.CodeInternal, message: "too many calls wait for their clients"}.response(m.ID))
 		t.abandon(c)
-		out.fail(id, rpcError{http.StatusServiceUnavailable, codeInternal, "TooManyQuestions: too many calls wait for answers of their clients", nil})
+		out.fail(id, rpcError{http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyQuestions: too many calls wait for answers of their clients", nil})
 		return true
 	}
 	out.end(http.StatusOK, response(id, encoded(inputRequired(m.Method, m.Params, state))))
@@ -152,7 +153,7 @@ func declares(capabilities jsontext.Value, needed map[string]any) bool {
 
 func missing(needed map[string]any) rpcError {
 	return rpcError{
-		http.StatusBadRequest, codeMissingCapability, "MissingRequiredClientCapability: the server asks its client for more than the request declares",
+		http.StatusBadRequest, protocol.CodeMissingCapability, "MissingRequiredClientCapability: the server asks its client for more than the request declares",
 		map[string]any{"requiredCapabilities": needed},
 	}
 }
@@ -171,7 +172,7 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	q := t.pending.take(state, c.digest(), c.profile.caller)
 	if err != nil || q == nil {
 		out.fail(c.id, rpcError{
-			http.StatusBadRequest, codeInvalidParams,
+			http.StatusBadRequest, protocol.CodeInvalidParams,
 			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again without it", nil,
 		})
 		return
@@ -198,10 +199,10 @@ func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
 			Elicitations []jsontext.Value `json:"elicitations"`
 		} `json:"data"`
 	}
-	if json.Unmarshal(e, &said) != nil || said.Code != codeURLRequired || len(said.Data.Elicitations) == 0 {
+	if json.Unmarshal(e, &said) != nil || said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
 		return false
 	}
-	if !declares(c.meta[metaCapabilities], urlMode) {
+	if !declares(c.meta[protocol.MetaCapabilities], urlMode) {
 		out.fail(c.id, missing(urlMode))
 		return true
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
@@ -83,7 +84,7 @@ func newBackend(t *testing.T, speaks eras) *backend {
 		if answer != nil && answer(w, r, body) {
 			return
 		}
-		if speaks == modernOnly && r.Header.Get("Mcp-Protocol-Version") != era.Modern {
+		if speaks == modernOnly && r.Header.Get("Mcp-Protocol-Version") != protocol.Modern {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"send MCP-Protocol-Version: 2026-07-28"}}`)

@@ -11,23 +11,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // legacyVersions are the revisions in which a legacy client is served from a modern backend: those that have streamable HTTP.
-var legacyVersions = []string{"2025-03-26", "2025-06-18", Legacy}
+var legacyVersions = []string{"2025-03-26", "2025-06-18", protocol.Legacy}
 
 // serveLegacy serves a client of the legacy era from a modern backend, without a session: nothing that needs one is offered.
 func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	out := &output{w: w}
 	switch {
-	case !identified(m):
+	case !m.Identified():
 		w.WriteHeader(http.StatusAccepted) // initialized, cancelled, progress: of nothing that is kept
 	case m.Method == "initialize":
 		t.introduce(out, r, m)
 	case m.Method == "ping":
 		out.end(http.StatusOK, response(m.ID, jsontext.Value("{}")))
 	case !slices.Contains(translated, m.Method):
-		out.fail(m.ID, rpcError{http.StatusOK, codeMethodNotFound, "the method " + m.Method + " needs a session, which the server does not have", nil})
+		out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeMethodNotFound, "the method " + m.Method + " needs a session, which the server does not have", nil})
 	default:
 		t.modernCall(out, r, m)
 	}
@@ -37,7 +38,7 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) {
 	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), "server/discover", nil, nil), modernHeaders("server/discover", ""))
 	if err != nil {
-		out.fail(m.ID, rpcError{http.StatusBadGateway, codeInternal, "the backend does not answer server/discover: " + err.Error(), nil})
+		out.fail(m.ID, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: " + err.Error(), nil})
 		return
 	}
 	result, err := jsonrpc.Read(answer.message.Result)
@@ -48,9 +49,9 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 	}
 	version, err := members(m.Params).Text("protocolVersion")
 	if err != nil || !slices.Contains(legacyVersions, version) {
-		version = Legacy
+		version = protocol.Legacy
 	}
-	server := members(result["_meta"])[metaServer]
+	server := members(result["_meta"])[protocol.MetaServer]
 	if server == nil {
 		server = jsontext.Value(`{"name":"unknown","version":"unknown"}`) // the modern era need not tell
 	}
@@ -68,7 +69,7 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message) {
 	params := members(m.Params)
 	meta := members(params["_meta"])
-	name, _ := params.Text(nameMember[m.Method]) //nolint:errcheck // the backend refuses what is no name
+	name, _ := params.Text(protocol.NameMember[m.Method]) //nolint:errcheck // the backend refuses what is no name
 	for attempt := 1; ; attempt++ {
 		header := modernHeaders(m.Method, name)
 		if m.Method == "tools/call" {
@@ -82,7 +83,7 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 			return
 		}
 		if err := t.learnHeaders(r.Context(), r, name); err != nil {
-			out.fail(m.ID, rpcError{http.StatusOK, codeInternal, "the backend wants headers of its tool, and does not list them: " + err.Error(), nil})
+			out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them: " + err.Error(), nil})
 			return
 		}
 	}
@@ -101,7 +102,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 			}
 			all, _, err := jsonrpc.Parse(raw)
 			if err != nil {
-				out.fail(m.ID, rpcError{http.StatusBadGateway, codeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
+				out.fail(m.ID, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
 				return false
 			}
 			said, ours := all[0], string(all[0].ID) == strconv.FormatInt(id, 10)
@@ -109,13 +110,13 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 			case said.Result != nil && ours:
 				t.finish(out, m, members(said.Result))
 				return false
-			case said.Error != nil && (ours || !identified(said)):
-				if first && m.Method == "tools/call" && modernCode(said.Error) == codeHeaderMismatch {
+			case said.Error != nil && (ours || !said.Identified()):
+				if first && m.Method == "tools/call" && modernCode(said.Error) == protocol.CodeHeaderMismatch {
 					return true
 				}
 				t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
 				return false
-			case said.Method != "" && !identified(said):
+			case said.Method != "" && !said.Identified():
 				out.event(notification(said.Method, members(said.Params)))
 			}
 		case <-r.Context().Done():
@@ -126,7 +127,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 
 func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Object) {
 	if kind, err := result.Text("resultType"); err == nil && kind != "" && kind != "complete" {
-		out.fail(m.ID, rpcError{http.StatusOK, codeInvalidRequest, "the server asks for input (" + kind + "), which a client of the legacy era cannot give it", nil})
+		out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeInvalidRequest, "the server asks for input (" + kind + "), which a client of the legacy era cannot give it", nil})
 		return
 	}
 	out.end(http.StatusOK, response(m.ID, encoded(legacyResult(result))))
@@ -142,9 +143,9 @@ func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
 	e := modernError(http.StatusOK, a.message.Error)
 	e.status = http.StatusOK
 	switch code {
-	case codeMissingCapability:
-		e.code, e.message = codeInvalidRequest, "the call needs a client of revision "+Modern+": "+e.message
-	case codeUnsupportedVersion:
+	case protocol.CodeMissingCapability:
+		e.code, e.message = protocol.CodeInvalidRequest, "the call needs a client of revision "+protocol.Modern+": "+e.message
+	case protocol.CodeUnsupportedVersion:
 		t.forget() // it is not the modern backend that it was
 	}
 	out.fail(m.ID, e)

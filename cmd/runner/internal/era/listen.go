@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // keepAlive is how often an idle subscription says that it is there.
@@ -48,7 +49,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	asked := filter{}
 	if err := json.Unmarshal(orNull(c.params["notifications"]), &asked); err != nil || len(asked.URIs) > maxSubscriptions {
 		out.fail(c.id, rpcError{
-			http.StatusBadRequest, codeInvalidParams, fmt.Sprintf("params.notifications is no filter with at most %d resources", maxSubscriptions), nil,
+			http.StatusBadRequest, protocol.CodeInvalidParams, fmt.Sprintf("params.notifications is no filter with at most %d resources", maxSubscriptions), nil,
 		})
 		return
 	}
@@ -74,13 +75,11 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		honored = t.subscribe(ctx, r, s, asked)
 	}
 	out.event(notification("notifications/subscriptions/acknowledged", jsonrpc.Object{
-		"notifications": encoded(honored), "_meta": encoded(jsonrpc.Object{metaSubscription: c.id}),
+		"notifications": encoded(honored), "_meta": encoded(jsonrpc.Object{protocol.MetaSubscription: c.id}),
 	}))
 	t.pump(out, r, c, stream, honored)
 	// Said also to a client that has left: then nobody hears it.
-	out.end(http.StatusOK, response(c.id, encoded(jsonrpc.Object{
-		"resultType": encoded("complete"), "_meta": encoded(jsonrpc.Object{metaSubscription: c.id}),
-	})))
+	out.end(http.StatusOK, response(c.id, protocol.ListenResult(c.id)))
 }
 
 // subscribe returns what of a filter the backend tells.
@@ -135,11 +134,11 @@ func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored f
 		return // it is no notification
 	}
 	for _, m := range all {
-		if m.Response() || identified(m) || !honored.wants(m) {
+		if m.Response() || m.Identified() || !honored.wants(m) {
 			continue
 		}
 		params := members(m.Params)
-		meta := with(members(params["_meta"]), jsonrpc.Object{metaSubscription: c.id})
+		meta := with(members(params["_meta"]), jsonrpc.Object{protocol.MetaSubscription: c.id})
 		out.event(notification(m.Method, with(params, jsonrpc.Object{"_meta": encoded(meta)})))
 	}
 }

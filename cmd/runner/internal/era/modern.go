@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // translated are the methods of the modern era that a legacy backend has too.
@@ -36,12 +37,12 @@ type call struct {
 // serveModern serves a client of the modern era from a legacy backend.
 func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	out := &output{w: w}
-	if !identified(m) {
+	if !m.Identified() {
 		// The era has no notifications of clients over HTTP; whoever sends one expects no more.
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if refused := validate(r.Header, m, []string{Modern, Legacy}); refused != nil {
+	if refused := validate(r.Header, m, []string{protocol.Modern, protocol.Legacy}); refused != nil {
 		out.fail(m.ID, *refused)
 		return
 	}
@@ -49,13 +50,13 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: detached(r)}
 	switch {
 	case c.profile.size() > maxProfile:
-		out.fail(c.id, rpcError{http.StatusBadRequest, codeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB", nil})
+		out.fail(c.id, rpcError{http.StatusBadRequest, protocol.CodeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB", nil})
 	case m.Method == "server/discover":
 		t.discover(out, r, c)
 	case m.Method == "subscriptions/listen":
 		t.listen(out, r, c)
 	case !slices.Contains(translated, m.Method):
-		out.fail(c.id, rpcError{http.StatusNotFound, codeMethodNotFound, "the method " + m.Method + " is not of revision " + Modern, nil})
+		out.fail(c.id, rpcError{http.StatusNotFound, protocol.CodeMethodNotFound, "the method " + m.Method + " is not of revision " + protocol.Modern, nil})
 	case params["requestState"] != nil:
 		t.resume(out, r, c)
 	default:
@@ -64,12 +65,12 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 }
 
 func (t *Translator) profile(r *http.Request, meta jsonrpc.Object) profile {
-	level, err := meta.Text(metaLevel)
+	level, err := meta.Text(protocol.MetaLevel)
 	if err != nil {
 		level = ""
 	}
 	caller := sha256.Sum256([]byte(t.config.Caller(r)))
-	return profile{caller: caller, client: canonical(meta[metaClient]), capabilities: canonical(meta[metaCapabilities]), level: level}
+	return profile{caller: caller, client: canonical(meta[protocol.MetaClient]), capabilities: canonical(meta[protocol.MetaCapabilities]), level: level}
 }
 
 func canonical(v jsontext.Value) string {
@@ -89,7 +90,7 @@ func (t *Translator) discover(out *output, r *http.Request, c *call) {
 	}
 	defer t.sessions.put(h)
 	result := jsonrpc.Object{
-		"supportedVersions": encoded([]string{Modern, h.session.version}),
+		"supportedVersions": encoded([]string{protocol.Modern, h.session.version}),
 		"capabilities":      modernCapabilities(h.session.hello["capabilities"]),
 	}
 	if words := h.session.hello["instructions"]; words != nil {
@@ -122,7 +123,7 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 		t.sessions.drop(c.profile, h)
 		t.sessions.put(h)
 		if attempt > 1 {
-			out.fail(c.id, rpcError{http.StatusBadGateway, codeInternal, "the backend does not know the session that it began a moment ago (HTTP 404)", nil})
+			out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not know the session that it began a moment ago (HTTP 404)", nil})
 			return
 		}
 	}
@@ -142,9 +143,9 @@ func (c *call) begun(ctx context.Context) bool {
 // have the same.
 func (c *call) legacyParams() jsonrpc.Object {
 	params := without(c.params, "_meta", "inputResponses", "requestState")
-	meta := without(c.meta, metaVersion, metaClient, metaCapabilities, metaLevel)
-	if meta[progressToken] != nil {
-		meta[progressToken] = encoded(c.sent)
+	meta := without(c.meta, protocol.MetaVersion, protocol.MetaClient, protocol.MetaCapabilities, protocol.MetaLevel)
+	if meta[protocol.MetaProgress] != nil {
+		meta[protocol.MetaProgress] = encoded(c.sent)
 	}
 	if len(meta) > 0 {
 		params["_meta"] = encoded(meta)
@@ -171,7 +172,7 @@ func (t *Translator) refuse(out *output, c *call, err error) {
 	switch {
 	case errors.Is(err, errSessions):
 		out.w.Header().Set("Retry-After", "1")
-		out.fail(c.id, rpcError{http.StatusServiceUnavailable, codeInternal, "TooManySessions: " + err.Error(), nil})
+		out.fail(c.id, rpcError{http.StatusServiceUnavailable, protocol.CodeInternal, "TooManySessions: " + err.Error(), nil})
 	case errors.As(err, &refused):
 		if !inconclusive(refused.status) {
 			t.forget() // it is not the legacy backend that it was
@@ -180,7 +181,7 @@ func (t *Translator) refuse(out *output, c *call, err error) {
 	case errors.Is(err, context.Canceled):
 		// The client has left.
 	default:
-		out.fail(c.id, rpcError{http.StatusBadGateway, codeInternal, "the backend does not begin a session: " + err.Error(), nil})
+		out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not begin a session: " + err.Error(), nil})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // output is the answer to a client: one JSON message, or a stream of them once there is more than the last to say.
@@ -75,9 +76,9 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 	case a.message.Error != nil:
 		o.fail(id, modernError(a.status, a.message.Error))
 	case a.status >= http.StatusBadRequest:
-		o.fail(id, rpcError{a.status, codeInternal, "the backend answers HTTP " + strconv.Itoa(a.status), nil})
+		o.fail(id, rpcError{a.status, protocol.CodeInternal, "the backend answers HTTP " + strconv.Itoa(a.status), nil})
 	default:
-		o.fail(id, rpcError{http.StatusBadGateway, codeInternal, "the backend's answer is not one to this request", nil})
+		o.fail(id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend's answer is not one to this request", nil})
 	}
 }
 
@@ -94,7 +95,7 @@ func (t *Translator) relay(out *output, r *http.Request, c *call) {
 			messages, _, err := jsonrpc.Parse(raw)
 			if err != nil {
 				t.abandon(c)
-				out.fail(c.id, rpcError{http.StatusBadGateway, codeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
+				out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
 				return
 			}
 			for _, m := range messages {
@@ -122,7 +123,7 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 		t.done(c)
 		out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, members(m.Result), c.held.session.server()))))
 		return true
-	case m.Response() && m.Error != nil && (!identified(m) || string(m.ID) == strconv.FormatInt(c.sent, 10)):
+	case m.Response() && m.Error != nil && (!m.Identified() || string(m.ID) == strconv.FormatInt(c.sent, 10)):
 		t.done(c)
 		if !t.visitURL(out, c, m.Error) {
 			out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered, message: m})
@@ -130,7 +131,7 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 		return true
 	case m.Response():
 		return false
-	case identified(m):
+	case m.Identified():
 		return t.asked(out, c, m)
 	}
 	if params, ok := c.notified(m); ok {
@@ -148,11 +149,11 @@ func (c *call) notified(m jsonrpc.Message) (jsonrpc.Object, bool) {
 	params := members(m.Params)
 	switch m.Method {
 	case "notifications/progress":
-		token := c.meta[progressToken]
-		if token == nil || string(params[progressToken]) != strconv.FormatInt(c.sent, 10) {
+		token := c.meta[protocol.MetaProgress]
+		if token == nil || string(params[protocol.MetaProgress]) != strconv.FormatInt(c.sent, 10) {
 			return nil, false
 		}
-		return with(params, jsonrpc.Object{progressToken: token}), true
+		return with(params, jsonrpc.Object{protocol.MetaProgress: token}), true
 	case "notifications/message":
 		var level string
 		if c.profile.level == "" || json.Unmarshal(orNull(params["level"]), &level) != nil {

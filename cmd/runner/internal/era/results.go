@@ -10,32 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-)
-
-// The members of _meta that the modern era has in requests, results and notifications (MCP specification 2026-07-28,
-// basic/index, _meta).
-const (
-	metaVersion      = "io.modelcontextprotocol/protocolVersion"
-	metaClient       = "io.modelcontextprotocol/clientInfo"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaLevel        = "io.modelcontextprotocol/logLevel"
-	metaServer       = "io.modelcontextprotocol/serverInfo"
-	metaSubscription = "io.modelcontextprotocol/subscriptionId"
-	progressToken    = "progressToken"
-)
-
-// The errors of the specification (basic/index, error codes).
-const (
-	codeInvalidRequest     = -32600
-	codeMethodNotFound     = -32601
-	codeInvalidParams      = -32602
-	codeInternal           = -32603
-	codeHeaderMismatch     = -32020
-	codeMissingCapability  = -32021
-	codeUnsupportedVersion = -32022
-	// Of the legacy era alone.
-	codeNotFound    = -32002
-	codeURLRequired = -32042
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // encoded is v as JSON, with the names of maps in order.
@@ -69,18 +44,14 @@ type rpcError struct {
 }
 
 func (e rpcError) response(id jsontext.Value) []byte {
-	members := map[string]any{"code": e.code, "message": e.message}
-	if e.data != nil {
-		members["data"] = e.data
-	}
-	return encoded(map[string]any{"jsonrpc": "2.0", "id": orNull(id), "error": members})
+	return jsonrpc.Failure(id, e.code, e.message, e.data)
 }
 
 // modernRequest is a request of the modern era, of a client with the given capabilities.
 func modernRequest(id int64, method string, params, meta jsonrpc.Object) []byte {
-	params, meta = with(params, nil), with(meta, jsonrpc.Object{metaVersion: encoded(Modern)})
-	if meta[metaCapabilities] == nil {
-		meta[metaCapabilities] = jsontext.Value("{}")
+	params, meta = with(params, nil), with(meta, jsonrpc.Object{protocol.MetaVersion: encoded(protocol.Modern)})
+	if meta[protocol.MetaCapabilities] == nil {
+		meta[protocol.MetaCapabilities] = jsontext.Value("{}")
 	}
 	params["_meta"] = encoded(meta)
 	return request(id, method, params)
@@ -88,9 +59,9 @@ func modernRequest(id int64, method string, params, meta jsonrpc.Object) []byte 
 
 // modernHeaders are the headers of a request of the modern era; name is empty where its method has none.
 func modernHeaders(method, name string) http.Header {
-	header := http.Header{versionHeader: {Modern}, methodHeader: {method}}
+	header := http.Header{protocol.HeaderVersion: {protocol.Modern}, protocol.HeaderMethod: {method}}
 	if name != "" {
-		header.Set(nameHeader, headerValue(name))
+		header.Set(protocol.HeaderName, protocol.Encoded(name))
 	}
 	return header
 }
@@ -132,7 +103,7 @@ func modernResult(method string, result jsonrpc.Object, server jsontext.Value) j
 		all["ttlMs"], all["cacheScope"] = jsontext.Value("0"), encoded("private")
 	}
 	if server != nil {
-		all["_meta"] = encoded(with(members(result["_meta"]), jsonrpc.Object{metaServer: server}))
+		all["_meta"] = encoded(with(members(result["_meta"]), jsonrpc.Object{protocol.MetaServer: server}))
 	}
 	return all
 }
@@ -152,7 +123,7 @@ func modernCapabilities(capabilities jsontext.Value) jsontext.Value {
 // modernError makes an error of a legacy server one of the modern era. status is that of its answer.
 func modernError(status int, e jsontext.Value) rpcError {
 	o := members(e)
-	out := rpcError{status: status, code: codeInternal, message: "the backend answers an error without a code"}
+	out := rpcError{status: status, code: protocol.CodeInternal, message: "the backend answers an error without a code"}
 	if json.Unmarshal(orNull(o["code"]), &out.code) != nil {
 		return out
 	}
@@ -163,13 +134,13 @@ func modernError(status int, e jsontext.Value) rpcError {
 		out.data = o["data"]
 	}
 	switch out.code {
-	case codeNotFound:
-		out.code = codeInvalidParams
-	case codeMethodNotFound:
+	case protocol.CodeNotFound:
+		out.code = protocol.CodeInvalidParams
+	case protocol.CodeMethodNotFound:
 		out.status = http.StatusNotFound
-	case codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion, codeURLRequired:
+	case protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion, protocol.CodeURLRequired:
 		// A client would take these for what the specification has them mean.
-		out.code = codeInternal
+		out.code = protocol.CodeInternal
 	}
 	return out
 }
@@ -177,8 +148,8 @@ func modernError(status int, e jsontext.Value) rpcError {
 // legacyResult makes a result of the modern era one of the legacy era.
 func legacyResult(result jsonrpc.Object) jsonrpc.Object {
 	all := without(result, "resultType", "ttlMs", "cacheScope")
-	if meta := members(result["_meta"]); meta[metaServer] != nil {
-		if meta = without(meta, metaServer); len(meta) == 0 {
+	if meta := members(result["_meta"]); meta[protocol.MetaServer] != nil {
+		if meta = without(meta, protocol.MetaServer); len(meta) == 0 {
 			delete(all, "_meta")
 		} else {
 			all["_meta"] = encoded(meta)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -44,9 +45,9 @@ type session struct {
 }
 
 func (s *session) header() http.Header {
-	header := http.Header{versionHeader: {s.version}}
+	header := http.Header{protocol.HeaderVersion: {s.version}}
 	if s.id != "" {
-		header.Set(sessionHeader, s.id)
+		header.Set(protocol.HeaderSession, s.id)
 	}
 	return header
 }
@@ -229,7 +230,7 @@ func (s *sessions) drop(p profile, h *held) {
 // initialize begins a session with the backend. The error is a *refusedError if the backend answered that it does not.
 func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile) (*session, error) {
 	params := jsonrpc.Object{
-		"protocolVersion": encoded(Legacy), "capabilities": orElse(p.capabilities, "{}"),
+		"protocolVersion": encoded(protocol.Legacy), "capabilities": orElse(p.capabilities, "{}"),
 		"clientInfo": orElse(p.client, `{"name":"freehold","version":"1"}`),
 	}
 	answer, err := t.ask(ctx, r, request(t.newID(), "initialize", params), nil)
@@ -241,7 +242,7 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 		return nil, &refusedError{answer}
 	}
 	s := &session{id: answer.id, hello: hello}
-	if s.version, err = hello.Text("protocolVersion"); err != nil || s.version == "" || s.version >= Modern {
+	if s.version, err = hello.Text("protocolVersion"); err != nil || s.version == "" || s.version >= protocol.Modern {
 		return nil, &refusedError{answer}
 	}
 	if _, err := t.ask(ctx, r, notification("notifications/initialized", jsonrpc.Object{}), s.header()); err != nil {

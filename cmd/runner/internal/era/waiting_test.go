@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // A call that waits for its client holds nothing of the request, which comes again.
@@ -15,7 +16,7 @@ func TestACallThatWaitsIsSmall(t *testing.T) {
 	c := &call{
 		id: jsontext.Value("1"), method: "tools/call",
 		params: jsonrpc.Object{"arguments": encoded(strings.Repeat("x", 1<<20))},
-		meta:   jsonrpc.Object{metaCapabilities: jsontext.Value(`{"roots":{}}`)},
+		meta:   jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
 	}
 	digest, translator, w := c.digest(), &Translator{}, httptest.NewRecorder()
 	if !translator.asked(&output{w: w}, c, jsonrpc.Message{ID: jsontext.Value("7"), Method: "roots/list"}) {

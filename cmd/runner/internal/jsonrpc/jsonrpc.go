@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -28,12 +29,27 @@ type Message struct {
 	Error  jsontext.Value
 }
 
+// Identified reports whether the message has an id that is not null, which requests and their answers have.
+func (m Message) Identified() bool { return m.ID != nil && m.ID.Kind() != 'n' }
+
+// Call reports whether the message asks for an answer.
+func (m Message) Call() bool { return m.Method != "" && m.Identified() }
+
 // Response reports whether the message answers a request.
 func (m Message) Response() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
 // envelope are the names that a message may have, in the case in which it has
 // them.
 var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+
+// unquoted are those names by how they mostly stand in a text: each message has some.
+var unquoted = func() map[string]string {
+	names := make(map[string]string, len(envelope))
+	for _, name := range envelope {
+		names[strconv.Quote(name)] = name
+	}
+	return names
+}()
 
 // Parse reads one message, or a batch of them as revision 2025-03-26 has it. It
 // refuses what readers disagree about: members that occur twice or differ from
@@ -42,30 +58,40 @@ var envelope = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 // MaxBatch.
 func Parse(body []byte) (messages []Message, batch bool, err error) {
 	body = bytes.TrimSpace(body)
-	raws := []jsontext.Value{body}
-	if batch = bytes.HasPrefix(body, []byte("[")); batch {
-		if err := json.Unmarshal(body, &raws); err != nil {
-			return nil, true, fmt.Errorf("reading the batch: %w", err)
+	if !bytes.HasPrefix(body, []byte("[")) {
+		m, err := parse(body)
+		if err != nil {
+			return nil, false, err
 		}
-		if len(raws) == 0 || len(raws) > MaxBatch {
-			return nil, true, fmt.Errorf("the batch has %d messages: send 1 to %d", len(raws), MaxBatch)
-		}
+		return []Message{m}, false, nil
+	}
+	var raws []jsontext.Value
+	if err := json.Unmarshal(body, &raws); err != nil {
+		return nil, true, fmt.Errorf("reading the batch: %w", err)
+	}
+	if len(raws) == 0 || len(raws) > MaxBatch {
+		return nil, true, fmt.Errorf("the batch has %d messages: send 1 to %d", len(raws), MaxBatch)
 	}
 	for _, raw := range raws {
-		all, err := Read(raw, envelope...)
+		m, err := parse(raw)
 		if err != nil {
-			return nil, batch, err
-		}
-		m := Message{ID: all["id"], Params: all["params"], Result: all["result"], Error: all["error"]}
-		if m.Method, err = all.Text("method"); err != nil {
-			return nil, batch, err
-		}
-		if err := m.check(); err != nil {
-			return nil, batch, err
+			return nil, true, err
 		}
 		messages = append(messages, m)
 	}
-	return messages, batch, nil
+	return messages, true, nil
+}
+
+func parse(text jsontext.Value) (m Message, err error) {
+	all, err := Read(text, envelope...)
+	if err != nil {
+		return m, err
+	}
+	m = Message{ID: all["id"], Params: all["params"], Result: all["result"], Error: all["error"]}
+	if m.Method, err = all.Text("method"); err != nil {
+		return m, err
+	}
+	return m, m.check()
 }
 
 func (m Message) check() error {
@@ -78,6 +104,28 @@ func (m Message) check() error {
 		return errors.New("the id is neither a string nor a number")
 	}
 	return nil
+}
+
+// Failure is the answer that a request has failed, null as the id where none is known
+// (https://www.jsonrpc.org/specification#response_object). data may be nil.
+func Failure(id []byte, code int, message string, data any) []byte {
+	if len(id) == 0 {
+		id = []byte("null")
+	}
+	type failure struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    any    `json:"data,omitzero"`
+	}
+	text, err := json.Marshal(struct {
+		JSONRPC string         `json:"jsonrpc"`
+		ID      jsontext.Value `json:"id"`
+		Error   failure        `json:"error"`
+	}{"2.0", id, failure{code, message, data}}, json.Deterministic(true))
+	if err != nil {
+		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err)) // it is made of what a decoder read, and of texts of ours
+	}
+	return text
 }
 
 // Object are the members of an object, as they stand in its text.
@@ -120,11 +168,18 @@ func read(decoder *jsontext.Decoder, text jsontext.Value) (Object, error) {
 	}
 	all := Object{}
 	for decoder.PeekKind() != '}' {
-		token, err := decoder.ReadToken()
+		quoted, err := decoder.ReadValue()
 		if err != nil {
 			return nil, err
 		}
-		name := token.String()
+		name, known := unquoted[string(quoted)]
+		if !known {
+			text, err := jsontext.AppendUnquote(nil, quoted)
+			if err != nil {
+				return nil, err
+			}
+			name = string(text)
+		}
 		value, err := decoder.ReadValue()
 		if err != nil {
 			return nil, err

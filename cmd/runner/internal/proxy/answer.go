@@ -10,7 +10,7 @@ import (
 // message, and looks at the top level of a message only: what a tool returns may
 // hold the same words.
 type answerScan struct {
-	id      json.RawMessage // of the call
+	id      []byte // of the call
 	found   bool
 	depth   int
 	quoted  bool   // in a string
@@ -32,7 +32,7 @@ func (n *name) is(text string) bool { return string(n.text[:n.length]) == text }
 
 // newAnswerScan looks for the answer to id, which is valid JSON. It returns nil if
 // it is no id of JSON-RPC.
-func newAnswerScan(id json.RawMessage) *answerScan {
+func newAnswerScan(id []byte) *answerScan {
 	if c := id[0]; c != '"' && c != '-' && (c < '0' || c > '9') {
 		return nil
 	}

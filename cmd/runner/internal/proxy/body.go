@@ -1,13 +1,14 @@
 package proxy
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 const (
@@ -95,23 +96,21 @@ func (b *callBody) overdue() bool {
 	return b.late
 }
 
-// call is what a JSON-RPC request says about itself.
-type call struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-}
-
 // call decodes the remembered body. ok is false for what is not one request
 // with an id: notifications, responses, batches, and bodies that were too long
 // to be remembered.
-func (b *callBody) call() (c call, ok bool) {
+func (b *callBody) call() (c jsonrpc.Message, ok bool) {
 	if b == nil {
-		return call{}, false
+		return c, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.whole || json.Unmarshal(b.seen, &c) != nil {
-		return call{}, false
+	if !b.whole {
+		return c, false
 	}
-	return c, len(c.ID) > 0 && string(c.ID) != "null" && c.Method != ""
+	messages, batch, err := jsonrpc.Parse(b.seen)
+	if err != nil || batch {
+		return c, false
+	}
+	return messages[0], messages[0].Call()
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // counted is how many calls are averaged, rounds how often: what else runs in the
@@ -116,9 +118,9 @@ func TestASessionAllocatesLittle(t *testing.T) {
 	b := &backends{t: t, pods: []*pod{{Server: &httptest.Server{URL: "http://" + canned(t, answer)}}}, ready: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}
 	_, b.port, _ = net.SplitHostPort(strings.TrimPrefix(b.pods[0].URL, "http://"))
 	f := b.before(secret)
-	id := f.call(http.MethodPost, "/mcp", initialize).Header.Get(sessionHeader)
+	id := f.call(http.MethodPost, "/mcp", initialize).Header.Get(protocol.HeaderSession)
 	none, noneSize := cost(t, f.url, "{}", modernHeaders)
-	some, someSize := cost(t, f.url, "{}", sessionHeader+": "+id+"\r\nMcp-Protocol-Version: 2025-11-25\r\n")
+	some, someSize := cost(t, f.url, "{}", protocol.HeaderSession+": "+id+"\r\nMcp-Protocol-Version: 2025-11-25\r\n")
 	t.Logf("a session costs %d allocations of %d bytes above %d of %d", some-none, someSize-noneSize, none, noneSize)
 	// A tenth above what was counted when they were set.
 	if some > none+7 || someSize > noneSize+310 {

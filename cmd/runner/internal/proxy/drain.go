@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // Budget is how a drain divides its time. The sum must stay below the pod's
@@ -117,7 +119,7 @@ func (f *flight) standing() bool {
 // listening reports whether the request is a subscriptions/listen of revision
 // 2026-07-28, which must name its method in this header.
 func (f *flight) listening() bool {
-	return f.request.Header.Get("Mcp-Method") == "subscriptions/listen"
+	return f.request.Header.Get(protocol.HeaderMethod) == protocol.MethodListen
 }
 
 // drained reports whether the proxy ended the request.

@@ -1,11 +1,11 @@
 package proxy
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 // Codes of the JSON-RPC errors that the proxy itself answers. The MCP
@@ -51,12 +51,6 @@ const (
 	// CodeNotJudged: the call, or the answer to it, cannot be held against the
 	// policies. HTTP 400, or 502 for the answer.
 	CodeNotJudged = -32019
-	// CodeHeaderMismatch: headers and body name different calls (MCP specification
-	// 2026-07-28, HeaderMismatch). HTTP 400.
-	CodeHeaderMismatch = -32020
-	// CodeMethodNotFound: the revision of MCP that the request names does not have the method, so that no policy can permit it
-	// (MCP specification 2026-07-28, and https://www.jsonrpc.org/specification). HTTP 404.
-	CodeMethodNotFound = -32601
 )
 
 // retryAfter is how long a caller is asked to wait for a backend that starts.
@@ -69,45 +63,20 @@ type fault struct {
 	message string
 }
 
-type rpcError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
-
-type rpcErrorResponse struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Error   rpcError        `json:"error"`
-}
-
-// null is the id of an error that answers no known request
-// (https://www.jsonrpc.org/specification#response_object).
-var null = json.RawMessage("null")
-
-// rpc is the fault as a JSON-RPC error response to the request called id.
-func (f fault) rpc(id json.RawMessage) []byte {
-	body, err := json.Marshal(rpcErrorResponse{JSONRPC: "2.0", ID: id, Error: rpcError{Code: f.code, Message: f.message}})
-	if err != nil {
-		// id comes from a JSON decoder and the rest are a number and a string.
-		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err))
-	}
-	return body
-}
+// rpc is the fault as a JSON-RPC error response to the request called id, null where that is nil.
+func (f fault) rpc(id []byte) []byte { return jsonrpc.Failure(id, f.code, f.message, nil) }
 
 // answer writes the fault as the whole response. Its id is null: what is wrong
 // here is wrong with the HTTP request, whose JSON-RPC message was not read.
-func (f fault) answer(w http.ResponseWriter) { f.answerTo(w, null) }
+func (f fault) answer(w http.ResponseWriter) { f.answerTo(w, nil) }
 
 // Answer writes an error as the whole response to the request called id, null
 // where that is nil.
 func Answer(w http.ResponseWriter, status, code int, message string, id []byte) {
-	if id == nil {
-		id = null
-	}
 	fault{status, code, message}.answerTo(w, id)
 }
 
-func (f fault) answerTo(w http.ResponseWriter, id json.RawMessage) {
+func (f fault) answerTo(w http.ResponseWriter, id []byte) {
 	body := append(f.rpc(id), '\n')
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

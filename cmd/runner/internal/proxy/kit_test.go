@@ -107,7 +107,10 @@ func wantFault(t *testing.T, response *http.Response, status, code int, message 
 	var got struct {
 		JSONRPC string           `json:"jsonrpc"`
 		ID      *json.RawMessage `json:"id"`
-		Error   rpcError         `json:"error"`
+		Error   struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
 	}
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatalf("status %d with body %q: %v", response.StatusCode, body, err)

@@ -5,6 +5,8 @@ import (
 	"net/http/httputil"
 	"net/textproto"
 	"strings"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // passed are the headers of a request that the backend gets; docs/security.md
@@ -68,7 +70,7 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	if f := flightOf(r.Out.Context()); f.place.own != "" {
-		r.Out.Header[sessionHeader] = []string{f.place.own}
+		r.Out.Header[protocol.HeaderSession] = []string{f.place.own}
 	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
@@ -23,13 +24,6 @@ type Sessions struct {
 	// Caller is who sent a request.
 	Caller func(*http.Request) session.Caller
 }
-
-// sessionHeader is the header of a session's id (MCP specification 2025-11-25,
-// basic/transports, Session Management), in Go's spelling.
-const sessionHeader = "Mcp-Session-Id"
-
-// modern is the first revision without sessions.
-const modern = "2026-07-28"
 
 // rolloutTime is for how long ids are taken that a proxy gave which was told of other
 // content: while one rolls out, proxies of both serve, and pods of both.
@@ -67,10 +61,10 @@ func (p *Proxy) withSessions(next http.Handler) http.Handler {
 // place finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
 func (p *Proxy) place(r *http.Request, f *flight) *fault {
-	ids := r.Header[sessionHeader]
+	ids := r.Header[protocol.HeaderSession]
 	switch {
 	case len(ids) == 0:
-		if r.Method == http.MethodPost && r.Header.Get("Mcp-Protocol-Version") < modern {
+		if r.Method == http.MethodPost && r.Header.Get(protocol.HeaderVersion) < protocol.Modern {
 			f.place.chosen, f.place.caller = true, p.config.Sessions.Caller(r)
 		}
 		return nil
@@ -109,7 +103,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 
 // named replaces the id in the answer to a request. An error fails the request.
 func (p *Proxy) named(response *http.Response) error {
-	ids := response.Header[sessionHeader]
+	ids := response.Header[protocol.HeaderSession]
 	if len(ids) == 0 {
 		return nil
 	}
@@ -117,11 +111,11 @@ func (p *Proxy) named(response *http.Response) error {
 	switch {
 	case f.place.own != "" && ids[0] == f.place.own:
 		ids[0] = f.place.named // in place: a new slice would cost each call
-		response.Header[sessionHeader] = ids[:1]
+		response.Header[protocol.HeaderSession] = ids[:1]
 		return nil
 	case !f.place.pod.IsValid():
 		// Revision 2026-07-28 has no sessions, and which pod this one is at is not known.
-		delete(response.Header, sessionHeader)
+		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
 	id, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
@@ -130,7 +124,7 @@ func (p *Proxy) named(response *http.Response) error {
 	if err != nil {
 		return &unsealed{err}
 	}
-	response.Header[sessionHeader] = []string{id}
+	response.Header[protocol.HeaderSession] = []string{id}
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
 
@@ -103,7 +104,7 @@ func (b *backends) lookup(context.Context, string) ([]netip.Addr, error) {
 
 func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	id := r.Header.Get(sessionHeader)
+	id := r.Header.Get(protocol.HeaderSession)
 	p.mu.Lock()
 	known := p.ids[id]
 	if id != "" && !known {
@@ -116,12 +117,12 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.ids[id] = true
 		p.mu.Unlock()
-		w.Header().Set(sessionHeader, id)
+		w.Header().Set(protocol.HeaderSession, id)
 	case id != "" && !known:
 		http.Error(w, "no such session", http.StatusNotFound)
 		return
 	case id != "":
-		w.Header().Set(sessionHeader, id)
+		w.Header().Set(protocol.HeaderSession, id)
 	}
 	if r.Method == http.MethodGet {
 		send := events(w)
@@ -165,7 +166,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`
 func (b *bench) open(headers ...string) (id, at string) {
 	b.t.Helper()
 	response := b.call(http.MethodPost, "/mcp", initialize, headers...)
-	return response.Header.Get(sessionHeader), answered(b.t, response)["pod"]
+	return response.Header.Get(protocol.HeaderSession), answered(b.t, response)["pod"]
 }
 
 func answered(t *testing.T, response *http.Response) map[string]string {
@@ -181,7 +182,7 @@ func answered(t *testing.T, response *http.Response) map[string]string {
 // in sends a request of a session.
 func (b *bench) in(id, method, body string, headers ...string) *http.Response {
 	b.t.Helper()
-	return b.call(method, "/mcp", body, append(headers, sessionHeader, id)...)
+	return b.call(method, "/mcp", body, append(headers, protocol.HeaderSession, id)...)
 }
 
 func TestASessionStaysAtItsPodWhicheverProxyIsAsked(t *testing.T) {
@@ -197,7 +198,7 @@ func TestASessionStaysAtItsPodWhicheverProxyIsAsked(t *testing.T) {
 			if got["pod"] != pod || got["body"] != "hello" {
 				t.Errorf("a call of the session at %s: %v", pod, got)
 			}
-			if echoed := response.Header[sessionHeader]; len(echoed) != 1 || echoed[0] != id {
+			if echoed := response.Header[protocol.HeaderSession]; len(echoed) != 1 || echoed[0] != id {
 				t.Errorf("the answer names the session %q, the client knows it as %q", echoed, id)
 			}
 			if strings.Contains(id, got["own"]) || got["own"] == "" {
@@ -239,7 +240,7 @@ func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
 	}
 	// A backend that makes a session of one names a pod that nobody knows.
 	response := f.call(http.MethodPost, "/mcp", initialize, "MCP-Protocol-Version", "2026-07-28")
-	if ids := response.Header[sessionHeader]; answered(t, response)["own"] == "" || len(ids) > 0 {
+	if ids := response.Header[protocol.HeaderSession]; answered(t, response)["own"] == "" || len(ids) > 0 {
 		t.Errorf("got the backend's own id %q", ids)
 	}
 	// One without sessions, of an older revision, is spread.
@@ -259,19 +260,19 @@ func TestASessionThatIsNotTheCallersIsNotFound(t *testing.T) {
 	elsewhere := b.before(secret, func(c *Config) { c.Sessions.Keys = session.Follow(secret, "other-session", "uid-2") })
 	foreign, _ := elsewhere.open("X-Caller", "ann")
 	for name, request := range map[string]*http.Request{
-		"another caller's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "bob", sessionHeader, id),
-		"nobody's":          f.request(http.MethodPost, "/mcp", "x", sessionHeader, id),
-		"another server's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", sessionHeader, foreign),
-		"the backend's own": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", sessionHeader, anyKey(b.pods[0].ids)),
-		"none":              f.request(http.MethodGet, "/mcp", "", "X-Caller", "ann", sessionHeader, "-"),
-		"changed":           f.request(http.MethodDelete, "/mcp", "", "X-Caller", "ann", sessionHeader, id[:len(id)-1]),
+		"another caller's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "bob", protocol.HeaderSession, id),
+		"nobody's":          f.request(http.MethodPost, "/mcp", "x", protocol.HeaderSession, id),
+		"another server's":  f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession, foreign),
+		"the backend's own": f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession, anyKey(b.pods[0].ids)),
+		"none":              f.request(http.MethodGet, "/mcp", "", "X-Caller", "ann", protocol.HeaderSession, "-"),
+		"changed":           f.request(http.MethodDelete, "/mcp", "", "X-Caller", "ann", protocol.HeaderSession, id[:len(id)-1]),
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantFault(t, f.do(request), http.StatusNotFound, CodeSessionNotFound, "send an initialize")
 		})
 	}
-	twice := f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", sessionHeader, id)
-	twice.Header.Add(sessionHeader, foreign)
+	twice := f.request(http.MethodPost, "/mcp", "x", "X-Caller", "ann", protocol.HeaderSession, id)
+	twice.Header.Add(protocol.HeaderSession, foreign)
 	wantFault(t, f.do(twice), http.StatusNotFound, CodeSessionNotFound, "not known")
 	if got := answered(t, f.in(id, http.MethodPost, "x", "X-Caller", "ann")); got["pod"] == "" || b.pods[0].stray > 0 {
 		t.Errorf("ann's own: %v; %d requests named a session that the pod does not know", got, b.pods[0].stray)
@@ -421,7 +422,7 @@ func TestWithoutAKeyNoSessionBegins(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	f := b.before(dir)
 	response := f.call(http.MethodPost, "/mcp", initialize)
-	if ids := response.Header[sessionHeader]; len(ids) > 0 {
+	if ids := response.Header[protocol.HeaderSession]; len(ids) > 0 {
 		t.Errorf("the backend's own id is told: %q", ids)
 	}
 	wantFault(t, response, http.StatusServiceUnavailable, CodeNoSessions, "the Secret echo-session has no key for session ids")

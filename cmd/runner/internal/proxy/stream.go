@@ -2,12 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // eventStream reports whether response is a stream of server-sent events that
@@ -108,9 +109,8 @@ func event(message []byte) []byte {
 
 // listenEnd is the result with which a server ends a subscription gracefully
 // (MCP specification 2026-07-28, subscriptions/listen).
-func listenEnd(id json.RawMessage) []byte {
-	return fmt.Appendf(nil,
-		`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, id, id)
+func listenEnd(id []byte) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, protocol.ListenResult(id))
 }
 
 // lines follows the framing of an event stream byte by byte: a line ends with
