@@ -173,7 +173,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	if err != nil {
 		return false, err
 	}
-	p.Claimed(fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(w)))
+	p.Claimed(fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(server, w)))
 	return true, nil
 }
 

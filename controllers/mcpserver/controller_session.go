@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"crypto/rand"
+	"time"
 
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -12,15 +13,19 @@ import (
 // sessionKey is what this process knows of a server's Secret.
 type sessionKey struct {
 	revision revision.Revision // of the last content before which it was made or found
+	// restartedAt is that of the spec at that time.
+	restartedAt time.Time
 	// own says that what stands is this server's: it was made, or stood when the proxy
 	// had rolled out.
 	own bool
 }
 
-// applySession makes the Secret with the key of session ids before new content goes
-// out. It is never read, so that its end is no event, and what stands under its name is
-// left as it is. That may be of a deleted server of the same name, and be collected
-// soon: so where something stood, the Secret is made once more after the roll-out.
+// applySession makes the Secret with the key of session ids before the first content
+// that this process rolls out, and again with each new spec.restartedAt, which is how a
+// person brings a deleted key back. It is never read, so that its end is no event, and
+// what stands under its name is left as it is. That may be of a deleted server of the
+// same name, and be collected soon: so where something stood, the Secret is made once
+// more after the roll-out.
 func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wanted) error {
 	server := p.server
 	if !r.kind.Backend || !want.renderable() || want.kept {
@@ -28,13 +33,18 @@ func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wa
 	}
 	last, _ := r.sessions.Get(server.UID)
 	known, _ := last.(sessionKey)
-	if revisionOf(w.proxy) == want.revision {
+	now := sessionKey{revision: want.revision, own: known.own}
+	if at := server.Spec.RestartedAt; at != nil {
+		now.restartedAt = at.Time
+	}
+	switch {
+	case revisionOf(w.proxy) == want.revision:
 		stood := known.revision == want.revision && !known.own
 		if !stood || !w.proxyRolledOut(want.revision, false) || w.proxy.Status.ReadyReplicas == 0 {
 			return nil
 		}
-		known.own = true
-	} else if known.revision == want.revision {
+		now.own = true
+	case known.revision == want.revision, known.own && known.restartedAt.Equal(now.restartedAt):
 		return nil
 	}
 	// 256 bits, as text, so that people can copy it.
@@ -43,6 +53,7 @@ func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wa
 	if err != nil {
 		return err
 	}
-	r.sessions.Add(server.UID, sessionKey{want.revision, known.own || done.Result == apply.Created})
+	now.own = now.own || done.Result == apply.Created
+	r.sessions.Add(server.UID, now)
 	return nil
 }

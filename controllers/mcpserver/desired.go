@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -207,8 +208,19 @@ func (want *wanted) renderable() bool { return len(want.problems) == 0 }
 // backendHash names what the backend's pods are to run.
 func (want *wanted) backendHash() string { return want.content.Rendering.Backend }
 
-// changes says what the wanted content makes anew.
-func (want *wanted) changes(w world) string {
+// changes says what the wanted content makes anew, and for which configuration.
+func (want *wanted) changes(server *v1alpha1.MCPServer, w world) string {
+	if claimed := server.Status.Workload; want.rollsConfig && claimed != nil {
+		for _, c := range want.configs {
+			if !slices.Contains(claimed.Configs, c) {
+				return fmt.Sprintf("%s, because %s %q changed", want.replaces(w), c.Kind, c.Name)
+			}
+		}
+	}
+	return want.replaces(w)
+}
+
+func (want *wanted) replaces(w world) string {
 	switch {
 	case w.proxy == nil && w.remote != nil:
 		return "creates the proxy"

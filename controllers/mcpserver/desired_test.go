@@ -338,8 +338,12 @@ func TestAClaimSaysWhatChanges(t *testing.T) {
 		"creates the proxy and its backend":      up(func(s *scene) { s.world = world{} }),
 		"replaces the pods of the proxy":         up(),
 		"replaces the pods of proxy and backend": up(func(s *scene) { s.want.content = contentOf(older) }),
+		`replaces the pods of the proxy, because MCPAuthzConfig "b" changed`: up(func(s *scene) {
+			s.server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "a", "1"), named("MCPAuthzConfig", "b", "1")}
+			s.want.configs, s.want.rollsConfig = []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "a", "1"), named("MCPAuthzConfig", "b", "2")}, true
+		}),
 	} {
-		if got := s.want.changes(s.world); got != want {
+		if got := s.want.changes(s.server, s.world); got != want {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 	}

@@ -40,7 +40,8 @@ type Kind struct {
 	Conditions        []string
 	// Expected are the reasons of Ready and Suspended that nobody needs to act on,
 	// and Waits those of Ready that need no Event, as another one tells what began.
-	Expected, Waits []string
+	// After Renews that Ready is True again needs none either.
+	Expected, Waits, Renews []string
 	// Managers are all that write the object itself.
 	Managers []ownership.Manager
 }

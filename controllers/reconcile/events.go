@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -32,24 +33,26 @@ func (p *Pass) Claimed(note string) {
 	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", note)
 }
 
-// announce records as an Event what Ready has become, unless it only waits, or that
-// the object has stopped, as a warning if a person has to act; and that a field
-// conflict goes on. found has the words that the conditions were given.
+// announce records as an Event what Ready has become, unless it only waits or has
+// waited, or that the object has stopped, as a warning if a person has to act; and that
+// a field conflict goes on. found has the words that the conditions were given.
 func (p *Pass) announce(found map[string]conditions.Finding) {
 	conditionType := v1alpha1.ConditionReady
 	if _, runs := found[conditionType]; !runs {
 		conditionType = v1alpha1.ConditionSuspended
 	}
 	c := meta.FindStatusCondition(p.conditions, conditionType)
-	if f, ok := found[conditionType]; ok && !slices.Contains(p.core.Kind.Waits, f.Reason) && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
+	f, ok := found[conditionType]
+	told := slices.Contains(p.core.Kind.Waits, f.Reason) || c != nil && f.Status == metav1.ConditionTrue && slices.Contains(p.core.Kind.Renews, c.Reason)
+	if ok && !told && (c == nil || c.Reason != f.Reason || c.Message != f.Message) {
 		kind := corev1.EventTypeWarning
 		if f.Reason == v1alpha1.ReasonDeleting || slices.Contains(p.core.Kind.Expected, f.Reason) {
 			kind = corev1.EventTypeNormal
 		}
 		p.Event(kind, f.Reason, "Reconcile", f.Message)
 	}
-	f, goes := found[v1alpha1.ConditionFieldConflict]
-	if goes && !meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionFieldConflict) {
+	f, ok = found[v1alpha1.ConditionFieldConflict]
+	if ok && !meta.IsStatusConditionTrue(p.conditions, v1alpha1.ConditionFieldConflict) {
 		p.Event(corev1.EventTypeWarning, "FieldConflict", "Repair", f.Message)
 	}
 }

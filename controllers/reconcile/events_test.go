@@ -15,7 +15,7 @@ import (
 // conditions, empty if there is none.
 func heard(live []metav1.Condition, call func(*Pass)) string {
 	recorder := events.NewFakeRecorder(2)
-	call(&Pass{core: &Core{Events: recorder, Kind: Kind{Expected: []string{"Starting"}, Waits: []string{"Waiting"}}}, object: &v1alpha1.MCPServer{}, conditions: live})
+	call(&Pass{core: &Core{Events: recorder, Kind: Kind{Expected: []string{"Starting"}, Waits: []string{"Waiting"}, Renews: []string{"Waiting"}}}, object: &v1alpha1.MCPServer{}, conditions: live})
 	close(recorder.Events)
 	var all []string
 	for e := range recorder.Events {
@@ -37,18 +37,20 @@ func TestAnnounceTellsWhatIsNew(t *testing.T) {
 		finding conditions.Finding
 		want    string
 	}{
-		"the first word":         {nil, "Ready", conditions.False("Starting", "x"), "Normal Starting x"},
-		"moving":                 {stands("Ready", "x"), "Ready", conditions.False("Starting", "y"), "Normal Starting y"},
-		"waiting":                {stands("Starting", "x"), "Ready", conditions.False("Waiting", "y"), ""},
-		"in trouble":             {stands("Starting", ""), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
-		"in other trouble":       {stands("ImagePull", "another image"), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
-		"nothing new":            {stands("Starting", "x"), "Ready", conditions.False("Starting", "x"), ""},
-		"nothing new in trouble": {stands("CrashLoop", "x"), "Ready", conditions.False("CrashLoop", "x"), ""},
-		"going":                  {stands("Ready", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
-		"stopped":                {stands("Ready", "x"), "Suspended", conditions.True("Suspended", "x"), "Warning Suspended x"},
-		"another condition":      {nil, "Accepted", conditions.True("Accepted", "x"), ""},
-		"a conflict":             {nil, conflict.Type, conditions.True("FieldConflict", "x"), "Warning FieldConflict x"},
-		"that goes on":           {[]metav1.Condition{conflict}, conflict.Type, conditions.True("FieldConflict", "x"), ""},
+		"the first word":          {nil, "Ready", conditions.False("Starting", "x"), "Normal Starting x"},
+		"moving":                  {stands("Ready", "x"), "Ready", conditions.False("Starting", "y"), "Normal Starting y"},
+		"waiting":                 {stands("Starting", "x"), "Ready", conditions.False("Waiting", "y"), ""},
+		"after it waited":         {stands("Waiting", "x"), "Ready", conditions.True("Ready", "y"), ""},
+		"stopped while it waited": {stands("Waiting", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
+		"in trouble":              {stands("Starting", ""), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
+		"in other trouble":        {stands("ImagePull", "another image"), "Ready", conditions.False("ImagePull", "x"), "Warning ImagePull x"},
+		"nothing new":             {stands("Starting", "x"), "Ready", conditions.False("Starting", "x"), ""},
+		"nothing new in trouble":  {stands("CrashLoop", "x"), "Ready", conditions.False("CrashLoop", "x"), ""},
+		"going":                   {stands("Ready", "x"), "Ready", conditions.False("Deleting", "y"), "Normal Deleting y"},
+		"stopped":                 {stands("Ready", "x"), "Suspended", conditions.True("Suspended", "x"), "Warning Suspended x"},
+		"another condition":       {nil, "Accepted", conditions.True("Accepted", "x"), ""},
+		"a conflict":              {nil, conflict.Type, conditions.True("FieldConflict", "x"), "Warning FieldConflict x"},
+		"that goes on":            {[]metav1.Condition{conflict}, conflict.Type, conditions.True("FieldConflict", "x"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := heard(tc.before, func(p *Pass) { p.announce(map[string]conditions.Finding{tc.of: tc.finding}) }); got != tc.want {

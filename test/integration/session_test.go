@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("The key of session ids", func() {
-	It("is made with a server, left as it is, and made again with new content", func() {
+	It("is made with a server, left as it is, and made again where a person or a new process asks for it", func() {
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
@@ -37,21 +37,42 @@ var _ = Describe("The key of session ids", func() {
 		s.Read(secret)
 		Expect(secret.ResourceVersion).To(Equal(rotated))
 
-		By("restarting the operator")
-		mark := op.requests.Mark()
-		op.restart()
+		By("changing other content")
 		quiet(op)
-		Expect(op.requests.Since(mark).Of("secrets")).To(BeEmpty())
-
-		By("deleting it")
+		mark := op.requests.Mark()
+		births := func() kit.Log { return op.requests.Since(mark).Of("secrets") }
+		s.Apply(git, server("echo", "restartedAt: 2026-11-22T10:00:00Z\nargs: [a]"))
+		atRest(s, "echo")
 		s.Delete(secret)
 		s.AwaitGone(secret)
-		s.Apply(git, server("echo", "restartedAt: 2026-11-22T11:00:00Z"))
+		s.Apply(git, server("echo", "restartedAt: 2026-11-22T10:00:00Z\nargs: [b]"))
+		atRest(s, "echo")
+		quiet(op)
+		Expect(births()).To(BeEmpty())
+
+		By("restarting the server")
+		s.Apply(git, server("echo", "restartedAt: 2026-11-22T11:00:00Z\nargs: [b]"))
+		s.Await(secret, "it is there again", func() error { return nil })
+		atRest(s, "echo")
+		s.Read(secret)
+		second := secret.Data["current"]
+		Expect(second).NotTo(Equal(first))
+		// The answer is told after who watches has heard of it.
+		Eventually(births).Should(HaveLen(1))
+
+		By("restarting the operator")
+		quiet(op)
+		s.Delete(secret)
+		s.AwaitGone(secret)
+		mark = op.requests.Mark()
+		op.restart()
+		quiet(op)
+		Expect(births()).To(BeEmpty())
+		s.Apply(git, server("echo", "restartedAt: 2026-11-22T11:00:00Z\nargs: [c]"))
 		s.Await(secret, "it is there again", func() error { return nil })
 		s.Read(secret)
-		Expect(secret.Data["current"]).NotTo(Equal(first))
-		// The answer is told after who watches has heard of it.
-		Eventually(func() kit.Log { return op.requests.Since(mark).Of("secrets") }).Should(HaveLen(1))
+		Expect(secret.Data["current"]).NotTo(Equal(second))
+		Eventually(births).Should(HaveLen(1))
 	})
 
 	// Garbage collection takes what a deleted server left when it comes to it.

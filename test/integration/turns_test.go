@@ -214,9 +214,8 @@ var _ = It("A changed configuration reaches its servers quarter by quarter, each
 	writes := slices.Concat(op.writes(sent).Where(others), proxies.Requests.Since(ran).Writes())
 	GinkgoWriter.Println(writes.String())
 	// Ready down (twice where a server waits), the claim, the run config, the proxy, Ready
-	// up, the old run config, the key of sessions, which stands; the runner's report, and the
-	// revision on the StatefulSet.
-	Expect(len(writes)).To(BeNumerically("<=", 10*len(f.names)), writes.String())
+	// up, the old run config; the runner's report, and the revision on the StatefulSet.
+	Expect(len(writes)).To(BeNumerically("<=", 9*len(f.names)), writes.String())
 	neverOpen(servers, pods)
 	Expect(backends(s)).To(Equal(before))
 })
