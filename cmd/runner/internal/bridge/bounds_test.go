@@ -90,6 +90,16 @@ func TestAServerThatHasNotSaidItsEra(t *testing.T) {
 	}
 }
 
+// What a server has said of its era is not asked for again, however long ago it was.
+func TestAServerOfTheModernEraStaysOne(t *testing.T) {
+	f := serve(t, Config{Server: child("modern")})
+	f.want(f.modernly("1", "pid", ""), http.StatusOK, `"id":1`)
+	f.modern.peer.started = time.Now().Add(-2 * firstWords)
+	for range 50 {
+		f.want(f.modernly("1", "pid", ""), http.StatusOK, `"id":1`)
+	}
+}
+
 // fragile is a connection whose server ends when it is told.
 type fragile struct{ asked, over chan struct{} }
 

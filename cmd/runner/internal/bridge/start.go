@@ -120,6 +120,11 @@ func (s *starter) running() []*peer {
 // which is short for a server that prints what is no message.
 func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T, *fault) {
 	var none T
+	select {
+	case m := <-answer:
+		return m, nil // also where ctx has ended
+	default:
+	}
 	look := time.NewTicker(junkLook)
 	defer look.Stop()
 	patience := time.After(firstWords)
