@@ -200,7 +200,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	// that does not run yet must not start without it. What is in conflict is there.
 	stands := revisionOf(w.proxy) == want.revision && (ours || server.Spec.Suspend)
 	if apply.WithoutConflicts(refused) == nil || stands {
-		refused = errors.Join(refused, r.applyProxyAndScale(ctx, p, w, want))
+		refused = errors.Join(refused, r.applyProxy(ctx, p, w.proxy, want))
 	}
 	if apply.WithoutConflicts(refused) != nil {
 		refused = errors.Join(refused, r.stopOutdated(ctx, p, w, want))
@@ -212,15 +212,8 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	if want.opens != nil {
 		refused = errors.Join(refused, p.Remove(ctx, r.kind.ChildrenManager, want.opens))
 	}
-	return refused
-}
-
-func (r *Reconciler) applyProxyAndScale(ctx context.Context, p *pass, w world, want wanted) error {
-	err := r.applyProxy(ctx, p, w.proxy, want)
-	if apply.WithoutConflicts(err) != nil {
-		return err
-	}
-	return errors.Join(err, r.applyScale(ctx, p, w))
+	// What was refused is about content, and the scale is not.
+	return errors.Join(refused, r.applyScale(ctx, p, w))
 }
 
 // applyProxy applies the Deployment through the gate, so that a leader that
