@@ -89,6 +89,9 @@ func (l *lagging) referrers(list *v1alpha1.MCPServerList, options *client.ListOp
 	if options.FieldSelector == nil || len(options.FieldSelector.Requirements()) != 1 {
 		return errors.New("all servers of a namespace are listed")
 	}
+	if l.process.scenario.plant.blind {
+		return nil
+	}
 	name := options.FieldSelector.Requirements()[0].Value
 	for _, k := range l.process.scenario.world.order {
 		o := l.sees(k)
@@ -99,7 +102,7 @@ func (l *lagging) referrers(list *v1alpha1.MCPServerList, options *client.ListOp
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.DeepCopy().Object, &server); err != nil {
 			return err
 		}
-		if references.From(&server, contract.MCPAuthzConfig.Kind) == name {
+		if references.From(&server, l.process.scenario.shared().Object.Kind) == name {
 			list.Items = append(list.Items, server)
 		}
 	}

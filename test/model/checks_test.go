@@ -37,6 +37,8 @@ const (
 	byPolicy       rule = "a policy refused a write of ours"
 	byRole         rule = "a role refused a request of ours"
 	letThrough     rule = "a write that a policy forbids got through"
+	wrongCount     rule = "at rest a configuration says something else than who refers to it"
+	wrongHold      rule = "at rest a configuration is not held exactly while it is referred to"
 )
 
 // checker holds the invariants against all that happens.

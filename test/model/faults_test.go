@@ -18,6 +18,8 @@ type plant struct {
 	wire func(*scenario, *operation)
 	// memory changes what the API server notes of owners.
 	memory func(*operation)
+	// blind keeps from the operator who refers to a configuration.
+	blind bool
 	// want is the rule that ends the run once it is broken; none where it is empty.
 	want rule
 }
@@ -138,6 +140,8 @@ var planted = map[string]struct {
 	"exclusive fields without force": {plant{wire: unforced}, lostField, false},
 	"an API server that forgets":     {plant{memory: forgetful}, mispredicted, false},
 	"a controller as its process":    {plant{wire: unimpersonated}, byRole, false},
+	"an index that finds nobody":     {plant{blind: true}, wrongCount, false},
+	"a configuration nobody holds":   {plant{blind: true}, wrongHold, false},
 	"a finalizer by merge patch":     {plant{wire: mergePatch}, foreignChanged, true},
 	"an Update entry of ours":        {plant{wire: mergePatch}, strayed, true},
 	"force outside of the grant":     {plant{wire: alsoStates(contract.MCPServerChildren, ours, "metadata", "labels", team)}, foreignChanged, true},

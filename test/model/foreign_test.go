@@ -92,22 +92,35 @@ func (p *scenario) want() {
 // which no operator runs, that refers to it or not.
 func (p *scenario) share() {
 	text := []string{"permit(principal, action, resource);", "forbid(principal, action, resource);", "permit"}[p.random.IntN(3)]
-	config := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"policies": []any{map[string]any{"name": "all", "policy": text}},
-	}}}
-	config.SetGroupVersionKind(contract.MCPAuthzConfig.GroupVersionKind)
+	says := map[string]any{"policies": []any{map[string]any{"name": "all", "policy": text}}}
+	if p.shared().Object == contract.MCPOIDCConfig {
+		says = map[string]any{"oidc": map[string]any{"issuer": "https://login.example.com"}, "clockSkewSeconds": int64(p.random.IntN(3))}
+	}
+	config := &unstructured.Unstructured{Object: map[string]any{"spec": says}}
+	config.SetGroupVersionKind(p.shared().Object.GroupVersionKind)
 	config.SetNamespace(namespace)
 	config.SetName(p.name)
 	p.others.apply(gitops, config)
 	spec := map[string]any{"image": "server:0"}
 	if p.random.IntN(3) > 0 {
-		spec["authzConfigRef"] = map[string]any{"name": p.name}
+		spec[p.refers()] = map[string]any{"name": p.name}
 	}
 	referrer := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	referrer.SetGroupVersionKind(contract.MCPServer.GroupVersionKind)
 	referrer.SetNamespace(namespace)
 	referrer.SetName(p.name + referrers)
 	p.others.apply(gitops, referrer)
+}
+
+// shared is the kind of configuration that the run is about, one in every other run.
+func (p *scenario) shared() contract.Config { return contract.Configs()[p.kind] }
+
+// refers is the field of a server that names it.
+func (p *scenario) refers() string {
+	if p.shared().Object == contract.MCPOIDCConfig {
+		return "oidcConfigRef"
+	}
+	return "authzConfigRef"
 }
 
 // referrers is the suffix of the name of the server that refers.
@@ -117,7 +130,7 @@ const referrers = "-refers"
 func (p *scenario) unshare() {
 	if referrer := p.world.stands[key{contract.MCPServer.Kind, p.name + referrers}]; referrer != nil {
 		p.others.attempt("merge patch", p.others.Patch(p.t.Context(), about(referrer),
-			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"authzConfigRef":null}}`)), client.FieldOwner(patcher)))
+			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{%q:null}}`, p.refers())), client.FieldOwner(patcher)))
 	}
 }
 
@@ -176,7 +189,7 @@ func (p *scenario) meddle() {
 	case 9:
 		o.scale(target)
 	case 10, 11:
-		if config := p.world.stands[key{contract.MCPAuthzConfig.Kind, p.name}]; config != nil && p.random.IntN(3) == 0 {
+		if config := p.world.stands[key{p.shared().Object.Kind, p.name}]; config != nil && p.random.IntN(3) == 0 {
 			server = config
 		}
 		o.status(server)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,8 @@ func (j *checker) rest() {
 			!j.scenario.stillStated(s.of) && ownership.Entry(object.GetManagedFields(), s.manager, "") != nil {
 			j.found(leftBehind, "%s, which the spec does not ask for", s.of)
 		}
-		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) {
+		if object == nil || object.GetUID() != s.uid || s.of.kind == contract.Secret.Kind || !j.scenario.stillStated(s.of) || !j.scenario.works(s.manager) ||
+			s.manager == j.scenario.shared().FinalizerManager && !j.scenario.referred() { // somebody else may have taken it away meanwhile
 			continue
 		}
 		if j.refused[refusal{s.of.String(), string(s.manager)}] {
@@ -50,6 +52,46 @@ func (j *checker) rest() {
 			j.found(lostField, "%s: %s lacks %s", s.of, s.manager, lost)
 		}
 	}
+	j.configuration()
+}
+
+// configuration judges the shared one at rest: its status names who refers to it,
+// and it is held while anybody does, and by us no longer.
+func (j *checker) configuration() {
+	p := j.scenario
+	kind := p.shared()
+	config := p.child(kind.Object, p.name)
+	if config == nil || j.refused[refusal{(key{kind.Object.Kind, p.name}).String(), string(kind.FinalizerManager)}] {
+		return
+	}
+	var want []string
+	if p.referred() {
+		want = []string{p.name + referrers}
+	}
+	var names []string
+	listed, _, _ := unstructured.NestedSlice(config.Object, "status", "referencingWorkloads")
+	for _, l := range listed {
+		if names = append(names, fmt.Sprint(l.(map[string]any)["name"])); l.(map[string]any)["kind"] != contract.MCPServer.Kind {
+			names = append(names, fmt.Sprint(l))
+		}
+	}
+	if n, _, _ := unstructured.NestedInt64(config.Object, "status", "workloads"); !slices.Equal(names, want) || int(n) != len(want) {
+		j.found(wrongCount, "%d, %q of %q", n, names, want)
+	}
+	held := ownership.Entry(config.GetManagedFields(), kind.FinalizerManager, "") != nil
+	if carries := slices.Contains(config.GetFinalizers(), kind.Finalizer); p.referred() != held || held && !carries {
+		j.found(wrongHold, "referred to: %t, held by us: %t, carries the finalizer: %t", p.referred(), held, carries)
+	}
+}
+
+// referred reports whether a server refers to the shared configuration.
+func (p *scenario) referred() bool {
+	server := p.child(contract.MCPServer, p.name+referrers)
+	if server == nil {
+		return false
+	}
+	name, _, _ := unstructured.NestedString(server.Object, "spec", p.refers(), "name")
+	return name == p.name
 }
 
 // stillStated reports whether anybody states an object at rest: not run configs

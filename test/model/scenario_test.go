@@ -37,9 +37,11 @@ type scenario struct {
 	clock     time.Time
 	processes []*process
 	others    *others
-	reviewer  client.Client // the runners', past the wire
-	world     *world
-	checker   *checker
+	// kind is which of the kinds of configurations servers share.
+	kind     int
+	reviewer client.Client // the runners', past the wire
+	world    *world
+	checker  *checker
 	// disorder is whether requests are refused and answers get lost.
 	disorder bool
 	// operations counts writes, accepted those of them that were not refused, and
@@ -63,7 +65,7 @@ func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 		t: t, name: fmt.Sprintf("run-%d", scenarios),
 		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
 		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		world: newWorld(), tally: map[string]int{},
+		world: newWorld(), tally: map[string]int{}, kind: int(seed % 2),
 	}
 	p.checker = &checker{scenario: p}
 	p.others = &others{scenario: p}

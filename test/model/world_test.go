@@ -21,6 +21,7 @@ const namespace = "default"
 var kinds = map[string]schema.GroupVersionKind{
 	"mcpservers":      contract.MCPServer.GroupVersionKind,
 	"mcpauthzconfigs": contract.MCPAuthzConfig.GroupVersionKind,
+	"mcpoidcconfigs":  contract.MCPOIDCConfig.GroupVersionKind,
 	"deployments":     contract.Deployment.GroupVersionKind,
 	"statefulsets":    contract.StatefulSet.GroupVersionKind,
 	"services":        contract.Service.GroupVersionKind,
