@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -74,7 +75,9 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 	p.traffic.wait(calls)
 	p.traffic.cancel()
 	<-closed
+	p.traffic.settle(ctx)
 	_ = server.Close() //nolint:errcheck // nothing is left to do about it
+	p.traffic.hangUp()
 	if held, ok := p.translated.(interface{ Close(ctx context.Context) }); ok {
 		last, cancelLast := context.WithTimeout(context.Background(), min(budget.Last, lastWords))
 		defer cancelLast()
@@ -94,7 +97,17 @@ type flight struct {
 	body    *callBody
 	traffic *traffic
 	place   place
-	ours    bool // not the client's own request, but one that Config.Translate makes
+	held    *held    // nil where no stream can be taken
+	conn    net.Conn // the client's, once it has been taken; traffic.mu guards it
+	ours    bool     // not the client's own request, but one that Config.Translate makes
+}
+
+// keep remembers a connection that the server does not know any more.
+func (f *flight) keep(conn net.Conn) {
+	f.traffic.mu.Lock()
+	defer f.traffic.mu.Unlock()
+	f.conn = conn
+	f.traffic.kept++
 }
 
 // answered says that the answer has passed. What may follow in the stream is no
@@ -139,6 +152,7 @@ type traffic struct {
 	mu      sync.Mutex
 	flights map[*flight]bool // the value: standing
 	calls   int
+	kept    int // streams whose connections have been taken
 	over    bool
 	changed chan struct{}
 }
@@ -169,6 +183,9 @@ func (t *traffic) end(f *flight) {
 	if !t.flights[f] {
 		t.calls--
 	}
+	if f.conn != nil {
+		t.kept--
+	}
 	delete(t.flights, f)
 	f.cancel(nil)
 	t.tell()
@@ -183,12 +200,17 @@ func (t *traffic) tell() {
 }
 
 // wait returns when no call is on its way, or ctx ends.
-func (t *traffic) wait(ctx context.Context) {
+func (t *traffic) wait(ctx context.Context) { t.until(ctx, func() bool { return t.calls == 0 }) }
+
+// settle returns when every stream that was taken from the server has ended, or ctx ends.
+func (t *traffic) settle(ctx context.Context) { t.until(ctx, func() bool { return t.kept == 0 }) }
+
+func (t *traffic) until(ctx context.Context, done func() bool) {
 	for {
 		t.mu.Lock()
-		calls := t.calls
+		over := done()
 		t.mu.Unlock()
-		if calls == 0 {
+		if over {
 			return
 		}
 		select {
@@ -206,5 +228,16 @@ func (t *traffic) cancel() {
 	t.over = true
 	for f := range t.flights {
 		f.cancel(errDraining)
+	}
+}
+
+// hangUp closes the connections of what is still on its way, where the server cannot.
+func (t *traffic) hangUp() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f := range t.flights {
+		if f.conn != nil {
+			_ = f.conn.Close() //nolint:errcheck // nothing is left to do about it
+		}
 	}
 }

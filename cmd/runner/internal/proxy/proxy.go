@@ -99,9 +99,9 @@ func New(config Config) *Proxy {
 		// broke; both are in the caller's hands already.
 		ErrorLog: log.New(discard{}, "", 0),
 	}
-	p.inner = p.reverse
+	p.inner = unfiltered(p.reverse)
 	if config.Sessions != nil {
-		p.inner = p.withSessions(p.reverse)
+		p.inner = p.withSessions(p.inner)
 	}
 	p.guarded = p.inner
 	if config.Translate != nil {
@@ -147,6 +147,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(r.Context())
 		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = http.NoBody, 0, nil, nil
 		r.Header.Del("Content-Length")
+	}
+	if h := hold(w, r); h != nil {
+		p.open(h, r)
+		return
 	}
 	flight, ctx := p.traffic.begin(r, limited(w, r))
 	defer p.traffic.end(flight)
@@ -202,7 +206,9 @@ func (p *Proxy) response(response *http.Response) error {
 	if eventStream(response) {
 		// nginx, and what follows its example, buffers unless told not to.
 		response.Header.Set("X-Accel-Buffering", "no")
-		response.Body = newStream(response.Body, flightOf(response.Request.Context()))
+		flight := flightOf(response.Request.Context())
+		response.Body = newStream(response.Body, flight)
+		flight.held.take(response)
 	}
 	return nil
 }

@@ -86,14 +86,22 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		response, err = t.any(request, f)
 	case f != nil && f.place.pod.IsValid():
 		request.URL.Host = t.pods.address(f.place.pod)
-		response, err = t.young().RoundTrip(request)
+		response, err = t.send(request)
 	default:
-		response, err = t.young().RoundTrip(request)
+		response, err = t.send(request)
 	}
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
 		t.answered.Store(true)
 	}
 	return response, err
+}
+
+// send sends a request to the host of its URL.
+func (t *transport) send(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet && t.remote == nil {
+		return t.single(request)
+	}
+	return t.young().RoundTrip(request)
 }
 
 // any sends a request to a pod, and to the next where nothing was sent because there

@@ -1,0 +1,243 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dial opens a connection to the proxy, on which a test waits for at most a minute.
+func (b *bench) dial() (net.Conn, *bufio.Reader) {
+	b.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	return conn, bufio.NewReader(conn)
+}
+
+// taken is how many streams have left the server.
+func (b *bench) taken() int {
+	b.proxy.traffic.mu.Lock()
+	defer b.proxy.traffic.mu.Unlock()
+	return b.proxy.traffic.kept
+}
+
+func TestWhatComesOverATakenStreamIsWhatWasSent(t *testing.T) {
+	source := rand.New(rand.NewPCG(1, 2))
+	var sent strings.Builder
+	for sent.Len() < 4<<20 {
+		n := source.IntN(3000)
+		if source.IntN(20) == 0 {
+			n = source.IntN(200_000) // more than any buffer
+		}
+		fmt.Fprintf(&sent, "data: %s\n\n", strings.Repeat(string(rune('a'+source.IntN(26))), n))
+	}
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Of-The-Backend", "yes")
+		send := events(w)
+		for rest := sent.String(); rest != ""; {
+			n := min(len(rest), 1+source.IntN(70_000))
+			send(rest[:n])
+			rest = rest[n:]
+		}
+	}))
+	response := b.call(http.MethodGet, "/mcp", "")
+	if got := text(t, response); got != sent.String() {
+		t.Errorf("%d bytes came, other than the %d that were sent", len(got), sent.Len())
+	}
+	h := response.Header
+	if h.Get("X-Of-The-Backend") != "yes" || h.Get("Content-Type") != "text/event-stream" || h.Get("X-Accel-Buffering") != "no" || h.Get("Date") == "" || !response.Close {
+		t.Errorf("got %v, and that the connection ends: %v", h, response.Close)
+	}
+}
+
+// A filter is between the proxy and the client: a stream that is taken would pass by it.
+func TestAStreamThatIsFilteredIsNotTaken(t *testing.T) {
+	b := serve(t, Config{Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(shouting{w}, r) })
+	}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { events(w)("data: secret\n\n") }))
+	if got := text(t, b.call(http.MethodGet, "/mcp", "")); got != "DATA: SECRET\n\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+type shouting struct{ http.ResponseWriter }
+
+func (s shouting) Write(p []byte) (int, error) {
+	return s.ResponseWriter.Write([]byte(strings.ToUpper(string(p))))
+}
+
+func (s shouting) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func TestWhichStreamsAreTaken(t *testing.T) {
+	opened := make(chan struct{}, 1)
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.RawQuery == "refused" {
+			http.Error(w, "no streams", http.StatusMethodNotAllowed)
+			return
+		}
+		events(w)("data: 1\n\n")
+		opened <- struct{}{}
+		<-r.Context().Done()
+	}))
+	for name, tc := range map[string]struct {
+		request, status string
+		taken           int
+	}{
+		"a GET":        {"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200 OK", 1},
+		"of HTTP/1.0":  {"GET /mcp HTTP/1.0\r\nHost: localhost\r\n\r\n", "HTTP/1.0 200 OK", 0},
+		"of a call":    {head("POST", 2) + "{}", "HTTP/1.1 200 OK", 0},
+		"that is none": {"GET /mcp?refused HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 Method Not Allowed", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := now(t)
+			conn, r := b.dial()
+			_, _ = io.WriteString(conn, tc.request)
+			got := readHead(r)
+			if !strings.HasPrefix(got, tc.status+"\r\n") {
+				t.Errorf("got %q", got)
+			}
+			if strings.Contains(tc.status, "200") {
+				wait(t, "the stream", opened)
+				for line := ""; line != "data: 1\n"; {
+					var err error
+					if line, err = r.ReadString('\n'); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if got := b.taken(); got != tc.taken {
+				t.Errorf("%d are taken", got)
+			}
+			_ = conn.Close()
+			settle(t, b, before)
+			if got := b.taken(); got != 0 {
+				t.Errorf("%d are still taken", got)
+			}
+		})
+	}
+}
+
+func TestWhatAClientSendsOnATakenStream(t *testing.T) {
+	left := make(chan struct{})
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		send := events(w)
+		send("data: 1\n\n")
+		if r.URL.RawQuery == "long" {
+			<-r.Context().Done()
+			close(left)
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+		send("data: 2\n\n")
+	}))
+	conn, r := b.dial()
+	get := "GET /mcp%s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	_, _ = fmt.Fprintf(conn, get+get, "", "") // the second is never answered
+	got, err := io.ReadAll(r)
+	if err != nil || strings.Count(string(got), "HTTP/1.1 200 OK") != 1 || !strings.HasSuffix(string(got), chunk("data: 2\n\n")+"0\r\n\r\n") {
+		t.Errorf("got %q, %v", got, err)
+	}
+	conn, r = b.dial()
+	_, _ = fmt.Fprintf(conn, get, "?long")
+	readHead(r)
+	go func() { _, _ = io.WriteString(conn, strings.Repeat("x", 8*discarded)) }()
+	wait(t, "the backend to see that a client that talks without end is sent away", left)
+}
+
+// flooded is a client that has opened a stream of a backend that never stops, and reads nothing of it.
+func flooded(t *testing.T) (*bench, *bufio.Reader) {
+	t.Helper()
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for send := events(w); r.Context().Err() == nil; {
+			send("data: " + strings.Repeat("x", 100_000) + "\n\n")
+		}
+	}))
+	conn, r := b.dial()
+	_, _ = io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	readHead(r)
+	time.Sleep(100 * time.Millisecond) // the buffers between are full
+	return b, r
+}
+
+func TestADrainEndsATakenStreamThatNobodyReads(t *testing.T) {
+	b, _ := flooded(t)
+	wait(t, "the drain to end", b.drain(Budget{Calls: 100 * time.Millisecond, Last: 100 * time.Millisecond}))
+	for end := time.Now().Add(patience); b.taken() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the stream is still held")
+		}
+	}
+}
+
+func TestADrainWaitsForATakenStream(t *testing.T) {
+	b, r := flooded(t)
+	done := b.drain(Budget{Calls: 100 * time.Millisecond, Last: time.Minute})
+	select {
+	case <-done:
+		t.Error("it did not wait for the client to read")
+	case <-time.After(300 * time.Millisecond):
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	wait(t, "the drain to end", done)
+}
+
+// raw is the address of a backend that answers every connection's first request with the same bytes, and closes it.
+func raw(t *testing.T, answer string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			readHead(bufio.NewReader(conn))
+			_, _ = io.WriteString(conn, answer)
+			_ = conn.Close()
+		}
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+func TestAnswersToAGET(t *testing.T) {
+	const stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+	for name, tc := range map[string]struct {
+		answer string
+		status int
+		body   string
+	}{
+		"an interim answer first": {"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + stream + "\r\ndata: 1\n\n", 200, "data: 1\n\n"},
+		"interim answers only":    {strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", MaxHeader/30), http.StatusServiceUnavailable, ""},
+		"long headers":            {stream + "X-Long: " + strings.Repeat("x", MaxHeader) + "\r\n\r\ndata: 1\n\n", http.StatusServiceUnavailable, ""},
+		"another protocol":        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", http.StatusServiceUnavailable, ""},
+		"no HTTP":                 {"SSH-2.0-x\r\n", http.StatusServiceUnavailable, ""},
+		"nothing":                 {"", http.StatusServiceUnavailable, ""},
+		"one of stated length":    {"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 2\r\n\r\nnoXX", http.StatusMethodNotAllowed, "no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := front(t, Config{}, raw(t, tc.answer))
+			before := now(t)
+			response := b.call(http.MethodGet, "/mcp", "")
+			if got := text(t, response); response.StatusCode != tc.status || tc.body != "" && got != tc.body {
+				t.Errorf("got %s and %q", response.Status, got)
+			}
+			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+			settle(t, b, before)
+		})
+	}
+}
