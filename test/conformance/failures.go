@@ -27,7 +27,6 @@ var Checks = map[string]int{"2025-11-25": 82, "2026-07-28": 195}
 // proxy, than the same server in the modern era, with the reason. A run in which another one differs, or one of these does not, is
 // an error.
 var Translated = map[string]map[string]string{"2026-07-28": {
-	"http-custom-header-server-validation":          "a legacy server checks no Mcp-Param headers, nor does the proxy for it",
 	"input-required-result-basic-elicitation":       "a question of a legacy server has no name; the scenario wants user_name",
 	"input-required-result-ignore-extra-params":     "as above: its answer has another name",
 	"input-required-result-multi-round":             "as above",
@@ -42,10 +41,7 @@ var OverStdio = map[string]map[string]string{
 		"server-sse-multiple-streams": noStream,
 		"server-sse-polling":          "a server over stdio has no events that can be told apart, and so no stream that can be resumed",
 	},
-	"2026-07-28": {
-		"http-custom-header-server-validation": "a server over stdio sees no headers, and nobody checks Mcp-Param for it",
-		"server-sse-multiple-streams":          noStream,
-	},
+	"2026-07-28": {"server-sse-multiple-streams": noStream},
 }
 
 const noStream = "answers are JSON where there is nothing to stream"

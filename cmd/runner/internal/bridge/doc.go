@@ -11,7 +11,7 @@
 //   - stream.go, write.go: what a client reads, bounded
 //   - sse.go: a server of the HTTP+SSE transport
 //
-// A change of these files, of internal/stdio, internal/jsonrpc, internal/protocol or
-// internal/sse reaches pods that run only with a new runconfig.BridgeVersion, which a
-// test asks for.
+// A change of these files, of internal/stdio, internal/jsonrpc, internal/protocol,
+// internal/headers or internal/sse reaches pods that run only with a new
+// runconfig.BridgeVersion, which a test asks for.
 package bridge

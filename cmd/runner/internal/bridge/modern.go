@@ -3,10 +3,13 @@ package bridge
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -112,9 +115,7 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 // ended, for it need not take an initialize after the question.
 func (m *modern) probe(p *peer, settled chan<- struct{}) {
 	defer close(settled)
-	answer, err := p.question(context.Background(), "server/discover", map[string]any{"_meta": map[string]any{
-		protocol.MetaVersion: protocol.Modern, protocol.MetaClient: ownInfo, protocol.MetaCapabilities: struct{}{},
-	}})
+	answer, err := p.question(context.Background(), "server/discover", map[string]any{"_meta": ownMeta})
 	if err != nil {
 		return
 	}
@@ -162,6 +163,9 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	}
 	if f == nil {
 		f = mismatch(r, m)
+	}
+	if f == nil && m.Method == protocol.MethodCallTool {
+		f = p.repeated(r, m)
 	}
 	if f != nil {
 		f.answer(w, m.ID)
@@ -227,6 +231,32 @@ func mismatch(r *http.Request, m jsonrpc.Message) *fault {
 	has := r.Header.Get(protocol.HeaderName)
 	if name, err := protocol.Decoded(has); err != nil || name != text(at(m.Params, field)) {
 		return differ(protocol.HeaderName, has, text(at(m.Params, field)))
+	}
+	return nil
+}
+
+// repeated is what is wrong with the headers that repeat arguments of a tool.
+func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *fault {
+	err := p.tools.Check(r.Context(), r.Header, text(at(call.Params, "name")), at(call.Params, "arguments"),
+		func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
+			params := map[string]any{"_meta": ownMeta}
+			if cursor != nil {
+				params["cursor"] = json.RawMessage(cursor)
+			}
+			answer, err := p.question(ctx, protocol.MethodListTools, params)
+			if err != nil {
+				return nil, err
+			}
+			select {
+			case said := <-answer:
+				return jsontext.Value(said.Result), nil
+			case <-ctx.Done():
+				p.cancel(context.WithoutCancel(ctx), nil, ownID, nil)
+				return nil, ctx.Err()
+			}
+		})
+	if err != nil {
+		return fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s", err)
 	}
 	return nil
 }

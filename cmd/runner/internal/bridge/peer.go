@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
@@ -53,6 +54,8 @@ type peer struct {
 	once  sync.Once
 	// stopped says that the bridge ended it.
 	stopped atomic.Bool
+	// tools are what the server wants repeated in headers.
+	tools headers.Tools
 	// refusals is full of those that are under way.
 	refusals chan struct{}
 }

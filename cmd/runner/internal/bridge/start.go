@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // Server is the server behind the bridge.
@@ -165,6 +167,12 @@ var ownInfo = struct {
 	Version string `json:"version"`
 }{"freehold-bridge", "1"}
 
+// ownMeta is _meta of its own requests in the modern era, and ownID their id.
+var (
+	ownMeta = map[string]any{protocol.MetaVersion: protocol.Modern, protocol.MetaClient: ownInfo, protocol.MetaCapabilities: struct{}{}}
+	ownID   = []byte("0")
+)
+
 // question is a request of the bridge's own.
 func (p *peer) question(ctx context.Context, method string, params any) (<-chan said, error) {
 	answer := make(chan said, 1)
@@ -172,7 +180,7 @@ func (p *peer) question(ctx context.Context, method string, params any) (<-chan 
 	if err != nil {
 		return nil, err
 	}
-	return answer, p.ask(ctx, &call{id: []byte("0"), method: method, answer: func(data []byte, _ int, _ bool) {
+	return answer, p.ask(ctx, &call{id: ownID, method: method, answer: func(data []byte, _ int, _ bool) {
 		if all := read(data); len(all) == 1 {
 			answer <- all[0]
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -58,7 +59,7 @@ type Translator struct {
 	sessions sessions
 	pending  pending
 	ids      atomic.Int64
-	headers  toolHeaders
+	headers  headers.Tools // of a modern backend
 }
 
 // New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go to send,

@@ -2,7 +2,6 @@ package era
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -67,22 +67,22 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 // modernCall sends a call to a modern backend, and once more with the headers of its tool if the backend misses those
 // (HeaderMismatch, MCP specification 2026-07-28, basic/transports/streamable-http, client behavior): then it has not run.
 func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message) {
-	params := members(m.Params)
-	meta := members(params["_meta"])
-	name, _ := params.Text(protocol.NameMember[m.Method]) //nolint:errcheck // the backend refuses what is no name
+	said := members(m.Params)
+	meta := members(said["_meta"])
+	name, _ := said.Text(protocol.NameMember[m.Method]) //nolint:errcheck // the backend refuses what is no name
 	for attempt := 1; ; attempt++ {
 		header := modernHeaders(m.Method, name)
-		if m.Method == "tools/call" {
-			t.headers.add(header, name, params["arguments"])
+		if m.Method == protocol.MethodCallTool {
+			t.headers.Add(header, name, said["arguments"])
 		}
 		id := t.newID()
-		x := t.exchange(r.Context(), r, http.MethodPost, modernRequest(id, m.Method, params, meta), header)
+		x := t.exchange(r.Context(), r, http.MethodPost, modernRequest(id, m.Method, said, meta), header)
 		again := t.relayLegacy(out, r, m, x, id, attempt == 1)
 		x.cancel()
 		if !again {
 			return
 		}
-		if err := t.learnHeaders(r.Context(), r, name); err != nil {
+		if err := t.headers.Learn(r.Context(), t.list(r)); err != nil {
 			out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them: " + err.Error(), nil})
 			return
 		}
@@ -111,7 +111,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 				t.finish(out, m, members(said.Result))
 				return false
 			case said.Error != nil && (ours || !said.Identified()):
-				if first && m.Method == "tools/call" && modernCode(said.Error) == protocol.CodeHeaderMismatch {
+				if first && m.Method == protocol.MethodCallTool && modernCode(said.Error) == protocol.CodeHeaderMismatch {
 					return true
 				}
 				t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
@@ -161,40 +161,25 @@ func modernCode(e jsontext.Value) int {
 	return said.Code
 }
 
-// maxPages is how many pages of a list are read to find a tool.
-const maxPages = 50
-
-var errNoTool = errors.New("it is not in tools/list")
-
-// learnHeaders remembers which headers a tool wants.
-func (t *Translator) learnHeaders(ctx context.Context, r *http.Request, tool string) error {
-	params := jsonrpc.Object{}
-	for range maxPages {
-		answer, err := t.ask(ctx, r, modernRequest(t.newID(), "tools/list", params, nil), modernHeaders("tools/list", ""))
-		if err != nil {
-			return err
-		}
-		result, err := jsonrpc.Read(answer.message.Result)
-		if err != nil {
-			return &refusedError{answer}
-		}
-		var tools []struct {
-			Name        string         `json:"name"`
-			InputSchema jsontext.Value `json:"inputSchema"`
-		}
-		if err := json.Unmarshal(orNull(result["tools"]), &tools); err != nil {
-			return err
-		}
-		for _, known := range tools {
-			if known.Name == tool {
-				t.headers.learn(tool, known.InputSchema)
-				return nil
-			}
-		}
-		if result["nextCursor"] == nil {
-			break
-		}
-		params["cursor"] = result["nextCursor"]
+// list is the question which tools a modern backend has.
+func (t *Translator) list(r *http.Request) headers.List {
+	return func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
+		return result(t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodListTools, page(cursor), nil), modernHeaders(protocol.MethodListTools, "")))
 	}
-	return errNoTool
+}
+
+// page are the parameters for a page of a list, the first without a cursor.
+func page(cursor jsontext.Value) jsonrpc.Object {
+	if cursor == nil {
+		return jsonrpc.Object{}
+	}
+	return jsonrpc.Object{"cursor": cursor}
+}
+
+// result is that of an answer, which has to have one.
+func result(a reply, err error) (jsontext.Value, error) {
+	if err == nil && a.message.Result == nil {
+		err = &refusedError{a}
+	}
+	return a.message.Result, err
 }

@@ -57,11 +57,30 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		t.listen(out, r, c)
 	case !slices.Contains(translated, m.Method):
 		out.fail(c.id, rpcError{http.StatusNotFound, protocol.CodeMethodNotFound, "the method " + m.Method + " is not of revision " + protocol.Modern, nil})
+	case m.Method == protocol.MethodCallTool && !t.repeated(out, r, c):
 	case params["requestState"] != nil:
 		t.resume(out, r, c)
 	default:
 		t.call(out, r, c)
 	}
+}
+
+// repeated reports whether the headers Mcp-Param-* of a call of a tool repeat its arguments. If they do not it answers the call.
+func (t *Translator) repeated(out *output, r *http.Request, c *call) bool {
+	h, err := t.sessions.get(r.Context(), r, c.profile)
+	if err != nil {
+		t.refuse(out, c, err)
+		return false
+	}
+	defer t.sessions.put(h)
+	name, _ := c.params.Text("name") //nolint:errcheck // it is that of a header
+	err = h.session.tools.Check(r.Context(), r.Header, name, c.params["arguments"], func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
+		return result(t.ask(ctx, c.origin, request(t.newID(), protocol.MethodListTools, page(cursor)), h.session.header()))
+	})
+	if err != nil {
+		out.fail(c.id, rpcError{http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: " + err.Error(), nil})
+	}
+	return err == nil
 }
 
 func (t *Translator) profile(r *http.Request, meta jsonrpc.Object) profile {

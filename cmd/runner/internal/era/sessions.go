@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -42,6 +43,7 @@ type session struct {
 	id      string // empty if the backend has no sessions
 	version string
 	hello   jsonrpc.Object // the result of initialize
+	tools   headers.Tools
 }
 
 func (s *session) header() http.Header {

@@ -27,9 +27,10 @@ const (
 
 // Methods that are treated in ways of their own.
 const (
-	MethodDiscover = "server/discover"
-	MethodListen   = "subscriptions/listen"
-	MethodCallTool = "tools/call"
+	MethodDiscover  = "server/discover"
+	MethodListen    = "subscriptions/listen"
+	MethodListTools = "tools/list"
+	MethodCallTool  = "tools/call"
 )
 
 // Members of _meta (2026-07-28, basic/index, _meta).

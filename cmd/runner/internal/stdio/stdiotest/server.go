@@ -93,6 +93,7 @@ func serve(how string) {
 //	progress        tells its progress, then answers
 //	ask             asks the client, and answers nothing
 //	flood N         tells N notifications of 10 KiB, then answers
+//	tools/list      answers with the tool deploy, which wants its region repeated in a header
 //	silent, subscriptions/listen  answer nothing
 //	anything else   answers with the line that it read
 func answer(how string, m message, line []byte) {
@@ -108,6 +109,8 @@ func answer(how string, m message, line []byte) {
 			return
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", m.ID)
+	case "tools/list":
+		reply(`{"tools":[{"name":"deploy","inputSchema":{"properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`)
 	case "pid":
 		reply(strconv.Itoa(os.Getpid()))
 	case "big":
