@@ -44,12 +44,10 @@ func MCPServers() Workload {
 }
 
 // backendGrants are those of the MCPServer controller for the backend.
-func backendGrants(w Workload) (session, policy, scale ownership.Grant) {
-	session = w.child(w.Identity, w.ChildrenManager, Secret, w.word+"-session", "has the key of session ids", "data")
-	session.Once, session.Mode = true, ownership.Shared // people change the keys
+func backendGrants(w Workload) (policy, scale ownership.Grant) {
 	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend", "lets only the proxy connect to the backend",
 		"spec.podSelector", "spec.policyTypes", "spec.ingress")
-	return session, policy, ownership.Grant{
+	return policy, ownership.Grant{
 		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: []string{w.word + "-backend"},
 		Mode: ownership.Exclusive, Why: "carries the server's replicas to the backend", Fields: ownership.Paths("spec.replicas"),
 	}

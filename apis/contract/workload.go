@@ -108,16 +108,19 @@ func (w Workload) children() []ownership.Grant {
 		"spec.replicas", "spec.revisionHistoryLimit", "spec.selector", "spec.strategy", "spec.template",
 	}, revision)...)
 	proxy.Versioned, proxy.Baseline = true, true
+	session := build(Secret, w.key("-session"), "has the key of session ids", "data")
+	session.Once, session.Mode = true, ownership.Shared // people change the keys
 	grants := []ownership.Grant{
 		build(ServiceAccount, w.key("-runner"), "is the runner's identity", "automountServiceAccountToken"),
+		session,
 		build(ConfigMap, w.key("-run-*-*"), "tells the runner what to run", "data", "immutable", revision[0], revision[1]),
 		proxy,
 		build(Service, w.label("-proxy"), "is where clients call",
 			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
 	}
 	if w.Backend {
-		session, policy, scale := backendGrants(w)
-		grants = append(slices.Insert(slices.Insert(grants, 2, policy), 1, session), scale)
+		policy, scale := backendGrants(w)
+		grants = append(slices.Insert(grants, 3, policy), scale)
 	}
 	return grants
 }

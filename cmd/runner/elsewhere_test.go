@@ -49,6 +49,9 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 		Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 	}}
 	var err error
+	if s.sessions = t.TempDir(); os.WriteFile(filepath.Join(s.sessions, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600) != nil {
+		t.Fatal("the key of sessions is not written")
+	}
 	if s.remote, err = remote.New(to, dir); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -36,14 +38,16 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 
 // sessions is how the backend's sessions are found. A session belongs to who began it,
 // by the name in its token, whatever else another token of the same caller says.
-// Sessions of a server that runs elsewhere are its own.
+// A server that runs elsewhere keeps its sessions where spec.url says.
 func sessions(s settings) *proxy.Sessions {
+	pods, content := cmp.Or(s.pods, s.backend.Host), s.run.Rendering.Backend
 	if s.run.Remote != nil {
-		return nil
+		at := sha256.Sum256([]byte(s.run.Remote.Transport + " " + s.run.Remote.URL))
+		pods, content = "", hex.EncodeToString(at[:])
 	}
 	return &proxy.Sessions{
-		Keys: session.Follow(s.sessions, workload.SessionName(s.run.Server.Name), s.run.Server.UID),
-		Pods: cmp.Or(s.pods, s.backend.Host), Content: s.run.Rendering.Backend,
+		Keys: session.Follow(s.sessions, workload.SessionName(workload.OwnerIn(s.run.Server).Key()), s.run.Server.UID),
+		Pods: pods, Content: content,
 		Caller: func(r *http.Request) session.Caller {
 			caller := oidc.CallerOf(r)
 			return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}

@@ -28,7 +28,7 @@ type sessionKey struct {
 // more after the roll-out.
 func (r *Reconciler) applySession(ctx context.Context, p *pass, w world, want wanted) error {
 	server := p.server
-	if !r.kind.Backend || !want.renderable() || want.kept {
+	if !want.renderable() || want.kept {
 		return nil
 	}
 	last, _ := r.sessions.Get(server.UID)

@@ -109,7 +109,7 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig,
 	names := podtemplate.Names{
 		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()), RunConfig: RunConfigName(owner.Key(), revision.Revision{}),
 	}
-	if owner.Backend {
+	if owner.Sessions {
 		names.Session = SessionName(owner.Key())
 	}
 	proxy, wrong := podtemplate.Proxy(names, spec, run, opts)

@@ -99,6 +99,7 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),
+		"secrets": workload.SessionSecret(owner, strings.Repeat("k", 32)),
 	} {
 		made.intents[resource+ofRemote] = unstructuredOf(s, ac)
 	}

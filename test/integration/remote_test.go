@@ -48,7 +48,7 @@ func remoteSaying(s *kit.Env, name, reason string) *v1alpha1.MCPRemoteProxy {
 // owned are the children of the owner with this key, by kind and name.
 func owned(s *kit.Env, key string) (names []string) {
 	GinkgoHelper()
-	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "ConfigMap", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"} {
+	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"} {
 		list := &metav1.PartialObjectMetadataList{}
 		for _, o := range contract.Freehold().Grants {
 			if o.Object.Kind == kind {
@@ -80,7 +80,7 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		})
 		run := "ConfigMap/" + workload.RunConfigName("echo.remote", revision.Revision{Generation: live.Status.Workload.Generation, Hash: live.Status.Workload.Hash})
 		Expect(owned(s, "echo.remote")).To(ConsistOf(
-			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", run, "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
+			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", run, "Secret/echo.remote-session", "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
 		Expect(live.Status.Runtime.ServerUID).To(Equal(string(live.UID)))
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendApplied)).To(BeNil())
 		s.Owns(live, string(contract.MCPRemoteProxyWorkload), "status.workload")

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,14 +9,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// The identity that makes the Secret of session ids writes no Secret that exists, not
-// even nothing of it, for the answer would hold it.
+// The identities that make the Secrets of session ids write no Secret that exists, not
+// even nothing of it, for the answer would hold it; nor that of the other kind.
 func TestASecretIsWrittenOnce(t *testing.T) {
+	for _, tc := range []struct {
+		manager     ownership.Manager
+		own, theirs string
+	}{
+		{contract.MCPServerChildren, "echo-session", "echo.remote-session"},
+		{contract.MCPRemoteProxyChildren, "echo.remote-session", "echo-session"},
+	} {
+		t.Run(tc.own, func(t *testing.T) {
+			writtenOnce(t, string(tc.manager), freehold.Identity(tc.manager), tc.own, tc.theirs)
+		})
+	}
+}
+
+func writtenOnce(t *testing.T, children, identity, own, others string) {
+	t.Helper()
 	env := kit.NewEnv(t, plane)
-	c, children := controller(t), string(contract.MCPServerChildren)
+	c := as(t, kit.SystemNamespace, identity)
+	kind, _, _ := strings.Cut(children, ".")
 	secret := func(name, more string) *corev1.Secret {
 		env.Helper()
 		s := &corev1.Secret{}
@@ -32,22 +50,23 @@ func TestASecretIsWrittenOnce(t *testing.T) {
 		o.SetName(name)
 		return applied(t.Context(), c, children, "", o, false)
 	}
-	env.Must(made("echo-session"), "making the Secret")
-	refused(t, made("echo-session"), "field manager "+children+" has no grant on secrets echo-session")
+	refused(t, made(others), "field manager "+children+" has no grant on secrets "+others)
+	env.Must(made(own), "making the Secret")
+	refused(t, made(own), "field manager "+children+" has no grant on secrets "+own)
 	refused(t, made("echo-token"), "has no grant on secrets echo-token")
 	for _, s := range []*corev1.Secret{secret("theirs", ""), secret("theirs-session", ""), secret("labelled", ours), secret("labelled-session", ours)} {
 		for _, patch := range []string{`{}`, `{"data":{"token":"eA=="}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"freehold"}}}`} {
 			for _, by := range []string{"", children} {
 				merge := client.RawPatch(types.MergePatchType, []byte(patch))
-				refused(t, c.Patch(t.Context(), s.DeepCopy(), merge, client.FieldOwner(by)), "mcpserver")
-				refused(t, c.Patch(t.Context(), s.DeepCopy(), merge, client.FieldOwner(by), client.DryRunAll), "mcpserver")
+				refused(t, c.Patch(t.Context(), s.DeepCopy(), merge, client.FieldOwner(by)), kind)
+				refused(t, c.Patch(t.Context(), s.DeepCopy(), merge, client.FieldOwner(by), client.DryRunAll), kind)
 			}
 		}
 		refused(t, made(s.Name))
 	}
 	// People rotate the keys, and nobody is in their way.
 	rotated := &corev1.Secret{}
-	rotated.SetName("echo-session")
+	rotated.SetName(own)
 	env.Read(rotated)
 	env.Must(admin.Patch(t.Context(), rotated, client.RawPatch(types.MergePatchType, []byte(`{"data":{"previous":"a2V5","current":"bmV3"}}`))), "rotating")
 }

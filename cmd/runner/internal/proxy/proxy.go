@@ -61,7 +61,7 @@ type Proxy struct {
 	inner   http.Handler // reverse, behind what finds sessions
 	guarded http.Handler // inner, behind the guard and the translation
 	traffic *traffic
-	pods    *pods // nil without Sessions
+	pods    *pods // nil where no pod keeps sessions
 	content [8]byte
 	started time.Time
 
@@ -85,7 +85,10 @@ func New(config Config) *Proxy {
 		started: time.Now(),
 	}
 	if s := config.Sessions; s != nil {
-		p.pods, p.content = newPods(s.Pods), session.Content(s.Content)
+		p.content = session.Content(s.Content)
+		if s.Pods != "" {
+			p.pods = newPods(s.Pods)
+		}
 	}
 	p.backend = newTransport(config.Remote, config.Backend.Host, p.pods)
 	p.reverse = &httputil.ReverseProxy{

@@ -17,9 +17,11 @@ import (
 type Sessions struct {
 	// Keys seal the ids.
 	Keys *session.Keys
-	// Pods has the host:port whose addresses are those of the backend's ready pods.
+	// Pods has the host:port whose addresses are those of the backend's ready pods. It is
+	// empty for a server elsewhere, which keeps its sessions itself.
 	Pods string
-	// Content is the hash of what the backend's pods are to run.
+	// Content is the hash of what the backend's pods are to run, or of where the server
+	// elsewhere is.
 	Content string
 	// Caller is who sent a request.
 	Caller func(*http.Request) session.Caller
@@ -36,10 +38,10 @@ type place struct {
 	// caller is who sent the request, where that matters.
 	caller session.Caller
 	// pod keeps the session, or has been chosen for a request that may begin one; the
-	// zero Addr leaves the choice to the backend's Service.
+	// zero Addr leaves the choice to the backend's Service, or is for a server elsewhere.
 	pod netip.Addr
-	// chosen says that another pod would do as well.
-	chosen bool
+	// begins says that the request may begin a session: any pod would do.
+	begins bool
 	// brief says that the pod was not among the known ones, but that a proxy knew it so
 	// lately that this one's resolver need not have heard of it.
 	brief bool
@@ -65,7 +67,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	switch {
 	case len(ids) == 0:
 		if r.Method == http.MethodPost && r.Header.Get(protocol.HeaderVersion) < protocol.Modern {
-			f.place.chosen, f.place.caller = true, p.config.Sessions.Caller(r)
+			f.place.begins, f.place.caller = true, p.config.Sessions.Caller(r)
 		}
 		return nil
 	case len(ids) > 1:
@@ -79,6 +81,20 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	case err != nil:
 		return noKey(err)
 	}
+	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod}
+	switch {
+	case s.Pod.IsValid() != (p.pods != nil):
+		return sessionUnknown()
+	case p.pods != nil:
+		return p.placeAtPod(r, f, s)
+	case s.Content != p.content: // it was begun with another server, whose ids are not for this one
+		return sessionUnknown()
+	}
+	return nil
+}
+
+// placeAtPod judges whether the pod of a session is still there.
+func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *fault {
 	now, memory := p.pods.now(), dnsMemory
 	if f.ours {
 		// This proxy began the session, and so knew the pod, and can begin another elsewhere: a
@@ -89,7 +105,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 		return sessionGone()
 	}
 	has, some, err := p.pods.has(r.Context(), s.Pod)
-	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, brief: !has}
+	f.place.brief = !has
 	switch {
 	case err != nil:
 		return new(p.unreached(err))
@@ -113,19 +129,26 @@ func (p *Proxy) named(response *http.Response) error {
 		ids[0] = f.place.named // in place: a new slice would cost each call
 		response.Header[protocol.HeaderSession] = ids[:1]
 		return nil
-	case !f.place.pod.IsValid():
-		// Revision 2026-07-28 has no sessions, and which pod this one is at is not known.
+	case f.place.own == "" && !f.place.begins:
+		// Revision 2026-07-28 has no sessions, and where this one is is not known.
 		delete(response.Header, protocol.HeaderSession)
 		return nil
 	}
 	id, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
-		Pod: f.place.pod, ID: ids[0], Issued: p.pods.now(), Content: p.content,
+		Pod: f.place.pod, ID: ids[0], Issued: p.now(), Content: p.content,
 	})
 	if err != nil {
 		return &unsealed{err}
 	}
 	response.Header[protocol.HeaderSession] = []string{id}
 	return nil
+}
+
+func (p *Proxy) now() time.Time {
+	if p.pods != nil {
+		return p.pods.now()
+	}
+	return time.Now()
 }
 
 // unsealed is why an id of the backend's could not be sealed.
@@ -152,7 +175,7 @@ func noKey(err error) *fault {
 // lost reports whether a request failed because nobody is at its session's pod any
 // more: nothing of it was sent.
 func (f *flight) lost(err error) bool {
-	if f.place.own == "" || !undialled(err) {
+	if f.place.own == "" || !f.place.pod.IsValid() || !undialled(err) {
 		return false
 	}
 	return f.place.brief || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH)

@@ -134,11 +134,11 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"pod": p.address.String(), "method": r.Method, "own": id, "body": string(body)})
 }
 
-// secretOf is a directory with a key.
-func secretOf(t *testing.T) string {
+// secretOf is a directory with a key, of k unless a letter is given.
+func secretOf(t *testing.T, letter ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "current"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "current"), []byte(strings.Repeat(append(letter, "k")[0], 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -147,7 +147,13 @@ func secretOf(t *testing.T) string {
 // before is a proxy in front of the pods. The caller is who the header X-Caller names.
 func (b *backends) before(secret string, change ...func(*Config)) *bench {
 	b.t.Helper()
-	service := b.pods[0].URL
+	f := front(b.t, b.sealed(secret, change...), b.pods[0].URL)
+	f.proxy.pods.lookup = b.lookup
+	return f
+}
+
+// sealed is the configuration of such a proxy.
+func (b *backends) sealed(secret string, change ...func(*Config)) Config {
 	config := Config{Sessions: &Sessions{
 		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port, Content: "0123456789abcdef",
 		Caller: func(r *http.Request) session.Caller { return session.Caller{Subject: r.Header.Get("X-Caller")} },
@@ -155,9 +161,7 @@ func (b *backends) before(secret string, change ...func(*Config)) *bench {
 	for _, c := range change {
 		c(&config)
 	}
-	f := front(b.t, config, service)
-	f.proxy.pods.lookup = b.lookup
-	return f
+	return config
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`

@@ -43,7 +43,7 @@ type transport struct {
 	dialer   net.Dialer
 	patience time.Duration // dialPatience
 	service  string        // the host:port of the backend's Service
-	pods     *pods         // nil where there are no sessions
+	pods     *pods         // nil where no pod keeps sessions
 	life     time.Duration // connectionLife
 	remote   *remote.Server
 
@@ -82,7 +82,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	var response *http.Response
 	var err error
 	switch {
-	case f != nil && f.place.chosen:
+	case f != nil && f.place.begins && t.pods != nil:
 		response, err = t.any(request, f)
 	case f != nil && f.place.pod.IsValid():
 		request.URL.Host = t.pods.address(f.place.pod)

@@ -41,7 +41,8 @@ var ErrTooLong = fmt.Errorf("the backend's session id is empty or longer than %d
 
 // Session is where a session is, and what its backend calls it.
 type Session struct {
-	// Pod is the address of the backend pod that keeps the session.
+	// Pod is the address of the backend pod that keeps the session; the zero Addr where
+	// the server does, wherever it runs.
 	Pod netip.Addr
 	// ID is the backend's own.
 	ID string
@@ -80,7 +81,7 @@ func (k *Keys) Seal(caller Caller, s Session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	address := s.Pod.Unmap().AsSlice()
+	address := s.Pod.Unmap().AsSlice() // none of the zero Addr
 	plain := make([]byte, 0, hashSize+4+1+len(address)+len(s.ID))
 	plain = append(plain, s.Content[:]...)
 	plain = binary.BigEndian.AppendUint32(plain, uint32(s.Issued.Unix())) //nolint:gosec // until 2106
@@ -130,10 +131,11 @@ func parse(plain []byte) (s Session, err error) {
 	if size > len(rest) {
 		return Session{}, ErrUnknown
 	}
-	pod, ok := netip.AddrFromSlice(rest[:size])
-	if !ok {
+	if pod, ok := netip.AddrFromSlice(rest[:size]); ok {
+		s.Pod = pod
+	} else if size > 0 {
 		return Session{}, ErrUnknown
 	}
-	s.Pod, s.ID = pod, string(rest[size:])
+	s.ID = string(rest[size:])
 	return s, nil
 }
