@@ -206,6 +206,9 @@ func (p *Proxy) response(response *http.Response) error {
 			return err
 		}
 	}
+	if f := flightOf(response.Request.Context()); f.place.opens && eventStream(response) {
+		response.Body = p.endpointOf(response.Body, f)
+	}
 	if eventStream(response) {
 		// nginx, and what follows its example, buffers unless told not to.
 		response.Header.Set("X-Accel-Buffering", "no")

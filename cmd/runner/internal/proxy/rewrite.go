@@ -69,7 +69,10 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 			delete(r.Out.Header, name)
 		}
 	}
-	if f := flightOf(r.Out.Context()); f.place.own != "" {
+	switch f := flightOf(r.Out.Context()); {
+	case f.place.old:
+		r.Out.URL.RawQuery = withOldID(r.In.URL, f.place.own)
+	case f.place.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.place.own}
 	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.

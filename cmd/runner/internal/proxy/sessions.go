@@ -40,8 +40,9 @@ type place struct {
 	// pod keeps the session, or has been chosen for a request that may begin one; the
 	// zero Addr leaves the choice to the backend's Service, or is for a server elsewhere.
 	pod netip.Addr
-	// begins says that the request may begin a session: any pod would do.
-	begins bool
+	// begins says that the request may begin a session: any pod would do. opens says that
+	// this is one of the transport HTTP+SSE, and old that the query names such a session.
+	begins, opens, old bool
 	// brief says that the pod was not among the known ones, but that a proxy knew it so
 	// lately that this one's resolver need not have heard of it.
 	brief bool
@@ -63,10 +64,14 @@ func (p *Proxy) withSessions(next http.Handler) http.Handler {
 // place finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
 func (p *Proxy) place(r *http.Request, f *flight) *fault {
-	ids := r.Header[protocol.HeaderSession]
+	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
+	f.place.old = len(old) > 0
+	if f.place.old && r.Method == http.MethodPost && !f.ours {
+		ids = append(ids[:len(ids):len(ids)], old...)
+	}
 	switch {
 	case len(ids) == 0:
-		if r.Method == http.MethodPost && r.Header.Get(protocol.HeaderVersion) < protocol.Modern {
+		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens || r.Method == http.MethodPost && r.Header.Get(protocol.HeaderVersion) < protocol.Modern {
 			f.place.begins, f.place.caller = true, p.config.Sessions.Caller(r)
 		}
 		return nil
@@ -81,7 +86,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	case err != nil:
 		return noKey(err)
 	}
-	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod}
+	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, old: f.place.old}
 	switch {
 	case s.Pod.IsValid() != (p.pods != nil):
 		return sessionUnknown()
@@ -129,7 +134,7 @@ func (p *Proxy) named(response *http.Response) error {
 		ids[0] = f.place.named // in place: a new slice would cost each call
 		response.Header[protocol.HeaderSession] = ids[:1]
 		return nil
-	case f.place.own == "" && !f.place.begins:
+	case f.place.own == "" && !f.place.begins, f.place.opens, f.place.old:
 		// Revision 2026-07-28 has no sessions, and where this one is is not known.
 		delete(response.Header, protocol.HeaderSession)
 		return nil

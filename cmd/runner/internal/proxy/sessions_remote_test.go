@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 )
 
@@ -31,8 +32,8 @@ func TestASessionOfAServerElsewhereIsItsCallersAtEachProxy(t *testing.T) {
 	for i, proxy := range proxies {
 		response := proxy.in(id, http.MethodPost, "hello", "X-Caller", "ann")
 		got := answered(t, response)
-		if !far.ids[got["own"]] || strings.Contains(id, got["own"]) || response.Header.Get(sessionHeader) != id {
-			t.Errorf("proxy %d asked for %q, and answers for %q; the client has %q", i, got["own"], response.Header.Get(sessionHeader), id)
+		if !far.ids[got["own"]] || strings.Contains(id, got["own"]) || response.Header.Get(protocol.HeaderSession) != id {
+			t.Errorf("proxy %d asked for %q, and answers for %q; the client has %q", i, got["own"], response.Header.Get(protocol.HeaderSession), id)
 		}
 	}
 	own := answered(t, proxies[1].in(id, http.MethodPost, "hello", "X-Caller", "ann"))["own"]
@@ -81,7 +82,7 @@ func TestWithoutAKeyNoSessionOfAServerElsewhereBegins(t *testing.T) {
 	b := newBackends(t, 1)
 	f := b.beforeRemote(filepath.Join(t.TempDir(), "none"), "here")
 	response := f.call(http.MethodPost, "/mcp", initialize)
-	if body := text(t, response); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get(sessionHeader) != "" {
+	if body := text(t, response); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get(protocol.HeaderSession) != "" {
 		t.Errorf("HTTP %d with %s", response.StatusCode, body)
 	}
 	if got := answered(t, f.call(http.MethodPost, "/mcp", "hello")); got["body"] != "hello" {

@@ -156,13 +156,15 @@ func (b *backends) before(secret string, change ...func(*Config)) *bench {
 func (b *backends) sealed(secret string, change ...func(*Config)) Config {
 	config := Config{Sessions: &Sessions{
 		Keys: session.Follow(secret, "echo-session", "uid-1"), Pods: "echo-backend-headless:" + b.port, Content: "0123456789abcdef",
-		Caller: func(r *http.Request) session.Caller { return session.Caller{Subject: r.Header.Get("X-Caller")} },
+		Caller: func(r *http.Request) session.Caller { return callerCalled(r.Header.Get("X-Caller")) },
 	}}
 	for _, c := range change {
 		c(&config)
 	}
 	return config
 }
+
+func callerCalled(name string) session.Caller { return session.Caller{Subject: name} }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`
 

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
+)
+
+// Clients of the transport HTTP+SSE open a stream, whose first event tells them where to
+// POST (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
+// A bridge names the session in the query there. It is sealed as the ids of other sessions
+// are, so that a POST reaches the pod that has the stream, and nobody else's.
+
+// oldSession is the parameter with which a bridge names such a session.
+const oldSession = "freeholdSession"
+
+// maxEndpoint is the longest event, in bytes, that is looked at for it.
+const maxEndpoint = 8 << 10
+
+// opensOld reports whether a request may open the stream of such a client: it names no
+// session, and its Accept names events, as each client of the transport does.
+func opensOld(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get(protocol.HeaderVersion) < protocol.Modern &&
+		strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream")
+}
+
+// oldIDs are the sessions that the query of a request names, nil for none. They are read
+// as the bridge reads them.
+func oldIDs(r *http.Request) []string {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	return r.URL.Query()[oldSession]
+}
+
+// withOldID is a query with the backend's own id of the session, without one if that is
+// empty.
+func withOldID(from *url.URL, own string) string {
+	query := from.Query()
+	if query.Del(oldSession); own != "" {
+		query.Set(oldSession, own)
+	}
+	return query.Encode()
+}
+
+// endpoint is the body of a stream that seals the session in the first event.
+type endpoint struct {
+	io.ReadCloser
+	seal func(id string) (string, error)
+
+	head []byte // what was read and not handed on
+	done bool   // the first event is in head, or was
+}
+
+// endpointOf is the body of the answer to a request that may open such a stream.
+func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
+	return &endpoint{ReadCloser: body, seal: func(id string) (string, error) {
+		sealed, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
+			Pod: f.place.pod, ID: id, Issued: p.now(), Content: p.content,
+		})
+		if err != nil {
+			p.config.Log.Warn("a client of the transport HTTP+SSE is not served", "error", err)
+		}
+		return sealed, err
+	}}
+}
+
+// Read implements io.Reader. Its errors are those of the body, and of sealing.
+func (e *endpoint) Read(p []byte) (int, error) {
+	for !e.done {
+		n, err := e.ReadCloser.Read(p)
+		e.head = append(e.head, p[:n]...)
+		if wrong := e.look(err != nil); wrong != nil {
+			return 0, wrong
+		}
+		if err != nil && len(e.head) == 0 {
+			return 0, err // with something read before, it comes again
+		}
+	}
+	if len(e.head) == 0 {
+		return e.ReadCloser.Read(p)
+	}
+	n := copy(p, e.head)
+	e.head = e.head[n:]
+	return n, nil
+}
+
+var errFirst = errors.New("the first event is whole")
+
+// look looks for the first event in what was read. What ends without one, or has a longer
+// one, is none of a bridge's.
+func (e *endpoint) look(ended bool) error {
+	var first []byte
+	split := sse.Splitter{Limit: maxEndpoint, Event: func(event []byte) error {
+		first = bytes.Clone(event)
+		return errFirst
+	}}
+	n, err := split.Write(e.head)
+	if e.done = err != nil || ended; !errors.Is(err, errFirst) || sse.Name(first) != "endpoint" {
+		return nil
+	}
+	to, err := url.Parse(string(sse.Data(first)))
+	if err != nil || !to.Query().Has(oldSession) {
+		return nil
+	}
+	sealed, err := e.seal(to.Query().Get(oldSession))
+	if err != nil {
+		return err
+	}
+	to.RawQuery = withOldID(to, sealed)
+	e.head = append(sse.WithData(first, []byte(to.String())), e.head[n+1:]...)
+	return nil
+}

@@ -1,0 +1,194 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
+)
+
+// bridged are pods, each with a bridge to a server of the transport HTTP+SSE of its own, whose
+// tool tells the pod.
+func bridged(t *testing.T, n int) *backends {
+	t.Helper()
+	b := newBackends(t, n)
+	for _, pod := range b.pods {
+		server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+		mcp.AddTool(server, &mcp.Tool{Name: "where"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: pod.address.String()}}}, nil, nil
+		})
+		up := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
+		at, err := url.Parse(up.URL + "/sse")
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := bridge.New(bridge.Config{
+			Server: bridge.Server{Open: bridge.Events(at), Junk: func() string { return "" }}, Log: slog.New(slog.DiscardHandler),
+		})
+		pod.Config.Handler = front
+		t.Cleanup(func() {
+			front.Close()
+			up.CloseClientConnections()
+			up.Close()
+		})
+	}
+	return b
+}
+
+// The clients' streams are at one proxy, and their POSTs at another.
+func TestAClientOfHTTPAndSSEPostsToThePodThatHasItsStream(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b, secret := bridged(t, 3), secretOf(t)
+	to := func(f *bench) http.Handler {
+		at, err := url.Parse(f.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reverse := httputil.NewSingleHostReverseProxy(at)
+		reverse.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+		return reverse
+	}
+	streams, messages := to(b.before(secret)), to(b.before(secret))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			streams.ServeHTTP(w, r)
+			return
+		}
+		messages.ServeHTTP(w, r)
+	}))
+	defer service.Close()
+	defer service.CloseClientConnections()
+	at := map[string]bool{}
+	for range 6 {
+		client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+		session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: service.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		var pods []string
+		for range 3 {
+			result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "where"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pods = append(pods, result.Content[0].(*mcp.TextContent).Text)
+		}
+		if len(slices.Compact(pods)) != 1 {
+			t.Errorf("one session was at %v", pods)
+		}
+		at[pods[0]] = true
+	}
+	if len(at) != 3 {
+		t.Errorf("6 sessions were at %v", at)
+	}
+}
+
+func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
+	b, secret := bridged(t, 2), secretOf(t)
+	proxies := []*bench{b.before(secret), b.before(secret)}
+	stream := proxies[0].call(http.MethodGet, "/mcp?a=b", "", "Accept", "text/event-stream", "X-Caller", "ann")
+	events := bufio.NewReader(stream.Body)
+	first := nextEvent(t, events)
+	to, err := url.Parse(string(sse.Data([]byte(first))))
+	if err != nil || stream.StatusCode != http.StatusOK || sse.Name([]byte(first)) != "endpoint" || to.Host != "" || to.Path != "/mcp" {
+		t.Fatalf("HTTP %d with %q", stream.StatusCode, first)
+	}
+	id := to.Query().Get(oldSession)
+	s, err := proxies[1].proxy.config.Sessions.Keys.Open(callerCalled("ann"), id)
+	if err != nil || s.ID == "" || strings.Contains(id, s.ID) {
+		t.Fatalf("the endpoint names %q: %v", id, err)
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	response := proxies[0].call(http.MethodPost, "/mcp", hello, "X-Caller", "ann")
+	_ = text(t, response)
+	streamable := response.Header.Get(protocol.HeaderSession)
+	query := func(values ...string) string { return "/mcp?" + url.Values{oldSession: values}.Encode() }
+	for name, tc := range map[string]struct {
+		path, caller, header string
+	}{
+		"another caller":                {query(id), "bob", ""},
+		"nobody":                        {query(id), "", ""},
+		"the bridge's own id":           {query(s.ID), "ann", ""},
+		"the same, its name escaped":    {"/mcp?freehold%53ession=" + s.ID, "ann", ""},
+		"the same behind ours":          {query(id, s.ID), "ann", ""},
+		"ours, and one in the header":   {query(id), "ann", streamable},
+		"ours in the header":            {"/mcp", "ann", id},
+		"that of a session of its own":  {query(streamable), "ann", ""},
+		"an empty one":                  {query(""), "ann", ""},
+		"a long one":                    {query(strings.Repeat("x", 60<<10)), "ann", ""},
+		"one that somebody has changed": {query(strings.ToUpper(id)), "ann", ""},
+	} {
+		var headers []string
+		if tc.header != "" {
+			headers = []string{protocol.HeaderSession, tc.header}
+		}
+		response := proxies[1].call(http.MethodPost, tc.path, hello, append(headers, "X-Caller", tc.caller)...)
+		if body := text(t, response); response.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: HTTP %d with %s", name, response.StatusCode, body)
+		}
+	}
+	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller", "ann"); response.StatusCode != http.StatusAccepted {
+		t.Errorf("a message of its caller: HTTP %d with %s", response.StatusCode, text(t, response))
+	}
+	if answer := nextEvent(t, events); !strings.Contains(answer, `"serverInfo"`) {
+		t.Errorf("the stream has %q", answer)
+	}
+	b.stop(b.pods[slices.IndexFunc(b.pods, func(p *pod) bool { return p.address == s.Pod })])
+	if response := proxies[1].call(http.MethodPost, to.String(), hello, "X-Caller", "ann"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("after its pod has gone: HTTP %d with %s", response.StatusCode, text(t, response))
+	}
+}
+
+// What is no bridge's endpoint passes as it is.
+func TestOtherStreamsPassAsTheyAre(t *testing.T) {
+	sealed := errors.New("sealed")
+	for name, tc := range map[string]struct {
+		body string
+		err  error
+	}{
+		"a message":                {"event: message\ndata: {}\n\ndata: more\n\n", nil},
+		"nothing":                  {"", nil},
+		"half an event":            {"event: endpoint\ndata: /mcp?freeholdSession=a", nil},
+		"another endpoint":         {"event: endpoint\ndata: /messages?session=a\n\ndata: more\n\n", nil},
+		"no URL":                   {"event: endpoint\ndata: %zz\n\n", nil},
+		"a long event":             {"event: endpoint\ndata: /mcp?freeholdSession=" + strings.Repeat("a", maxEndpoint) + "\n\n", nil},
+		"an endpoint as the other": {"data: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n", nil},
+		"a bridge's, without keys": {"event: endpoint\ndata: /mcp?freeholdSession=a\n\n", sealed},
+	} {
+		for how, reader := range map[string]func(io.Reader) io.Reader{
+			"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader,
+		} {
+			e := &endpoint{ReadCloser: io.NopCloser(reader(strings.NewReader(tc.body))), seal: func(string) (string, error) { return "", sealed }}
+			got, err := io.ReadAll(e)
+			if tc.err == nil && string(got) != tc.body || !errors.Is(err, tc.err) {
+				t.Errorf("%s, %s: %q, %v", name, how, got, err)
+			}
+		}
+	}
+	e := &endpoint{
+		ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader("event: endpoint\r\ndata: /mcp?freeholdSession=a\r\n\r\ndata: b\n\n"))),
+		seal:       func(id string) (string, error) { return "sealed-" + id, nil },
+	}
+	got, err := io.ReadAll(e)
+	if want := "event: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n\ndata: b\n\n"; string(got) != want || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
