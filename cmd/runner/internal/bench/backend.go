@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -14,7 +15,8 @@ import (
 
 // serveBackend answers a request for the tools with a list of them, and any other call
 // with its own body: as JSON, or as an event if it
-// is asked to in Mcp-Name. A GET opens a stream of one event that stays open.
+// is asked to in Mcp-Name. A GET opens a stream of one event that stays open. Whoever calls itself asSession begins
+// a session.
 func serveBackend() error {
 	listener, err := listen()
 	if err != nil {
@@ -30,9 +32,17 @@ func answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if bytes.Contains(body, []byte(`"initialize"`)) || bytes.Contains(body, []byte(`"server/discover"`)) {
+		if r.Header.Get("Mcp-Name") == asSession {
+			w.Header().Set(sessionHeader, rand.Text())
+			w.WriteHeader(http.StatusOK)
+			return
+		}
 		// The runner asks what this is; to ask for credentials is MCP enough.
 		w.WriteHeader(http.StatusUnauthorized)
 		return
+	}
+	if id := r.Header[sessionHeader]; len(id) > 0 {
+		w.Header()[sessionHeader] = id // as the SDKs do
 	}
 	if bytes.Contains(body, []byte(`"tools/list"`)) {
 		body = tools

@@ -17,9 +17,16 @@ const (
 	asJSON  = "json"
 	asEvent = "event"
 	asList  = "list"
+	// asSession is a call of the legacy era, in a session of its connection.
+	asSession = "session"
+	// asStdio is the same, to a server that speaks on standard input and output.
+	asStdio = "stdio"
 )
 
-var kinds = []string{asJSON, asEvent, asList}
+var kinds = []string{asJSON, asEvent, asList, asSession, asStdio}
+
+// sessionHeader is in Go's spelling.
+const sessionHeader = "Mcp-Session-Id"
 
 const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"},` +
 	`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
@@ -40,6 +47,71 @@ func request(kind, token string) []byte {
 		"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n" +
 		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: " + rpc + "\r\nMcp-Name: " + name + "\r\n" +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// hello begins a session, ready says that its client knows what the server is.
+const (
+	hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+	ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	// legacyCall is call, as a client of the legacy era makes it.
+	legacyCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}`
+)
+
+// inSession is a request of the legacy era. One that begins a session tells the backend so.
+func inSession(kind, token, session, body string) []byte {
+	head := "POST /mcp HTTP/1.1\r\nHost: bench-proxy:8000\r\nUser-Agent: bench\r\nAuthorization: Bearer " + token + "\r\n" +
+		"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+	if session == "" {
+		head += "Mcp-Name: " + kind + "\r\n"
+	} else {
+		head += "Mcp-Protocol-Version: 2025-11-25\r\n" + sessionHeader + ": " + session + "\r\n"
+	}
+	return []byte(head + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+}
+
+// callOf is a call of a kind for the connection of a number. Each connection has a session of its own, since each repeats the id of
+// its call; sessions are kept from turn to turn, since each may have a server of its own.
+func (p *process) callOf(kind string, number int) ([]byte, error) {
+	if kind != asSession && kind != asStdio {
+		return request(kind, p.token), nil
+	}
+	for len(p.sessions) <= number {
+		session, err := p.begin(kind)
+		if err != nil {
+			return nil, fmt.Errorf("beginning a session: %w", err)
+		}
+		p.sessions = append(p.sessions, session)
+	}
+	return inSession(kind, p.token, p.sessions[number], legacyCall), nil
+}
+
+// begin begins a session, and returns its id.
+func (p *process) begin(kind string) (session string, err error) {
+	conn, err := net.Dial("tcp", p.calls) //nolint:noctx // the deadline below ends it
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close() //nolint:errcheck // it did its work
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return "", err
+	}
+	reader := bufio.NewReader(conn)
+	for _, body := range []string{hello, ready} {
+		if _, err := conn.Write(inSession(kind, p.token, session, body)); err != nil {
+			return "", err
+		}
+		head, err := readHead(reader)
+		if err != nil {
+			return "", err
+		}
+		if head.session != "" {
+			session = head.session
+		}
+		if _, err := head.rest(reader); err != nil {
+			return "", err
+		}
+	}
+	return session, nil
 }
 
 // turn is what one contender did in one turn.
@@ -64,10 +136,16 @@ func (p *process) takeTurn(kind string, connections int, length time.Duration) (
 		lost   int
 		failed error
 	)
+	calls := make([][]byte, connections)
+	for number := range calls {
+		if calls[number], failed = p.callOf(kind, number); failed != nil {
+			return turn{}, failed
+		}
+	}
 	began := time.Now()
-	for range connections {
+	for _, call := range calls {
 		group.Go(func() {
-			took, failures, err := p.busy(kind, began.Add(length))
+			took, failures, err := p.busy(call, began.Add(length))
 			mu.Lock()
 			defer mu.Unlock()
 			all, lost = append(all, took...), lost+failures
@@ -79,6 +157,9 @@ func (p *process) takeTurn(kind string, connections int, length time.Duration) (
 	group.Wait()
 	if failed != nil {
 		return turn{}, failed
+	}
+	if len(all) == 0 {
+		return turn{}, fmt.Errorf("no call ended within %s", length)
 	}
 	slices.Sort(all)
 	t := turn{calls: len(all), failed: lost, seconds: time.Since(began).Seconds()}
@@ -93,11 +174,11 @@ const patience = 10
 
 // busy calls over one connection until end, and returns how long each call
 // took. A call that fails is counted, and costs a new connection.
-func (p *process) busy(kind string, end time.Time) (took []time.Duration, failed int, err error) {
+func (p *process) busy(call []byte, end time.Time) (took []time.Duration, failed int, err error) {
 	took = make([]time.Duration, 0, 1<<16)
 	for unlucky := 0; time.Now().Before(end); {
 		before := len(took)
-		took, err = p.over(kind, end, took)
+		took, err = p.over(call, end, took)
 		if len(took) > before {
 			unlucky = 0
 		}
@@ -113,7 +194,7 @@ func (p *process) busy(kind string, end time.Time) (took []time.Duration, failed
 }
 
 // over calls over one connection until end or a failure.
-func (p *process) over(kind string, end time.Time, took []time.Duration) ([]time.Duration, error) {
+func (p *process) over(call []byte, end time.Time, took []time.Duration) ([]time.Duration, error) {
 	conn, err := net.Dial("tcp", p.calls) //nolint:noctx // the deadline below ends it
 	if err != nil {
 		return took, err
@@ -122,7 +203,7 @@ func (p *process) over(kind string, end time.Time, took []time.Duration) ([]time
 	if err := conn.SetDeadline(end.Add(10 * time.Second)); err != nil {
 		return took, err
 	}
-	call, reader, want := request(kind, p.token), bufio.NewReader(conn), 0
+	reader, want := bufio.NewReader(conn), 0
 	for last := time.Now(); last.Before(end); {
 		if _, err := conn.Write(call); err != nil {
 			return took, err
@@ -145,43 +226,62 @@ func (p *process) over(kind string, end time.Time, took []time.Duration) ([]time
 }
 
 var (
-	ok         = []byte("HTTP/1.1 200 ")
-	lengthName = []byte("Content-Length: ")
-	chunked    = []byte("Transfer-Encoding: chunked")
+	ok          = []byte("HTTP/1.1 20")
+	lengthName  = []byte("content-length: ")
+	chunked     = []byte("transfer-encoding: chunked")
+	sessionName = []byte("mcp-session-id: ")
 )
 
-// readHead reads the head of an answer: the length of its body, or -1 if it
-// comes in chunks.
-func readHead(r *bufio.Reader) (length int, err error) {
+// answerHead is the head of an answer.
+type answerHead struct {
+	// length is that of the body, -1 if it comes in chunks.
+	length  int
+	session string
+}
+
+// readHead reads the head of an answer.
+func readHead(r *bufio.Reader) (head answerHead, err error) {
 	for first := true; ; first = false {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return head, err
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
 		case first && !bytes.HasPrefix(line, ok):
-			return 0, fmt.Errorf("the answer is %q", line)
-		case bytes.HasPrefix(line, lengthName):
-			if length, err = strconv.Atoi(string(line[len(lengthName):])); err != nil {
-				return 0, err
+			return head, fmt.Errorf("the answer is %q", line)
+		case has(line, lengthName):
+			if head.length, err = strconv.Atoi(string(line[len(lengthName):])); err != nil {
+				return head, err
 			}
-		case bytes.Equal(line, chunked):
-			length = -1
+		case has(line, chunked):
+			head.length = -1
+		case has(line, sessionName):
+			head.session = string(line[len(sessionName):])
 		case len(line) == 0:
-			return length, nil
+			return head, nil
 		}
 	}
 }
 
+// has reports whether a line begins with a name, whose letters may be large ones.
+func has(line, name []byte) bool {
+	return len(line) >= len(name) && bytes.EqualFold(line[:len(name)], name)
+}
+
 // readAnswer reads an answer and tells how long its body is.
 func readAnswer(r *bufio.Reader) (length int, err error) {
-	length, err = readHead(r)
+	head, err := readHead(r)
 	if err != nil {
 		return 0, err
 	}
-	if length >= 0 {
-		return r.Discard(length)
+	return head.rest(r)
+}
+
+// rest reads what comes behind a head.
+func (h answerHead) rest(r *bufio.Reader) (length int, err error) {
+	if h.length >= 0 {
+		return r.Discard(h.length)
 	}
 	for length = 0; ; {
 		size, err := readChunk(r)

@@ -2,8 +2,8 @@
 // and against a bare httputil.ReverseProxy, on loopback, in processes of their own.
 //
 // main.go starts the processes; bare.go and nginx.go are proxies to compare with, product.go the
-// runner's own binary, and an issuer of tokens for it; backend.go answers; client.go
-// calls; rounds.go has the order in which they are measured; report.go tells the
+// runner's own binary, and an issuer of tokens for it; backend.go answers; bridges.go has a server on standard input
+// and output, and what offers it over HTTP; client.go calls; memory.go reads what processes take; rounds.go has the order in which they are measured; report.go tells the
 // result.
 package main
 
@@ -31,8 +31,12 @@ type plan struct {
 	streams int
 	// product is the runner's binary, left out with all its guards if empty.
 	product string
+	// rest is how long processes are left alone before their memory is read.
+	rest time.Duration
 	// nginx is that program, left out if empty.
 	nginx string
+	// npm has the folder in which npm has installed bridges of others, which are left out if it is empty.
+	npm string
 }
 
 // roleVar names what a process plays; without it, it is the client that asks
@@ -45,13 +49,16 @@ func main() {
 		os.Exit(1)
 	}
 	p := plan{}
-	var version string
+	var version, results string
 	flag.IntVar(&p.rounds, "rounds", 9, "how often each contender has its turn")
 	flag.DurationVar(&p.turn, "turn", 2*time.Second, "how long a turn lasts for each kind of call")
 	flag.IntVar(&p.connections, "connections", 4, "how many connections are kept busy")
 	flag.IntVar(&p.streams, "streams", 1000, "how many event streams are held open at once")
 	flag.StringVar(&p.product, "runner", "", "the runner's binary; without it the bare proxy is measured alone")
 	flag.StringVar(&p.nginx, "nginx", "", "nginx's binary; without it nginx is left out")
+	flag.DurationVar(&p.rest, "rest", 25*time.Second, "how long processes are left alone before their memory is read")
+	flag.StringVar(&p.npm, "npm", "", "folder of node_modules with supergateway and mcp-proxy; without it they are left out")
+	flag.StringVar(&results, "json", "", "file to which the result is written as JSON too")
 	flag.StringVar(&version, "version", "", "what is measured, for the report")
 	flag.Parse()
 	contenders, err := run(context.Background(), p)
@@ -59,7 +66,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	fmt.Print(report(p, version, contenders))
+	r := result(p, version, contenders)
+	fmt.Print(r.text())
+	if results != "" {
+		if err := r.write(results); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+	}
 }
 
 // play is what a process of another role does until it is killed.
@@ -69,6 +83,8 @@ func play(role string, args []string) error {
 		return serveBackend()
 	case "bare":
 		return serveBare(args[0])
+	case stdioRole:
+		return speak(os.Stdin, os.Stdout)
 	}
 	return fmt.Errorf("no such role: %s", role)
 }
@@ -80,6 +96,8 @@ type process struct {
 	calls, token string
 	// parent says that it has children, which it ends if it is asked to end.
 	parent bool
+	// sessions are those that the client has begun, one for each connection.
+	sessions []string
 }
 
 // start starts this program in another role and waits until it says where it

@@ -27,25 +27,27 @@ func TestItMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := rowsOf(contenders)
-	if len(rows) != 6 {
+	if len(rows) != 8 {
 		t.Errorf("got %+v", rows)
 	}
 	for _, r := range rows {
-		if r.callsPerSecond <= 0 || r.p50 <= 0 || r.p99 < r.p50 || r.toBare <= 0 || r.name == "bare" && r.toBare != 1 {
+		if r.CallsPerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 || r.ToBare <= 0 || r.Name == bareName && r.ToBare != 1 {
 			t.Errorf("got %+v", r)
 		}
 	}
-	if text := report(p, "v1", contenders); !strings.Contains(text, "v1") || !strings.Contains(text, "bare|") {
+	if text := result(p, "v1", contenders).text(); !strings.Contains(text, "v1") || !strings.Contains(text, "bare|") {
 		t.Errorf("got %s", text)
 	}
 }
 
 func TestGoalsAreToldOfOurs(t *testing.T) {
 	for want, r := range map[string]row{
-		"":                                 {name: "bare", toBare: 9},
-		"at most 1.15: missed":             {name: "ours", toBare: 1.2},
-		"at most 1.30: met":                {name: "token", kind: asJSON, toBare: 9, toOurs: 1.2},
-		"1 calls failed, none may: missed": {name: "and Cedar", kind: asList, failed: 1, toOurs: 9},
+		"": {Name: "direct", ToBare: 9},
+		"1.25 times its calls, at least 1.3: missed": {Name: bareName, Kind: asJSON, Calls: 1.25},
+		"3.5 times its calls, at least 3: met":       {Name: "mcp-proxy", Kind: asStdio, Calls: 3.5},
+		"at most 1.10: missed":                       {Name: ours, ToBare: 1.2},
+		"at most 1.30: met":                          {Name: "token", Kind: asJSON, ToBare: 9, ToOurs: 1.2},
+		"1 calls failed, none may: missed":           {Name: "and Cedar", Kind: asList, Failed: 1, ToOurs: 9},
 	} {
 		if got := r.goals(); !strings.Contains(got, want) || (want == "") != (got == "") || strings.Count(got, "missed") > 1 {
 			t.Errorf("%+v: %s, want %s", r, got, want)
@@ -74,6 +76,18 @@ func TestMedianOfRounds(t *testing.T) {
 		if got := median(len(values), func(i int) float64 { return values[i] }); got != want {
 			t.Errorf("%v: got %v", values, got)
 		}
+	}
+}
+
+func TestTheServerOfBridgesAnswers(t *testing.T) {
+	var out strings.Builder
+	if err := speak(strings.NewReader(hello+"\n"+ready+"\n"+legacyCall+"\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"id":0,"jsonrpc":"2.0","result":{"capabilities":{"tools":{}},"protocolVersion":"2025-11-25","serverInfo":{"name":"bench","version":"1"}}}` + "\n" +
+		`{"id":1,"jsonrpc":"2.0","result":{"content":[{"text":"hello","type":"text"}]}}` + "\n"
+	if out.String() != want {
+		t.Errorf("got %s", out.String())
 	}
 }
 

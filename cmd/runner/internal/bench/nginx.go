@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // startNginx starts nginx before the backend at address, with as many workers as cores. It
@@ -35,15 +33,11 @@ func startNginx(ctx context.Context, binary, dir, address string) (*process, err
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting nginx: %w", err)
 	}
-	for range 100 {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.calls)
-		if err == nil {
-			return p, conn.Close()
-		}
-		time.Sleep(50 * time.Millisecond)
+	if err := p.awaitListening(ctx); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("starting nginx: %w", err)
 	}
-	p.stop()
-	return nil, fmt.Errorf("nginx does not listen at %s", p.calls)
+	return p, nil
 }
 
 // nginxConfig has the addresses of nginx and of the backend. Its temporary files are

@@ -62,16 +62,19 @@ func startIssuer() (issuer, error) {
 	return i, err
 }
 
+// guard is a way in which the runner is set.
+type guard = func(*runconfig.Proxy)
+
 // guards are how the runner is measured, by the name of the contender.
-func (i issuer) guards() map[string]func(*runconfig.Proxy) {
+func (i issuer) guards() map[string]guard {
 	token := func(p *runconfig.Proxy) {
 		p.Authentication = &runconfig.Authentication{
 			Issuer: i.url, KeysURL: i.url, Algorithms: []string{"ES256"}, UsernameClaim: "sub", GroupsClaim: "groups",
 			Resource: audience, Audiences: []string{audience}, Scopes: []string{"tools"},
 		}
 	}
-	return map[string]func(*runconfig.Proxy){
-		"ours":      func(*runconfig.Proxy) {},
+	return map[string]guard{
+		ours:        func(*runconfig.Proxy) {},
 		"token":     token,
 		"and Cedar": func(p *runconfig.Proxy) { token(p); p.Authorization = twenty() },
 	}
@@ -94,7 +97,7 @@ func twenty() *runconfig.Authorization {
 
 // startProduct starts the runner's own binary. It has no mark, so it serves and
 // applies nothing. It logs to nowhere, but it logs.
-func startProduct(ctx context.Context, binary, dir, backend string, guard func(*runconfig.Proxy)) (*process, error) {
+func startProduct(ctx context.Context, binary, dir, backend string, guard guard) (*process, error) {
 	run := runconfig.RunConfig{
 		Version:  runconfig.Version,
 		Server:   runconfig.Server{Namespace: "bench", Name: "bench", UID: "1"},

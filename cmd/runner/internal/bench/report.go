@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -10,50 +11,107 @@ import (
 	"time"
 )
 
-// The goals: of ours against a bare ReverseProxy, and of all guards against ours.
+// The goals.
 const (
-	goalOurs   = 1.15
+	// Of p50: of ours to a bare ReverseProxy, and of all guards to ours.
+	goalOurs   = 1.1
 	goalGuards = 1.3
+	// Of calls a second: of ours to a bare ReverseProxy, and to bridges of others.
+	goalCalls   = 1.3
+	goalBridges = 3
+	// Of memory, in bytes: an idle stream, and a process with 1,000.
+	goalStream  = 20 << 10
+	goalProcess = 25_000_000
 )
 
 // row is what a contender did with one kind of call: medians over its turns.
 type row struct {
-	kind, name     string
-	callsPerSecond float64
-	// failed are calls without a whole answer, in all turns.
-	failed   int
-	p50, p99 float64
-	// toBare and toOurs are medians of the ratios of p50 within each round.
-	toBare, toOurs float64
-	// cpu is how many microseconds one call keeps a core busy, over all turns: what a
+	Kind           string  `json:"kind"`
+	Name           string  `json:"contender"`
+	CallsPerSecond float64 `json:"callsPerSecond"`
+	// Failed are calls without a whole answer, in all turns.
+	Failed int     `json:"failed"`
+	P50    float64 `json:"p50Micros"`
+	P99    float64 `json:"p99Micros"`
+	// ToBare and ToOurs are medians of the ratios of p50 within each round, Calls of the ratio of ours' calls a second to its own;
+	// 0 where there is nothing to compare with.
+	ToBare float64 `json:"p50ToBare,omitempty"`
+	ToOurs float64 `json:"p50ToOurs,omitempty"`
+	Calls  float64 `json:"oursCallsToIts,omitempty"`
+	// CPU is how many microseconds one call keeps a core busy, over all turns: what a
 	// busy machine changes least.
-	cpu float64
+	CPU float64 `json:"cpuMicrosPerCall"`
+}
+
+// streams is what open event streams take of a process, in bytes.
+type streams struct {
+	Name string `json:"contender"`
+	// Each is what one takes when it has been silent for a while, Opened right after it was opened.
+	Each   float64 `json:"each"`
+	Opened float64 `json:"eachWhenOpened"`
+	// Idle is the process without streams, All with them, at rest.
+	Idle memory `json:"idle"`
+	All  memory `json:"all"`
+}
+
+// results is all that was measured.
+type results struct {
+	Machine     string    `json:"machine"`
+	Version     string    `json:"version"`
+	Time        time.Time `json:"time"`
+	Rounds      int       `json:"rounds"`
+	TurnSeconds float64   `json:"turnSeconds"`
+	Connections int       `json:"connections"`
+	StreamCount int       `json:"streamCount"`
+	Rows        []row     `json:"calls"`
+	Streams     []streams `json:"streams"`
+}
+
+func result(p plan, version string, contenders []*contender) results {
+	r := results{
+		Machine: fmt.Sprintf("%s, %d cores, load %s; Linux %s; %s", cpu(), runtime.NumCPU(), strings.Join(strings.Fields(line("/proc/loadavg"))[:1], ""),
+			line("/proc/sys/kernel/osrelease"), runtime.Version()),
+		Version: version, Time: time.Now().UTC().Truncate(time.Second),
+		Rounds: p.rounds, TurnSeconds: p.turn.Seconds(), Connections: p.connections, StreamCount: p.streams,
+		Rows: rowsOf(contenders),
+	}
+	for _, c := range players(asEvent, contenders)[1:] {
+		each := func(m memory) float64 { return (m.Own - c.idle.Own) / float64(p.streams) }
+		r.Streams = append(r.Streams, streams{c.name, each(c.rested), each(c.open), c.idle, c.rested})
+	}
+	return r
 }
 
 // rowsOf are by kind, and by contender as they come.
 func rowsOf(contenders []*contender) (rows []row) {
 	for _, kind := range kinds {
-		for _, c := range contenders {
+		all := players(kind, contenders)
+		for _, c := range all {
 			turns := c.turns[kind]
 			of := func(value func(i int) float64) float64 { return median(len(turns), value) }
-			to := func(name string) float64 {
-				at := slices.IndexFunc(contenders, func(c *contender) bool { return c.name == name })
+			to := func(name string, value func(other, own turn) float64) float64 {
+				at := slices.IndexFunc(all, func(c *contender) bool { return c.name == name })
 				if at < 0 {
 					return 0
 				}
-				return of(func(i int) float64 { return turns[i].p50 / contenders[at].turns[kind][i].p50 })
+				return of(func(i int) float64 { return value(all[at].turns[kind][i], turns[i]) })
 			}
+			latency := func(other, own turn) float64 { return own.p50 / other.p50 }
 			rows = append(rows, row{
-				kind: kind, name: c.name,
-				callsPerSecond: of(func(i int) float64 { return float64(turns[i].calls) / turns[i].seconds }),
-				p50:            of(func(i int) float64 { return turns[i].p50 }),
-				p99:            of(func(i int) float64 { return turns[i].p99 }),
-				toBare:         to("bare"), toOurs: to("ours"), cpu: work(turns), failed: failures(turns),
+				Kind: kind, Name: c.name,
+				CallsPerSecond: of(func(i int) float64 { return turns[i].rate() }),
+				P50:            of(func(i int) float64 { return turns[i].p50 }),
+				P99:            of(func(i int) float64 { return turns[i].p99 }),
+				ToBare:         to(bareName, latency), ToOurs: to(ours, latency),
+				Calls: to(ours, func(other, own turn) float64 { return other.rate() / own.rate() }),
+				CPU:   work(turns), Failed: failures(turns),
 			})
 		}
 	}
 	return rows
 }
+
+func (t turn) rate() float64 { return float64(t.calls) / t.seconds }
 
 func work(turns []turn) float64 {
 	calls, sum := 0, time.Duration(0)
@@ -80,46 +138,78 @@ func median(n int, value func(i int) float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// report is the result for a person.
-func report(p plan, version string, contenders []*contender) string {
+// write writes the result for a program.
+func (r results) write(file string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the result: %w", err)
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}
+
+// text is the result for a person.
+func (r results) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d cores, load %s; Linux %s; %s; %s; %s\n", cpu(), runtime.NumCPU(), strings.Join(strings.Fields(line("/proc/loadavg"))[:1], ""),
-		line("/proc/sys/kernel/osrelease"), runtime.Version(), version, time.Now().UTC().Format(time.RFC3339))
-	fmt.Fprintf(&b, "%d connections, %d rounds of %s each, medians\n\n", p.connections, p.rounds, p.turn)
+	fmt.Fprintf(&b, "%s; %s; %s\n", r.Machine, r.Version, r.Time.Format(time.RFC3339))
+	fmt.Fprintf(&b, "%d connections, %d rounds of %g s each, medians\n\n", r.Connections, r.Rounds, r.TurnSeconds)
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.AlignRight|tabwriter.Debug)
-	fmt.Fprintln(w, "answer\tcontender\tcalls/s\tfailed\tp50 µs\tp99 µs\tp50 to bare\tp50 to ours\tCPU µs/call\t")
-	rows := rowsOf(contenders)
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%.0f\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f\t\n", r.kind, r.name, r.callsPerSecond, r.failed, r.p50, r.p99, r.toBare, r.toOurs, r.cpu)
+	fmt.Fprintln(w, "call\tcontender\tcalls/s\tfailed\tp50 µs\tp99 µs\tp50 to bare\tp50 to ours\tours' calls to its\tCPU µs/call\t")
+	for _, r := range r.Rows {
+		fmt.Fprintf(w, "%s\t%s\t%.0f\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.0f\t\n", r.Kind, r.Name, r.CallsPerSecond, r.Failed, r.P50, r.P99, r.ToBare, r.ToOurs, r.Calls, r.CPU)
 	}
 	_ = w.Flush() //nolint:errcheck // the builder takes everything
-	fmt.Fprintf(&b, "\nan open event stream, of %d, in memory of the process; and the process with all of them:\n", p.streams)
-	for _, c := range contenders[1:] {
-		fmt.Fprintf(&b, "  %-9s %.0f B  %.1f MB\n", c.name, c.stream, c.full/1e6)
+	fmt.Fprintf(&b, "\n%d open event streams that are silent, in memory of the process:\n", r.StreamCount)
+	w = tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.AlignRight|tabwriter.Debug)
+	fmt.Fprintln(w, "contender\tKB each\tKB each when opened\tMB of its own\tand of files\twithout streams\t")
+	for _, s := range r.Streams {
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", s.Name, s.Each/1000, s.Opened/1000, s.All.Own/1e6, s.All.Files/1e6, s.Idle.Own/1e6)
 	}
+	_ = w.Flush() //nolint:errcheck // as above
 	b.WriteString("\n")
-	for _, r := range rows {
+	for _, r := range r.Rows {
 		b.WriteString(r.goals())
+	}
+	for _, s := range r.Streams {
+		b.WriteString(s.goals())
 	}
 	return b.String()
 }
 
+func tell(name, kind, what string, met bool) string {
+	return fmt.Sprintf("goal %s, %s: %s: %s\n", name, kind, what, map[bool]string{true: "met", false: "missed"}[met])
+}
+
 // goals tells which were met.
 func (r row) goals() string {
-	tell := func(what string, met bool) string {
-		return fmt.Sprintf("goal %s, %s: %s: %s\n", r.name, r.kind, what, map[bool]string{true: "met", false: "missed"}[met])
-	}
-	if r.name == "direct" || r.name == "bare" || r.name == "nginx" {
+	tell := func(what string, met bool) string { return tell(r.Name, r.Kind, what, met) }
+	switch r.Name {
+	case "direct", "nginx", "bridge":
 		return ""
+	case bareName:
+		if r.Calls == 0 || r.Kind == asList {
+			return ""
+		}
+		return tell(fmt.Sprintf("ours serves %.2f times its calls, at least %.1f", r.Calls, goalCalls), r.Calls >= goalCalls)
+	case "supergateway", "mcp-proxy":
+		return tell(fmt.Sprintf("ours serves %.1f times its calls, at least %d", r.Calls, goalBridges), r.Calls >= goalBridges)
 	}
-	text := tell(fmt.Sprintf("%d calls failed, none may", r.failed), r.failed == 0)
+	text := tell(fmt.Sprintf("%d calls failed, none may", r.Failed), r.Failed == 0)
 	switch {
-	case r.name == "ours":
-		text += tell(fmt.Sprintf("p50 %.2f of the bare proxy's, at most %.2f", r.toBare, goalOurs), r.toBare <= goalOurs)
-	case r.kind != asList:
-		text += tell(fmt.Sprintf("p50 %.2f of ours without guards, at most %.2f", r.toOurs, goalGuards), r.toOurs <= goalGuards)
+	case r.Name == ours && r.Kind != asStdio:
+		text += tell(fmt.Sprintf("p50 %.2f of the bare proxy's, at most %.2f", r.ToBare, goalOurs), r.ToBare <= goalOurs)
+	case r.Name != ours && r.Kind != asList:
+		text += tell(fmt.Sprintf("p50 %.2f of ours without guards, at most %.2f", r.ToOurs, goalGuards), r.ToOurs <= goalGuards)
 	}
 	return text
+}
+
+// goals tells which were met.
+func (s streams) goals() string {
+	if s.Name != ours {
+		return ""
+	}
+	return tell(s.Name, "streams", fmt.Sprintf("%.1f KB each, at most 20 KiB", s.Each/1000), s.Each <= goalStream) +
+		tell(s.Name, "streams", fmt.Sprintf("%.1f MB of its own, at most 25", s.All.Own/1e6), s.All.Own <= goalProcess)
 }
 
 func cpu() string {

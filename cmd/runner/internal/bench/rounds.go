@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -16,9 +15,27 @@ type contender struct {
 	name string
 	*process
 	turns map[string][]turn // by kind
-	// stream is how many bytes the process grows by an open stream, and full how many it
-	// has while all are open.
-	stream, full float64
+	// bridge says that it offers the server of stdioRole, behind the bridge that it stands before, if not nil.
+	bridge bool
+	behind *process
+	// What it takes before the streams are opened, with all of them, and when they have been silent for a while.
+	idle, open, rested memory
+}
+
+// The names of two contenders with which others are compared.
+const (
+	bareName = "bare"
+	ours     = "ours"
+)
+
+// players are those of the contenders that take calls of a kind.
+func players(kind string, contenders []*contender) (all []*contender) {
+	for _, c := range contenders {
+		if c.bridge == (kind == asStdio) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // run starts everything, measures, and stops it.
@@ -38,7 +55,7 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 		return nil, err
 	}
 	contenders := []*contender{{name: "direct", process: backend}}
-	for _, name := range []string{"bare", "nginx", "ours", "token", "and Cedar"} {
+	for _, name := range []string{bareName, "nginx", ours, "token", "and Cedar"} {
 		var started *process
 		guard, guarded := who.guards()[name]
 		switch {
@@ -59,16 +76,25 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 		defer started.stop()
 		contenders = append(contenders, &contender{name: name, process: started})
 	}
+	stdio, err := startBridges(ctx, p, dir, who.guards()[ours])
+	for _, c := range stdio {
+		defer c.stop()
+		if c.behind != nil {
+			defer c.behind.stop()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	contenders = append(contenders, stdio...)
 	for _, c := range contenders {
 		c.turns, c.token = map[string][]turn{}, who.token
 	}
-	for _, kind := range kinds {
-		if err := rounds(p, kind, contenders); err != nil {
-			return nil, err
-		}
+	if err := holdStreams(p, players(asEvent, contenders)[1:]); err != nil {
+		return nil, err
 	}
-	for _, c := range contenders[1:] {
-		if err := c.holdStreams(p.streams); err != nil {
+	for _, kind := range kinds {
+		if err := rounds(p, kind, players(kind, contenders)); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +106,7 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 func rounds(p plan, kind string, contenders []*contender) error {
 	for _, c := range contenders {
 		if _, err := c.takeTurn(kind, p.connections, p.turn/4); err != nil {
-			return fmt.Errorf("warming up %s: %w", c.name, err)
+			return fmt.Errorf("warming up %s for %s: %w", c.name, kind, err)
 		}
 	}
 	for round := range p.rounds {
@@ -109,33 +135,6 @@ func (c *contender) takesTurn(p plan, kind string) error {
 	return err
 }
 
-// holdStreams opens streams and sees what they cost while they are open.
-func (c *contender) holdStreams(count int) error {
-	rss, err := c.rss()
-	if err != nil {
-		return err
-	}
-	conns := make([]net.Conn, 0, count)
-	defer func() {
-		for _, conn := range conns {
-			_ = conn.Close() //nolint:errcheck // it did its work
-		}
-	}()
-	for range count {
-		conn, err := c.openStream()
-		if conn != nil {
-			conns = append(conns, conn)
-		}
-		if err != nil {
-			return fmt.Errorf("opening stream %d of %s: %w", len(conns), c.name, err)
-		}
-	}
-	time.Sleep(100 * time.Millisecond) // the last goroutines come to rest
-	full, err := c.rss()
-	c.stream, c.full = (full-rss)/float64(count), full
-	return err
-}
-
 // worked is how long the process and its children have kept a core busy, as the kernel
 // counts it.
 func (c *contender) worked() (time.Duration, error) {
@@ -150,14 +149,25 @@ func (c *contender) worked() (time.Duration, error) {
 	return sum, nil
 }
 
-// pids are the process and its children.
+// pids are the process, what is behind it, and their children and children's children.
 func (c *contender) pids() []string {
-	own := strconv.Itoa(c.command.Process.Pid)
-	children, err := os.ReadFile("/proc/" + own + "/task/" + own + "/children")
-	if err != nil {
-		return []string{own} // the kernel tells of no children
+	all := descendants(strconv.Itoa(c.command.Process.Pid))
+	if c.behind != nil {
+		all = append(all, descendants(strconv.Itoa(c.behind.command.Process.Pid))...)
 	}
-	return append([]string{own}, strings.Fields(string(children))...)
+	return all
+}
+
+func descendants(pid string) []string {
+	all := []string{pid}
+	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	if err != nil {
+		return all // the kernel tells of no children
+	}
+	for _, child := range strings.Fields(string(children)) {
+		all = append(all, descendants(child)...)
+	}
+	return all
 }
 
 func worked(pid string) (time.Duration, error) {
@@ -178,32 +188,4 @@ func worked(pid string) (time.Duration, error) {
 	system, err := strconv.ParseInt(fields[12], 10, 64)
 	const tick = time.Second / 100 // USER_HZ, the same on every Linux
 	return time.Duration(user+system) * tick, err
-}
-
-// rss is the memory of the process and its children in bytes, as the kernel counts it;
-// what they share counts for each.
-func (c *contender) rss() (float64, error) {
-	sum := 0.0
-	for _, pid := range c.pids() {
-		one, err := resident(pid)
-		if err != nil {
-			return 0, fmt.Errorf("reading the memory of %s: %w", c.name, err)
-		}
-		sum += one
-	}
-	return sum, nil
-}
-
-func resident(pid string) (float64, error) {
-	data, err := os.ReadFile("/proc/" + pid + "/status")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
-			kib, err := strconv.ParseFloat(fields[1], 64)
-			return kib * 1024, err
-		}
-	}
-	return 0, errors.New("the kernel does not tell")
 }
