@@ -27,7 +27,8 @@ const (
 // held is the ResponseWriter of a request for a stream. It writes nothing once the stream has been taken.
 type held struct {
 	http.ResponseWriter
-	stream io.ReadCloser // the body of the answer, once it is taken
+	answer *http.Response // the backend's, once it is taken
+	stream io.ReadCloser  // its body
 }
 
 // hold returns a writer for a request whose stream can be taken: over HTTP/1.1, whose connection is the request's alone.
@@ -45,7 +46,7 @@ func (h *held) take(response *http.Response) {
 	if h == nil || response.StatusCode != http.StatusOK || len(response.Trailer) > 0 {
 		return
 	}
-	h.stream, response.Body = response.Body, http.NoBody
+	h.answer, h.stream, response.Body = response, response.Body, http.NoBody
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -111,7 +112,9 @@ func (p *Proxy) open(h *held, r *http.Request) {
 	}
 	taken = true
 	flight.keep(conn)
-	h.ResponseWriter = nil // what remembers the request must not keep the server's buffers
+	// What is still known of the request must not keep the server's buffers, nor headers.
+	h.ResponseWriter, h.answer.Header, h.answer.Request = nil, nil, nil
+	flight.request = &http.Request{Method: r.Method}
 	s := &idle{conn: conn, body: h.stream, buffers: p.reverse.BufferPool}
 	go s.watch(left)
 	go s.pass(answer, end)

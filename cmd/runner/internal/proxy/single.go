@@ -10,7 +10,7 @@ import (
 )
 
 // streamBuffer is how much of an event stream is read at once while little comes, in bytes.
-const streamBuffer = 1 << 10
+const streamBuffer = 512
 
 // errLongHead is why an answer's headers are not read any further.
 var errLongHead = errors.New("the backend's response headers are longer than 64 KiB")
