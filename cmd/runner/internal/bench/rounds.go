@@ -90,15 +90,20 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 	for _, c := range contenders {
 		c.turns, c.token = map[string][]turn{}, who.token
 	}
+	return contenders, measure(p, contenders)
+}
+
+// measure measures memory, before any load, and then calls of each kind.
+func measure(p plan, contenders []*contender) error {
 	if err := holdStreams(p, players(asEvent, contenders)[1:]); err != nil {
-		return nil, err
+		return err
 	}
 	for _, kind := range kinds {
 		if err := rounds(p, kind, players(kind, contenders)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return contenders, nil
+	return nil
 }
 
 // rounds gives each contender its turns, beginning with another one in each
