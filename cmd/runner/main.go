@@ -97,12 +97,11 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if who != nil {
 		server.Handler = who.Describe(server.Handler)
 	}
-	listen := net.ListenConfig{}
-	calls, err := listen.Listen(ctx, "tcp", s.calls)
+	calls, err := proxy.Listen(ctx, s.calls)
 	if err != nil {
 		return fmt.Errorf("listening for calls: %w", err)
 	}
-	probing, err := listen.Listen(ctx, "tcp", s.probes)
+	probing, err := new(net.ListenConfig).Listen(ctx, "tcp", s.probes)
 	if err != nil {
 		return fmt.Errorf("listening for probes: %w", err)
 	}
