@@ -3,7 +3,8 @@
 //
 // main.go starts the processes; bare.go and nginx.go are proxies to compare with, product.go the
 // runner's own binary, and an issuer of tokens for it; backend.go answers; bridges.go has a server on standard input
-// and output, and what offers it over HTTP; client.go calls; memory.go reads what processes take; rounds.go has the order in which they are measured; report.go tells the
+// and output, and what offers it over HTTP; client.go calls, sessions.go in sessions; memory.go reads what processes
+// take; rounds.go has the order in which they are measured; report.go tells the
 // result.
 package main
 

@@ -85,7 +85,7 @@ func TestTheServerOfBridgesAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"id":0,"jsonrpc":"2.0","result":{"capabilities":{"tools":{}},"protocolVersion":"2025-11-25","serverInfo":{"name":"bench","version":"1"}}}` + "\n" +
-		`{"id":1,"jsonrpc":"2.0","result":{"content":[{"text":"hello","type":"text"}]}}` + "\n"
+		`{"id":1000000000,"jsonrpc":"2.0","result":{"content":[{"text":"hello","type":"text"}]}}` + "\n"
 	if out.String() != want {
 		t.Errorf("got %s", out.String())
 	}
