@@ -107,12 +107,12 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 // patience is how many calls may fail one after the other.
 const patience = 10
 
-// busy calls over one connection until end, and returns how long each call
-// took. A call that fails is counted, and costs a new connection.
+// busy calls over one connection until end, at least once, and returns how long each
+// call took. A call that fails is counted, and costs a new connection.
 func (p *process) busy(call []byte, end time.Time) (took []time.Duration, failed int, err error) {
 	took = make([]time.Duration, 0, 1<<16)
 	id := idOf(call)
-	for unlucky := 0; time.Now().Before(end); {
+	for unlucky := 0; len(took) == 0 || time.Now().Before(end); {
 		before := len(took)
 		took, err = p.over(call, id, end, took)
 		if len(took) > before {
@@ -140,7 +140,7 @@ func (p *process) over(call, id []byte, end time.Time, took []time.Duration) ([]
 		return took, err
 	}
 	reader, want := bufio.NewReader(conn), 0
-	for last := time.Now(); last.Before(end); {
+	for last := time.Now(); len(took) == 0 || last.Before(end); {
 		if id != nil {
 			strconv.AppendInt(id, firstID+ids.Add(1), 10) // in place
 		}
