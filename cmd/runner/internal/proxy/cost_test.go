@@ -7,7 +7,6 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -105,8 +104,6 @@ func TestAnAnswerOfKnownLengthIsSentInOneWrite(t *testing.T) {
 		t.Errorf("%d answers took %d writes", calls, n)
 	}
 }
-
-func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
 const modernHeaders = "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n"
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -161,3 +162,6 @@ func wait(t *testing.T, what string, done <-chan struct{}) {
 		t.Fatal("waited in vain for " + what)
 	}
 }
+
+// chunk is a part of a body that comes in chunks.
+func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
