@@ -64,7 +64,7 @@ type process struct {
 
 // content is what a server runs at a generation. variant is another content
 // that claims the same number. Two generations in turn differ in the proxy's
-// half alone.
+// half alone: in what a shared configuration says.
 func (p *scenario) content(generation int64, variant string) runconfig.RunConfig {
 	half := generation / 2
 	run := runconfig.RunConfig{
@@ -74,7 +74,9 @@ func (p *scenario) content(generation int64, variant string) runconfig.RunConfig
 			Image: "server", Args: []string{strconv.FormatInt(half, 10), variant},
 			Port: int32(8000 + half), Path: "/mcp", Transport: "streamable-http",
 		},
-		Proxy:     runconfig.Proxy{Port: int32(9000 + generation), Path: "/mcp"},
+		Proxy: runconfig.Proxy{Port: 9000, Path: "/mcp", Authorization: &runconfig.Authorization{Policies: []runconfig.Policy{{
+			Name: "all", Text: fmt.Sprintf("permit(principal, action, resource == Tool::\"%d\");", generation),
+		}}}},
 		Rendering: runconfig.Rendering{Proxy: "proxy", Backend: fmt.Sprint(half, variant)},
 	}
 	hash, err := run.ContentHash()
