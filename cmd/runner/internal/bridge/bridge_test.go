@@ -157,6 +157,39 @@ func TestTheServerAsksItsClient(t *testing.T) {
 	}
 }
 
+// The stream of a call whose client has not answered yet may be read by nobody: the
+// translator of the proxy keeps it while it waits for a client of the modern era.
+func TestAQuestionIsNotAskedInACallThatWaitsForAnAnswer(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	lines := map[string]*bufio.Scanner{}
+	ask := func(id string) {
+		response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":`+id+`,"method":"ask"}`, protocol.HeaderSession, session)
+		t.Cleanup(func() { response.Body.Close() })
+		lines[id] = bufio.NewScanner(response.Body)
+	}
+	asked := func(call, question string) {
+		t.Helper()
+		for lines[call].Scan() {
+			if strings.Contains(lines[call].Text(), `"method":"sampling/createMessage"`) {
+				if !strings.Contains(lines[call].Text(), `"id":"`+question+`"`) {
+					t.Errorf("call %s asks %s", call, lines[call].Text())
+				}
+				return
+			}
+		}
+		t.Errorf("call %s does not ask %s", call, question)
+	}
+	ask("1")
+	asked("1", "q1")
+	ask("2")
+	asked("2", "q2")
+	// Once the first is answered, nothing says that the next is not its own.
+	f.want(f.post(`{"jsonrpc":"2.0","id":"q1","result":{}}`, protocol.HeaderSession, session), http.StatusAccepted)
+	ask("3")
+	asked("1", "q3")
+}
+
 func TestAProcessThatEndsFailsItsCalls(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {

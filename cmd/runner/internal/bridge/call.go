@@ -21,6 +21,8 @@ type call struct {
 	answer func(data []byte, status int, patient bool)
 	modern bool
 	began  int64 // its number among all calls
+	// asked is the id of what its client was asked and has not answered, as a key.
+	asked string
 }
 
 // meddles is what a client may not send where ids are rewritten, since it would name

@@ -1,9 +1,11 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -118,6 +120,7 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 		case m.Method != "":
 			err = s.peer.tell(ctx, request(nil, m.Method, params))
 		default:
+			s.answered(m.ID)
 			err = s.peer.tell(ctx, response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}))
 		}
 		if err != nil {
@@ -151,28 +154,51 @@ func (s *session) revision() string {
 }
 
 // other takes a message of the session's own server that answers no call. Where one
-// call waits, it is about that; on standard output nothing says so. Changes of lists
-// and resources are for the standing stream if there is one.
+// call waits, it is about that; on standard output nothing says so. Where several do,
+// it is about one whose client has nothing to answer: the server waits in the others.
+// Changes of lists and resources are for the standing stream if there is one.
 func (s *session) other(m said) {
 	e := event{data: request(m.ID, m.Method, m.Params)}
 	calls, _ := s.peer.mine(s)
 	general := strings.HasSuffix(m.Method, "/list_changed") || m.Method == "notifications/resources/updated"
 	to := s.standing
 	if len(calls) > 0 && (!general && len(calls) <= 1) || len(calls) > 0 && !to.isAttached() {
-		to = oldest(calls).to
+		to = s.likely(calls, m.ID).to
 	}
 	to.push(e, true)
 }
 
-// oldest is the call that has waited longest for a stream.
-func oldest(calls []*call) *call {
-	first := calls[0]
-	for _, c := range calls {
-		if c.began < first.began {
-			first = c
+// likely is the call that a message is about which may be a question: the one that has
+// waited longest without one, else the last.
+func (s *session) likely(calls []*call, question []byte) *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := slices.MinFunc(calls, func(a, b *call) int {
+		if (a.asked == "") != (b.asked == "") {
+			return cmp.Compare(a.asked, b.asked)
 		}
+		order := cmp.Compare(a.began, b.began)
+		if a.asked != "" {
+			order = -order
+		}
+		return order
+	})
+	if question != nil {
+		first.asked = canonical(question)
 	}
 	return first
+}
+
+// answered notes that the client has answered a question.
+func (s *session) answered(question []byte) {
+	calls, _ := s.peer.mine(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range calls {
+		if c.asked == canonical(question) {
+			c.asked = ""
+		}
+	}
 }
 
 // end ends the session, and its server if that is its own.

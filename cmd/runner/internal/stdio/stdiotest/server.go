@@ -128,7 +128,7 @@ func answer(how string, m message, line []byte) {
 		fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`+"\n", meta.Token)
 		reply(`{}`)
 	case "ask":
-		fmt.Println(`{"jsonrpc":"2.0","id":"q1","method":"sampling/createMessage","params":{}}`)
+		fmt.Printf(`{"jsonrpc":"2.0","id":"q%s","method":"sampling/createMessage","params":{}}`+"\n", strings.Trim(string(m.ID), `"`))
 	case "flood":
 		for range n {
 			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`+"\n", strings.Repeat("y", 10<<10))
