@@ -144,6 +144,8 @@ func (r *reply) advice() string {
 	switch {
 	case r.redirects():
 		return "write the path of its MCP endpoint into spec.path, for example " + clean(r.to, maxWords)
+	case r.refused() && r.code == 0:
+		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials, HTTP 401 or 403 would say so"
 	case r.refused():
 		return "it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so"
 	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:

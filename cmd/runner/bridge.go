@@ -188,6 +188,9 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 		}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address)
+	if errors.Is(err, syscall.EADDRINUSE) && s.events == nil {
+		return fmt.Errorf("the server listens at %s itself, where its bridge should: if it serves HTTP, write transport: streamable-http; else write another spec.port", s.address)
+	}
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}

@@ -129,6 +129,10 @@ var notMCP = map[string]struct {
 		answer(http.StatusBadRequest, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no key"}}`),
 		"NotMCP", "(HTTP 400, JSON-RPC error -32000): it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so", true,
 	},
+	"one of the older transport": {
+		plain(http.StatusBadRequest), "NotMCP",
+		"(HTTP 400): it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials", true,
+	},
 	"one that breaks off": {
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "NotAnswering",
 		port + "does not answer (it broke the connection off): look at its log, and write the port on which the image listens into spec.port", false,

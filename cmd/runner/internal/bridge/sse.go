@@ -69,7 +69,7 @@ func dialEvents(client *http.Client, at *url.URL) (*events, error) {
 	}}
 	if response.StatusCode != http.StatusOK {
 		e.End()
-		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: write the path at which it sends events into spec.path", at.Path, response.StatusCode)
+		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: write the path at which it sends events into spec.path, or transport: streamable-http if it has none", at.Path, response.StatusCode)
 	}
 	first, err := e.next()
 	if err != nil || sse.Name(first) != "endpoint" {

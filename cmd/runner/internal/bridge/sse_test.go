@@ -75,7 +75,7 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 		handler http.HandlerFunc
 		says    string
 	}{
-		"another path": {http.NotFound, "HTTP 404: write the path at which it sends events into spec.path"},
+		"another path": {http.NotFound, "HTTP 404: write the path at which it sends events into spec.path, or transport: streamable-http if it has none"},
 		"no endpoint": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "event: message\ndata: {}\n\n")
 		}, "its first event does not name an endpoint: is it of transport sse?"},

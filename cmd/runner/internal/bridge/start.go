@@ -58,7 +58,7 @@ func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) 
 	next, why := s.next, s.why
 	s.mu.Unlock()
 	if began.Before(next) {
-		return nil, busy("the server is started again after a pause; last it ended before it answered (%s)", why)
+		return nil, busy("the server is tried again after a pause: it ended before it answered (%s)", why)
 	}
 	conn, err := s.server.Open() // it may take long
 	s.mu.Lock()
