@@ -194,6 +194,7 @@ type ServerInfo struct {
 // +kubebuilder:printcolumn:name="Tools",type=integer,JSONPath=`.status.runtime.tools`
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Transport",type=string,priority=1,JSONPath=`.spec.transport`
 // +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Workload",type=integer,priority=1,JSONPath=`.status.workload.generation`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[ ?(@.type=="Ready"),?(@.type=="Suspended")].message`
