@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the images and clients that are not Freehold's own, from pinned Go modules.
 #
-#   build.sh cluster      bin/images/pause.tar and coredns.tar, which hack/cluster starts with
-#   build.sh everything   bin/images/everything-server.tar, a real MCP server
-#   build.sh sse          bin/images/sse-server.tar, one that speaks the deprecated HTTP+SSE
-#   build.sh clients      bin/tools/loadtest and simple_client: MCP clients
+#   build.sh cluster         bin/images/pause.tar and coredns.tar, which hack/cluster starts with
+#   build.sh everything      bin/images/everything-server.tar, a real MCP server
+#   build.sh sse             bin/images/sse-server.tar, one that speaks the deprecated HTTP+SSE
+#   build.sh everything-sse  bin/images/everything-sse.tar, the first with the transport of the second
+#   build.sh clients         bin/tools/loadtest and simple_client: MCP clients
 #
 #   VERSION       tag of the everything-server image, dev by default
 #   K8S_VERSION   whose coredns to pack, see hack/controlplane/build.sh
@@ -48,19 +49,32 @@ image_of_sse() {
 	pack "sse-server:${VERSION:-dev}" "$work/rootfs/sse-server"
 }
 
+# The everything-server with one line of its own changed: the handler, which is of the same SDK.
+image_of_everything_sse() {
+	local sdk source=$work/everything-sse.go
+	sdk=$(go -C "$here/everything" list -m -f '{{.Dir}}' github.com/modelcontextprotocol/go-sdk)
+	mkdir -p "$work"
+	sed -e 's/mcp\.NewStreamableHTTPHandler(/mcp.NewSSEHandler(/' -e 's/&mcp\.StreamableHTTPOptions{Stateless: \*stateless}/nil/' \
+		"$sdk/conformance/everything-server/main.go" >"$source"
+	grep -q 'mcp\.NewSSEHandler(' "$source" || fail "the everything-server no longer makes its handler by mcp.NewStreamableHTTPHandler"
+	GOOS=linux compile "$here/everything" "$source" "$work/rootfs/everything-sse"
+	pack "everything-sse:${VERSION:-dev}" "$work/rootfs/everything-sse"
+}
+
 clients() {
 	compile "$here/everything" github.com/modelcontextprotocol/go-sdk/examples/client/loadtest "$root/bin/tools/loadtest"
 	compile "$here/everything" github.com/mark3labs/mcp-go/examples/simple_client "$root/bin/tools/simple_client"
 	echo "$root/bin/tools has loadtest and simple_client"
 }
 
-[ $# -gt 0 ] || fail "name what to build: cluster, everything, sse, clients"
+[ $# -gt 0 ] || fail "name what to build: cluster, everything, sse, everything-sse, clients"
 for what in "$@"; do
 	case $what in
 	cluster) images_of_cluster ;;
 	everything) image_of_everything ;;
 	sse) image_of_sse ;;
+	everything-sse) image_of_everything_sse ;;
 	clients) clients ;;
-	*) fail "nothing is called $what; there are cluster, everything, sse, clients" ;;
+	*) fail "nothing is called $what; there are cluster, everything, sse, everything-sse, clients" ;;
 	esac
 done

@@ -44,4 +44,10 @@ var OverStdio = map[string]map[string]string{
 	"2026-07-28": {"server-sse-multiple-streams": noStream},
 }
 
+// OverSSE are the same of a server of the transport HTTP+SSE, which no revision of the modern era knows: its clients are translated for.
+var OverSSE = map[string]map[string]string{
+	"2025-11-25": OverStdio["2025-11-25"],
+	"2026-07-28": Translated["2026-07-28"],
+}
+
 const noStream = "answers are JSON where there is nothing to stream"

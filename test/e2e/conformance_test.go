@@ -60,6 +60,9 @@ var servedWays = []servedWay{
 	{name: "stdio", differs: conformance.OverStdio, spec: func(string) string {
 		return fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server]}`, image)
 	}},
+	{name: "SSE", differs: conformance.OverSSE, spec: func(string) string {
+		return fmt.Sprintf(`{image: %q, transport: sse, args: ["-http", ":8080"], path: %s}`, "freehold.dev/everything-sse:"+version(), eventsPath)
+	}},
 	{
 		name: "a legacy server to modern clients", only: "2026-07-28", differs: conformance.Translated,
 		spec: func(string) string { return overHTTP("")("-stateless=false") },
