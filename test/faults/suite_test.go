@@ -30,7 +30,7 @@ import (
 
 // defaultKills is how often each kind of process is killed unless
 // FREEHOLD_KILLS says otherwise.
-const defaultKills = 30
+const defaultKills = 25
 
 var (
 	plane *kit.Plane
@@ -65,6 +65,14 @@ var _ = BeforeSuite(func() {
 	Expect(plane.Install(ctx)).To(Succeed())
 	seen = watchEverything(ctx, plane)
 })
+
+// atLength leaves a story out of make test, which everybody waits for.
+func atLength() {
+	GinkgoHelper()
+	if !kit.Exploring() {
+		Skip("make soak tells it")
+	}
+}
 
 // newEnv gives the present story a namespace.
 func newEnv() *kit.Env {

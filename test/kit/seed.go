@@ -24,10 +24,17 @@ func Seed(t testing.TB) uint64 {
 	own := fnv.New64a()
 	_, _ = own.Write([]byte(t.Name())) // never fails
 	seed := own.Sum64() >> 1
-	if _, set := os.LookupEnv(exploreVariable); set {
+	if Exploring() {
 		seed = rand.Uint64() >> 1
 	}
 	return NumberOf(t, seedVariable, seed)
+}
+
+// Exploring reports whether FREEHOLD_EXPLORE is set, as it is by make soak: stories that
+// would take too long for each change are told then.
+func Exploring() bool {
+	_, set := os.LookupEnv(exploreVariable)
+	return set
 }
 
 // Announce says on stderr whose run begins: of a test that hangs, or that a
