@@ -26,8 +26,9 @@ type StdioSpec struct {
 
 	// maxSessions is how many sessions a pod has at a time with PerSession, from 1 to
 	// 1000. The default is 100. One more ends the session that has been idle longest,
-	// for at least a minute, and is refused where there is none. Each takes as much
-	// memory as one process of the server.
+	// for at least a minute, and is refused where there is none. With a login one
+	// caller has at most half of them. Each takes as much memory as one process of the
+	// server.
 	// +optional
 	// +default=100
 	// +kubebuilder:default=100

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const endpoint = "https://mcp.example.com/echo/mcp"
@@ -53,7 +54,10 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := start(t, sample(t, guardedBy(issuer.URL)), backend.URL, "--login="+files)
+	p := start(t, sample(t, func(r *runconfig.RunConfig) {
+		guardedBy(issuer.URL)(r)
+		r.Backend.Bridge = &runconfig.Bridge{Shared: true}
+	}), backend.URL, "--login="+files)
 	p.await("it reaches the backend without a token", func() bool { return p.get("/readyz") == http.StatusOK })
 
 	now := time.Now()
@@ -62,6 +66,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		return "Bearer " + issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, claims.With(change))
 	}
 	issuer.Tokens.Store("opaque", claims)
+	told := map[string]string{}
 	where := `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp", scope="tools"`
 	for name, tc := range map[string]struct {
 		authorization, tool string
@@ -75,6 +80,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		"for another tool":   {token(nil), "drop", 403, `Client::\"ann\" may not call tool \"drop\"`, ""},
 		"opaque":             {"Bearer opaque", "add", 200, `"result"`, ""},
 		"permitted":          {token(nil), "add", 200, `"result"`, ""},
+		"another caller":     {token(oidctest.Object{"sub": "bob"}), "add", 200, `"result"`, ""},
 	} {
 		got = nil
 		response, body := p.callTool(tc.authorization, tc.tool)
@@ -87,6 +93,10 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		if reached := got != nil; reached != (tc.status == 200) || got.Get("Authorization") != "" {
 			t.Errorf("%s: the backend got %v", name, got)
 		}
+		told[name] = got.Get(protocol.HeaderCaller)
+	}
+	if told["opaque"] == "" || told["opaque"] != told["permitted"] || told["opaque"] == told["another caller"] {
+		t.Errorf("a bridge is told of callers %q", told)
 	}
 	p.keepsOut()
 	p.describes(issuer.URL)

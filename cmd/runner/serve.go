@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -32,6 +33,7 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
 		Refusal:               refusal(s.run),
 		Sessions:              sessions(s),
+		Caller:                told(s.run),
 		Log:                   logger,
 	}, err
 }
@@ -53,6 +55,24 @@ func sessions(s settings) *proxy.Sessions {
 			return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}
 		},
 	}
+}
+
+// told is how a bridge is told who calls, nil where the backend is none.
+func told(run runconfig.RunConfig) func(*http.Request) string {
+	if run.Backend.Bridge == nil {
+		return nil
+	}
+	return sharer
+}
+
+// sharer is who sent a request, as the proxy knows it by its login and tells it to no one: "" without one.
+func sharer(r *http.Request) string {
+	caller := oidc.CallerOf(r)
+	if caller.Issuer == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strconv.Quote(caller.Issuer) + strconv.Quote(caller.Subject)))
+	return hex.EncodeToString(sum[:16])
 }
 
 // refusal is what callers read while the spec asks for something that this

@@ -19,6 +19,7 @@ func translate(trustForwarded bool, login *oidc.Login, logger *slog.Logger) func
 	return func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 		return era.New(era.Config{
 			Caller: func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
+			Share:  sharer,
 			Failed: failed, Log: logger,
 		}, pass, send)
 	}

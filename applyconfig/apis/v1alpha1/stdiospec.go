@@ -20,8 +20,9 @@ type StdioSpecApplyConfiguration struct {
 	Process *apisv1alpha1.StdioProcess `json:"process,omitempty"`
 	// maxSessions is how many sessions a pod has at a time with PerSession, from 1 to
 	// 1000. The default is 100. One more ends the session that has been idle longest,
-	// for at least a minute, and is refused where there is none. Each takes as much
-	// memory as one process of the server.
+	// for at least a minute, and is refused where there is none. With a login one
+	// caller has at most half of them. Each takes as much memory as one process of the
+	// server.
 	MaxSessions *int32 `json:"maxSessions,omitempty"`
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // Bounds of one bridge.
@@ -56,7 +57,7 @@ type Bridge struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
-	opening  int // sessions that begin
+	places   *share.Places // of sessions
 	closed   bool
 	stop     chan struct{}
 
@@ -76,7 +77,7 @@ func New(config Config) *Bridge {
 	starter := &starter{server: config.Server}
 	b := &Bridge{
 		config: config, starter: starter, modern: newModern(starter),
-		sessions: map[string]*session{}, stop: make(chan struct{}), sharing: make(chan struct{}, 1),
+		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}), sharing: make(chan struct{}, 1),
 	}
 	go b.sweep()
 	return b

@@ -15,6 +15,7 @@ type call struct {
 	method string
 	token  []byte // the client's for progress, nil if it chose none
 	owner  any    // whose it is
+	caller string // who sent it; "" where that is not known
 	// to is where messages about the call go, and answer what takes the answer; to may
 	// be nil.
 	to     *stream

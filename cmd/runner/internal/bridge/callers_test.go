@@ -87,7 +87,7 @@ type sharing struct {
 	modern bool
 }
 
-func share(t *testing.T, modern bool) sharing {
+func sharedBy(t *testing.T, modern bool) sharing {
 	t.Helper()
 	c := script()
 	return sharing{serve(t, Config{Shared: !modern, Server: Server{
@@ -97,8 +97,8 @@ func share(t *testing.T, modern bool) sharing {
 
 func bothEras(t *testing.T, test func(t *testing.T, s sharing)) {
 	t.Helper()
-	t.Run("legacy", func(t *testing.T) { test(t, share(t, false)) })
-	t.Run("modern", func(t *testing.T) { test(t, share(t, true)) })
+	t.Run("legacy", func(t *testing.T) { test(t, sharedBy(t, false)) })
+	t.Run("modern", func(t *testing.T) { test(t, sharedBy(t, true)) })
 }
 
 // client is one of them.
@@ -138,7 +138,9 @@ func (c client) calls(ctx context.Context, id, method, params string) <-chan ans
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	request.Header.Set(c.headers[0], c.headers[1])
+	for i := 0; i < len(c.headers); i += 2 {
+		request.Header.Set(c.headers[i], c.headers[i+1])
+	}
 	request.Header.Set("Mcp-Method", method)
 	got := make(chan answer, 1)
 	go func() {
@@ -189,7 +191,7 @@ func TestNobodyCancelsAnothersCall(t *testing.T) {
 
 // One's own call is cancelled with its id, and whatever else stands there stays here.
 func TestACancellationNamesOneCall(t *testing.T) {
-	s := share(t, false)
+	s := sharedBy(t, false)
 	alice, mallory := s.client(), s.client()
 	alice.calls(t.Context(), "1", "wait", "")
 	first := s.reads(t)
@@ -203,7 +205,7 @@ func TestACancellationNamesOneCall(t *testing.T) {
 }
 
 func TestMethodsOfTheConnectionAreNotOfTheModernEra(t *testing.T) {
-	s := share(t, true)
+	s := sharedBy(t, true)
 	alice := s.client()
 	for _, method := range legacyMethods {
 		got := alice.calls(t.Context(), "1", method, "")
@@ -282,7 +284,7 @@ func TestATokenIsNeverAnothers(t *testing.T) {
 
 // Subscriptions wait for ever, and leave the calls their places.
 func TestSubscriptionsTakeNoPlacesOfCalls(t *testing.T) {
-	s := share(t, true)
+	s := sharedBy(t, true)
 	mallory := s.client()
 	for i := range maxCalls {
 		mallory.calls(t.Context(), fmt.Sprint(i), protocol.MethodListen, `"notifications":{}`)
@@ -300,7 +302,7 @@ func TestSubscriptionsTakeNoPlacesOfCalls(t *testing.T) {
 }
 
 func TestSubscriptionsOfASharedServerAreBounded(t *testing.T) {
-	s := share(t, false)
+	s := sharedBy(t, false)
 	one, two := s.client(), s.client()
 	session := s.find(one.headers[1])
 	subscribes := func(c client, uri, member string) answer {
@@ -345,7 +347,7 @@ func TestAnOldSessionIsNotToBeHadByTheOthersName(t *testing.T) {
 	session := f.begin()
 	f.url += "?" + oldSession + "=" + session
 	f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`), http.StatusNotFound, "no such session")
-	old, fault := f.open(t.Context(), newStream("", false))
+	old, fault := f.open(t.Context(), "", newStream("", false))
 	if fault != nil {
 		t.Fatal(fault)
 	}

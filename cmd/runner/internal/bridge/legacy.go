@@ -30,7 +30,7 @@ func accepts(r *http.Request) (asJSON, asEvents bool) {
 // the session is one only after the server has agreed.
 func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	id := messages[0].ID
-	s, f := b.open(r.Context(), newStream(standingID, true))
+	s, f := b.open(r.Context(), r.Header.Get(protocol.HeaderCaller), newStream(standingID, true))
 	if f != nil {
 		f.answer(w, id)
 		return

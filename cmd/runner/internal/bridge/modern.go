@@ -184,7 +184,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	to := newStream(rand.Text(), false)
 	to.begin(1)
 	to.attach(false, 0)
-	c := &call{id: m.ID, method: m.Method, owner: to, to: to, answer: answerTo(to), modern: true}
+	c := &call{id: m.ID, method: m.Method, owner: to, caller: r.Header.Get(protocol.HeaderCaller), to: to, answer: answerTo(to), modern: true}
 	if err := p.ask(r.Context(), c, params); err != nil {
 		asFault(err).answer(w, m.ID)
 		return

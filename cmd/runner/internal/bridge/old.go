@@ -18,7 +18,7 @@ const oldSession = "freeholdSession"
 func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	standing := newStream("", false)
 	standing.begin(1) // it lasts longer than what was asked
-	s, f := b.open(r.Context(), standing)
+	s, f := b.open(r.Context(), r.Header.Get(protocol.HeaderCaller), standing)
 	if f != nil {
 		f.answer(w, nil)
 		return

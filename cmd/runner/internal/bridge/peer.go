@@ -10,6 +10,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
@@ -27,7 +28,8 @@ type Conn interface {
 }
 
 // maxCalls is how many calls of one connection wait for answers at a time, and how many
-// subscriptions besides, which wait for as long as their clients like.
+// subscriptions besides, which wait for as long as their clients like. Of a connection
+// of many clients one caller has at most half.
 const maxCalls = 256
 
 // peer is one connection to the server. Where many clients use it, each request gets an
@@ -97,8 +99,11 @@ func (p *peer) register(c *call) *fault {
 	if p.fault != nil {
 		return p.fault
 	}
-	if p.alike(c) >= maxCalls {
-		return busy("%d calls of the kind of %s wait for the server", maxCalls, c.method)
+	switch all, own := p.alike(c); {
+	case all >= maxCalls:
+		return busy("%d calls of the kind of %s wait for the server", all, c.method)
+	case c.caller != "" && !p.alone && own >= share.Half(maxCalls):
+		return busy("%d calls of the kind of %s of this caller wait for the server", own, c.method)
 	}
 	p.seq++
 	c.began = p.seq
@@ -113,15 +118,19 @@ func (p *peer) register(c *call) *fault {
 	return nil
 }
 
-// alike is how many wait that are subscriptions or not, as c is. The lock is held.
-func (p *peer) alike(c *call) int {
-	n := 0
+// alike is how many wait that are subscriptions or not, as c is: of all callers, and of
+// that of c. The lock is held.
+func (p *peer) alike(c *call) (all, own int) {
 	for _, other := range p.calls {
-		if (other.method == protocol.MethodListen) == (c.method == protocol.MethodListen) {
-			n++
+		if (other.method == protocol.MethodListen) != (c.method == protocol.MethodListen) {
+			continue
+		}
+		all++
+		if other.caller == c.caller {
+			own++
 		}
 	}
-	return n
+	return all, own
 }
 
 // canonical is an id as a key: texts may be escaped in several ways.

@@ -19,6 +19,8 @@ const maxFinished = 8
 // session is a client of the legacy era, from initialize on.
 type session struct {
 	id     string
+	caller string // who began it; "" where that is not known
+	leave  func() // gives its place back
 	peer   *peer
 	shared *shared // where the server is not the session's own
 	// standing carries what answers no request.
@@ -107,7 +109,7 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 		switch {
 		case s.shared != nil && s.shared.answers(s, m, to):
 		case m.Call():
-			c := &call{id: m.ID, method: m.Method, owner: s, to: to, answer: answerTo(to)}
+			c := &call{id: m.ID, method: m.Method, owner: s, caller: s.caller, to: to, answer: answerTo(to)}
 			if m.Method == "initialize" {
 				c.answer = s.agreed(c.answer)
 			}
@@ -203,7 +205,7 @@ func (s *session) answered(question []byte) {
 
 // end ends the session, and its server if that is its own.
 func (s *session) end() {
-	s.once.Do(func() { close(s.gone) })
+	s.once.Do(func() { close(s.gone); s.leave() })
 	s.standing.end()
 	if s.shared != nil {
 		s.shared.leave(s)

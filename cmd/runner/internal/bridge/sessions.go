@@ -3,21 +3,27 @@ package bridge
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// open makes a session with a server, its own or the shared one.
-func (b *Bridge) open(ctx context.Context, standing *stream) (*session, *fault) {
-	if f := b.room(); f != nil {
+// open makes a session of a caller with a server, its own or the shared one.
+func (b *Bridge) open(ctx context.Context, caller string, standing *stream) (*session, *fault) {
+	leave, f := b.room(caller)
+	if f != nil {
 		return nil, f
 	}
-	s := &session{id: rand.Text(), standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{}}
-	f := b.connect(ctx, s)
+	s := &session{
+		id: rand.Text(), caller: caller, leave: leave, standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{},
+	}
+	f = b.connect(ctx, s)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.opening--
 	if f != nil {
+		leave()
 		return nil, f
 	}
 	if b.closed {
@@ -29,30 +35,38 @@ func (b *Bridge) open(ctx context.Context, standing *stream) (*session, *fault) 
 	return s, nil
 }
 
-// room takes the place of one session, which ends the one that was idle longest if
-// there is none.
-func (b *Bridge) room() *fault {
+// room takes the place of one session. Where there is none it ends the session that was
+// idle longest: of all, or of a caller that has as many as one may have.
+func (b *Bridge) room(caller string) (leave func(), f *fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return busy("the server stops")
+		return nil, busy("the server stops")
 	}
-	if len(b.sessions)+b.opening >= b.config.Sessions {
-		var first *session
-		var since time.Time
-		for _, s := range b.sessions {
-			if at, ok := s.idle(); ok && (first == nil || at.Before(since)) {
-				first, since = s, at
-			}
+	leave, err := b.places.Take(caller)
+	if err == nil {
+		return leave, nil
+	}
+	own := errors.Is(err, share.ErrOwn)
+	var first *session
+	var since time.Time
+	for _, s := range b.sessions {
+		if at, ok := s.idle(); ok && (!own || s.caller == caller) && (first == nil || at.Before(since)) {
+			first, since = s, at
 		}
-		if first == nil || time.Since(since) < makeRoom {
-			return busy("there are %d sessions", b.config.Sessions)
-		}
+	}
+	if first != nil && time.Since(since) >= makeRoom {
 		delete(b.sessions, first.id)
 		first.end()
+		leave, err = b.places.Take(caller)
 	}
-	b.opening++
-	return nil
+	switch {
+	case err == nil:
+		return leave, nil
+	case own:
+		return nil, busy("this caller has %d of %d sessions: end one first", share.Half(b.config.Sessions), b.config.Sessions)
+	}
+	return nil, busy("there are %d sessions", b.config.Sessions)
 }
 
 func (b *Bridge) connect(ctx context.Context, s *session) *fault {

@@ -9,6 +9,7 @@ package cedar
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -69,7 +71,7 @@ func Middleware(config Config) func(http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,
 			large: semaphore.NewWeighted(largeBodies), long: semaphore.NewWeighted(1),
-			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends), callers: places{most: largeEach},
+			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends), callers: share.New(math.MaxInt, largeEach),
 		}
 	}
 }
@@ -81,7 +83,7 @@ type judge struct {
 	// are filtered, sends for those that are sent.
 	large, long, lists, sends *semaphore.Weighted
 	// callers bounds the large answers of one caller.
-	callers places
+	callers *share.Places
 }
 
 const (

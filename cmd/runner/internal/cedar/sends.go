@@ -3,10 +3,7 @@ package cedar
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
@@ -23,50 +20,11 @@ const (
 
 // join waits for a place among the large answers of a caller.
 func (j *judge) join(ctx context.Context, caller authz.Caller) (part func(), err error) {
-	if caller.Issuer == "" {
-		return func() {}, nil // nobody knows one from another
+	who := ""
+	if caller.Issuer != "" {
+		who = caller.Issuer + " " + caller.Subject
 	}
-	return j.callers.take(ctx, caller.Issuer+" "+caller.Subject)
-}
-
-// places are as many for each as most says. It forgets who holds and wants none.
-type places struct {
-	most int64
-	mu   sync.Mutex
-	of   map[string]*place
-}
-
-type place struct {
-	free *semaphore.Weighted
-	// users hold one, or wait for one.
-	users int
-}
-
-// take waits for a place of who.
-func (p *places) take(ctx context.Context, who string) (leave func(), err error) {
-	p.mu.Lock()
-	if p.of == nil {
-		p.of = map[string]*place{}
-	}
-	its := p.of[who]
-	if its == nil {
-		its = &place{free: semaphore.NewWeighted(p.most)}
-		p.of[who] = its
-	}
-	its.users++
-	p.mu.Unlock()
-	gone := func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if its.users--; its.users == 0 {
-			delete(p.of, who)
-		}
-	}
-	if err := its.free.Acquire(ctx, 1); err != nil {
-		gone()
-		return nil, err
-	}
-	return func() { its.free.Release(1); gone() }, nil
+	return j.callers.Wait(ctx, who)
 }
 
 // send waits until there is memory to send size bytes for as long as the client reads

@@ -88,7 +88,4 @@ func TestACallerThatDoesNotReadLeavesRoomForOthers(t *testing.T) {
 	}
 	close(over)
 	calls.Wait()
-	if j := h.(*judge); len(j.callers.of) != 0 {
-		t.Errorf("it remembers %d callers", len(j.callers.of))
-	}
 }

@@ -13,6 +13,7 @@ package era
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -22,11 +23,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 const (
@@ -34,6 +35,8 @@ const (
 	// subscription, which may stay for long, has a small one.
 	smallBody   = 64 << 10
 	largeBodies = 16
+	// largeTime is how long a longer one waits for others.
+	largeTime = 5 * time.Second
 )
 
 // Config is how requests are translated.
@@ -41,6 +44,9 @@ type Config struct {
 	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers
 	// every header and the query by which the backend may let somebody in.
 	Caller func(*http.Request) string
+	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody that could be
+	// told from another.
+	Share func(*http.Request) string
 	// Failed answers a request whose body cannot be read.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Log receives what was found of the backend.
@@ -55,7 +61,8 @@ type Translator struct {
 
 	state    atomic.Pointer[found]
 	probing  sync.Mutex
-	large    *semaphore.Weighted
+	large    *share.Places
+	listens  *share.Places
 	sessions sessions
 	pending  pending
 	ids      atomic.Int64
@@ -65,8 +72,12 @@ type Translator struct {
 // New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go to send,
 // which must not read their context's values of the client's connection.
 func New(config Config, pass, send http.Handler) *Translator {
-	t := &Translator{config: config, pass: pass, send: send, large: semaphore.NewWeighted(largeBodies)}
-	t.sessions.translator = t
+	t := &Translator{
+		config: config, pass: pass, send: send, large: share.New(largeBodies, share.Half(largeBodies)),
+		listens: share.New(maxListens, share.Half(maxListens)),
+	}
+	t.sessions.translator, t.sessions.places = t, share.New(maxSessions, share.Half(maxSessions))
+	t.pending.places = share.New(maxPending, share.Half(maxPending))
 	return t
 }
 
@@ -94,10 +105,11 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
 	if err == nil && len(body) > smallBody {
 		// A long body is held while its call is on its way, and callers decide how many they send.
-		if err := t.large.Acquire(r.Context(), 1); err != nil {
-			return // the client has left
+		leave := t.largeBody(w, r)
+		if leave == nil {
+			return
 		}
-		defer t.large.Release(1)
+		defer leave()
 		var rest []byte
 		rest, err = io.ReadAll(r.Body)
 		body = append(body, rest...)
@@ -131,6 +143,17 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	default:
 		t.pass.ServeHTTP(w, r)
 	}
+}
+
+// largeBody waits for a place among the long bodies. It returns how to leave it, nil after it has answered that there is none.
+func (t *Translator) largeBody(w http.ResponseWriter, r *http.Request) (leave func()) {
+	ctx, cancel := context.WithTimeout(r.Context(), largeTime)
+	defer cancel()
+	leave, err := t.large.Wait(ctx, t.config.Share(r))
+	if err != nil && r.Context().Err() == nil {
+		(&output{w: w}).busy(nil, "TooManyLongBodies: too many calls with bodies over 64 KiB are on their way, of all callers or of this one")
+	}
+	return leave
 }
 
 // asModern reports whether a message is of the modern era: by its header, and without one by its own words.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // A legacy server asks its client while a call is on its way; a modern client is told with the call's result what is needed, and
@@ -27,6 +28,8 @@ const maxPending = 256
 
 // pending are the calls that wait for answers, by the state that their clients send back.
 type pending struct {
+	places *share.Places
+
 	mu    sync.Mutex
 	calls map[string]*waiting
 }
@@ -37,15 +40,18 @@ type waiting struct {
 	question jsonrpc.Message
 	digest   [sha256.Size]byte // of the call, which has to come again
 	end      *time.Timer
+	leave    func()
 }
 
 // park keeps a call, and returns the state by which it is found again; "" if there is no room.
 func (p *pending) park(q *waiting, expired func()) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.calls) >= maxPending {
+	leave, err := p.places.Take(q.call.held.caller)
+	if err != nil {
 		return ""
 	}
+	q.leave = leave
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.calls == nil {
 		p.calls = map[string]*waiting{}
 	}
@@ -68,6 +74,7 @@ func (p *pending) take(state string, digest, caller [sha256.Size]byte) *waiting 
 		return nil
 	}
 	q.end.Stop()
+	q.leave()
 	delete(p.calls, state)
 	return q
 }
@@ -102,7 +109,7 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	if state == "" {
 		t.tell(c, rpcError{code: protocol.CodeInternal, message: "too many calls wait for their clients"}.response(m.ID))
 		t.abandon(c)
-		out.fail(id, rpcError{http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyQuestions: too many calls wait for answers of their clients", nil})
+		out.busy(id, "TooManyQuestions: too many calls wait for answers of their clients, of all callers or of this one")
 		return true
 	}
 	out.end(http.StatusOK, response(id, encoded(inputRequired(m.Method, m.Params, state))))

@@ -152,7 +152,8 @@ func drainable(t *testing.T, b *backend) (endpoint string, drain func()) {
 		Path: "/mcp", Backend: address, Log: slog.New(slog.DiscardHandler),
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return era.New(era.Config{
-				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed, Log: slog.New(slog.DiscardHandler),
+				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
+				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
 			}, pass, send)
 		},
 	})

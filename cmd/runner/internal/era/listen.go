@@ -17,6 +17,9 @@ import (
 // keepAlive is how often an idle subscription says that it is there.
 const keepAlive = 15 * time.Second
 
+// maxListens is how many subscriptions there are at once. Each has a session of its own.
+const maxListens = 256
+
 // maxSubscriptions is how many resources one subscription may name, the same as policies take.
 const maxSubscriptions = jsonrpc.MaxBatch
 
@@ -53,6 +56,12 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		})
 		return
 	}
+	leave, err := t.listens.Take(t.config.Share(r))
+	if err != nil {
+		out.busy(c.id, "TooManySubscriptions: "+err.Error())
+		return
+	}
+	defer leave()
 	origin := detached(r)
 	ctx, cancel := context.WithTimeout(r.Context(), initializeTime)
 	defer cancel()

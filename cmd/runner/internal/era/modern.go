@@ -190,8 +190,7 @@ func (t *Translator) refuse(out *output, c *call, err error) {
 	var refused *refusedError
 	switch {
 	case errors.Is(err, errSessions):
-		out.w.Header().Set("Retry-After", "1")
-		out.fail(c.id, rpcError{http.StatusServiceUnavailable, protocol.CodeInternal, "TooManySessions: " + err.Error(), nil})
+		out.busy(c.id, "TooManySessions: "+err.Error())
 	case errors.As(err, &refused):
 		if !inconclusive(refused.status) {
 			t.forget() // it is not the legacy backend that it was

@@ -65,6 +65,12 @@ func (o *output) end(status int, message []byte) {
 
 func (o *output) fail(id jsontext.Value, e rpcError) { o.end(e.status, e.response(id)) }
 
+// busy tells a client to try again later. Nothing has run.
+func (o *output) busy(id jsontext.Value, message string) {
+	o.w.Header().Set("Retry-After", "1")
+	o.fail(id, rpcError{http.StatusServiceUnavailable, protocol.CodeInternal, message, nil})
+}
+
 // relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.
 func (o *output) relayed(id jsontext.Value, a reply) {
 	for _, name := range []string{"Retry-After", "Www-Authenticate"} {

@@ -13,11 +13,12 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 const (
 	// maxSessions is how many sessions with a backend are held for modern clients. The one that was not used for the longest
-	// time makes room.
+	// time makes room: of all, or of a caller that has as many as one may have.
 	maxSessions = 256
 	// maxProfile is how long what a client says about itself may be, in bytes: it is kept with the session.
 	maxProfile = 16 << 10
@@ -59,6 +60,7 @@ func (s *session) server() jsontext.Value { return s.hello["serverInfo"] }
 // sessions are those that are held.
 type sessions struct {
 	translator *Translator
+	places     *share.Places
 
 	mu     sync.Mutex
 	held   map[profile]*held
@@ -73,11 +75,13 @@ type held struct {
 	session *session
 	err     error
 	origin  *http.Request // by which it is begun and ended; calls have their own
+	caller  string        // who has its place, by Config.Share
+	leave   func()
 	busy    int
 	used    time.Time
 }
 
-var errSessions = errors.New("too many calls of different clients are on their way")
+var errSessions = errors.New("too many calls of different clients are on their way, of all callers or of this one")
 
 // get returns the session for a profile, which the caller has to give back. It begins one where there is none.
 func (s *sessions) get(ctx context.Context, r *http.Request, p profile) (h *held, err error) {
@@ -109,23 +113,17 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 	if s.held == nil {
 		s.held = map[profile]*held{}
 	}
-	if len(s.held) >= maxSessions {
-		s.sweep(time.Now())
-	}
-	if len(s.held) >= maxSessions {
-		oldest := profile{}
-		var found *held
-		for other, h := range s.held {
-			if h.busy == 0 && (found == nil || h.used.Before(found.used)) {
-				oldest, found = other, h
-			}
-		}
-		if found == nil {
+	caller := s.translator.config.Share(r)
+	leave, err := s.places.Take(caller)
+	if err != nil {
+		if !s.makeRoom(caller, errors.Is(err, share.ErrOwn)) {
 			return nil, errSessions
 		}
-		s.remove(oldest, found)
+		if leave, err = s.places.Take(caller); err != nil {
+			return nil, errSessions
+		}
 	}
-	h := &held{ready: make(chan struct{}), origin: detached(r)}
+	h := &held{ready: make(chan struct{}), origin: detached(r), caller: caller, leave: leave}
 	s.held[p] = h
 	go func() {
 		defer close(h.ready)
@@ -136,6 +134,21 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 		}
 	}()
 	return h, nil
+}
+
+// makeRoom ends the session that was not used for the longest time, of all or of one caller. It reports whether there was one.
+func (s *sessions) makeRoom(caller string, own bool) bool {
+	oldest := profile{}
+	var found *held
+	for p, h := range s.held {
+		if h.busy == 0 && (!own || h.caller == caller) && (found == nil || h.used.Before(found.used)) {
+			oldest, found = p, h
+		}
+	}
+	if found != nil {
+		s.remove(oldest, found)
+	}
+	return found != nil
 }
 
 // detached is a request without its body and its end, for requests of ours in its client's name.
@@ -179,6 +192,7 @@ func (s *sessions) schedule() {
 
 func (s *sessions) remove(p profile, h *held) {
 	delete(s.held, p)
+	h.leave()
 	s.ends.Go(func() {
 		<-h.ready
 		if h.session != nil {
@@ -226,6 +240,7 @@ func (s *sessions) drop(p profile, h *held) {
 	defer s.mu.Unlock()
 	if s.held[p] == h {
 		delete(s.held, p)
+		h.leave()
 	}
 }
 

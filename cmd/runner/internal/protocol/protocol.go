@@ -25,6 +25,10 @@ const (
 	HeaderLast    = "Last-Event-Id"
 )
 
+// HeaderCaller tells a bridge who called, where its proxy knows: a text that is another one for another caller, and says nothing else.
+// No client has it passed on.
+const HeaderCaller = "Freehold-Caller"
+
 // Methods that are treated in ways of their own.
 const (
 	MethodDiscover  = "server/discover"

@@ -47,6 +47,9 @@ type Config struct {
 	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
 	Sessions *Sessions
+	// Caller, if not nil, is who sent a request, which the backend is told: it is a bridge, and bounds what one caller has of it. ""
+	// is nobody that is known.
+	Caller func(*http.Request) string
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
 }

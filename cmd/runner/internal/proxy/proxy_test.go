@@ -8,10 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 func TestEachEventIsFlushedAlone(t *testing.T) {
@@ -140,6 +143,25 @@ func sayAll(r *http.Request) {
 		"X-Custom-Of-The-Customer": "1",
 	} {
 		r.Header.Set(name, value)
+	}
+}
+
+// A bridge is told who calls by the proxy alone, and no other backend is.
+func TestABridgeIsToldWhoCalls(t *testing.T) {
+	for name, tc := range map[string]struct {
+		caller func(*http.Request) string
+		want   []string
+	}{
+		"a bridge":        {func(r *http.Request) string { return "hash of " + r.Method }, []string{"hash of POST"}},
+		"without a login": {func(*http.Request) string { return "" }, nil},
+		"another backend": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := seen(t, Config{Caller: tc.caller}, func(r *http.Request) { r.Header.Set(protocol.HeaderCaller, "hash of another") })
+			if told := got[protocol.HeaderCaller]; !slices.Equal(told, tc.want) {
+				t.Errorf("it is told %q", told)
+			}
+		})
 	}
 }
 

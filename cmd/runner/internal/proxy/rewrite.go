@@ -75,6 +75,11 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	case f.place.own != "":
 		r.Out.Header[protocol.HeaderSession] = []string{f.place.own}
 	}
+	if p.config.Caller != nil {
+		if who := p.config.Caller(r.In); who != "" {
+			r.Out.Header[protocol.HeaderCaller] = []string{who}
+		}
+	}
 	// ReverseProxy passes no trailers of requests on, only their announcement.
 	r.Out.Trailer = nil
 	if p.config.Remote != nil {

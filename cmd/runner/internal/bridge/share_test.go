@@ -1,0 +1,74 @@
+package bridge
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
+)
+
+// A caller that begins sessions without end has half of them: it ends its own idle ones, and nobody else's.
+func TestACallerEndsNoSessionOfOthers(t *testing.T) {
+	f := serve(t, Config{Server: child(""), Sessions: 4})
+	by := func(caller string) answer { return f.post(hello, protocol.HeaderCaller, caller) }
+	quiet := by("ann").header.Get(protocol.HeaderSession)
+	f.want(by("mallory"), http.StatusOK)
+	f.want(by("mallory"), http.StatusOK)
+	f.want(by("mallory"), http.StatusServiceUnavailable, "-31008", "this caller has 2 of 4 sessions")
+	for _, s := range f.sessions {
+		s.mu.Lock()
+		s.used = time.Now().Add(-2 * makeRoom)
+		s.mu.Unlock()
+	}
+	f.sessions[quiet].used = time.Now().Add(-3 * makeRoom) // the idlest of all
+	for range 3 {
+		f.want(by("mallory"), http.StatusOK)
+		for _, s := range f.sessions {
+			s.mu.Lock()
+			s.used = s.used.Add(-2 * makeRoom)
+			s.mu.Unlock()
+		}
+	}
+	f.want(f.call(quiet, "1", "pid"), http.StatusOK, "result")
+	f.want(by("bob"), http.StatusOK)
+	if n := len(f.sessions); n != 4 {
+		t.Errorf("there are %d sessions", n)
+	}
+}
+
+// Where no caller is known all sessions are anybody's, as where nobody logs in.
+func TestWithoutALoginSessionsAreAnybodys(t *testing.T) {
+	f := serve(t, Config{Server: child(""), Sessions: 4})
+	for range 4 {
+		f.begin()
+	}
+	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 4 sessions")
+}
+
+// Calls and subscriptions of one caller leave others their places with a server that all share.
+func TestACallerLeavesOthersTheirCalls(t *testing.T) {
+	for _, method := range []string{"other", protocol.MethodListen} {
+		t.Run(method, func(t *testing.T) {
+			s := sharedBy(t, true)
+			mallory, ann := s.client(), s.client()
+			mallory.headers = append(mallory.headers, protocol.HeaderCaller, "mallory")
+			ann.headers = append(ann.headers, protocol.HeaderCaller, "ann")
+			for i := range share.Half(maxCalls) {
+				mallory.calls(t.Context(), fmt.Sprint(i), method, `"notifications":{}`)
+				s.reads(t)
+			}
+			s.want(mallory.sends("1000", method, `"notifications":{}`), http.StatusServiceUnavailable, "-31008", "of this caller wait")
+			answered := ann.calls(t.Context(), "1", method, `"notifications":{}`)
+			select {
+			case a := <-answered:
+				t.Fatalf("HTTP %d %s", a.status, a.body)
+			case m := <-s.got:
+				s.answer(m, `"result":{}`)
+			}
+			s.want(next(t, "answer", answered), http.StatusOK, "result")
+		})
+	}
+}

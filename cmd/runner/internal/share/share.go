@@ -1,0 +1,99 @@
+// Package share divides places among callers, so that none takes those that others need.
+package share
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Errors of Take.
+var (
+	// ErrAll says that all places are taken.
+	ErrAll = errors.New("all places are taken")
+	// ErrOwn says that the caller has as many as one may have.
+	ErrOwn = errors.New("the caller has as many places as one may have")
+)
+
+// Half is how many of all places one caller may have where callers are told apart: one at least.
+func Half(all int) int { return (all + 1) / 2 }
+
+// Places are as many as there are, and as many for each caller as one may have. Callers that did not log in are nobody that could be
+// told from another: they share all places, and are called "". It forgets who holds and wants none. Make it with New.
+type Places struct {
+	all  *semaphore.Weighted
+	each int64
+
+	mu sync.Mutex
+	of map[string]*place
+}
+
+type place struct {
+	free *semaphore.Weighted
+	// users hold one, or wait for one.
+	users int
+}
+
+// New makes so many places, of which each caller may have so many.
+func New(all, each int) *Places {
+	return &Places{all: semaphore.NewWeighted(int64(all)), each: int64(each), of: map[string]*place{}}
+}
+
+// Wait waits for a place of a caller's until ctx ends, and returns how to leave it.
+func (p *Places) Wait(ctx context.Context, caller string) (leave func(), err error) {
+	return p.enter(caller,
+		func(s *semaphore.Weighted) error { return s.Acquire(ctx, 1) },
+		func(s *semaphore.Weighted) error { return s.Acquire(ctx, 1) })
+}
+
+// Take takes a place now. It returns ErrOwn or ErrAll where there is none.
+func (p *Places) Take(caller string) (leave func(), err error) {
+	try := func(none error) func(*semaphore.Weighted) error {
+		return func(s *semaphore.Weighted) error {
+			if s.TryAcquire(1) {
+				return nil
+			}
+			return none
+		}
+	}
+	return p.enter(caller, try(ErrOwn), try(ErrAll))
+}
+
+func (p *Places) enter(caller string, own, all func(*semaphore.Weighted) error) (leave func(), err error) {
+	gone := func() {}
+	if caller != "" {
+		its := p.join(caller)
+		if err := own(its.free); err != nil {
+			p.part(caller, its)
+			return nil, err
+		}
+		gone = func() { its.free.Release(1); p.part(caller, its) }
+	}
+	if err := all(p.all); err != nil {
+		gone()
+		return nil, err
+	}
+	return sync.OnceFunc(func() { p.all.Release(1); gone() }), nil
+}
+
+func (p *Places) join(caller string) *place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	its := p.of[caller]
+	if its == nil {
+		its = &place{free: semaphore.NewWeighted(p.each)}
+		p.of[caller] = its
+	}
+	its.users++
+	return its
+}
+
+func (p *Places) part(caller string, its *place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if its.users--; its.users == 0 {
+		delete(p.of, caller)
+	}
+}
