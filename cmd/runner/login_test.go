@@ -33,11 +33,22 @@ func guardedBy(issuer string) func(*runconfig.RunConfig) {
 	}
 }
 
+// mounted is a folder with what the runner needs of an issuer.
+func mounted(t *testing.T, issuer *oidctest.Issuer) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for name, content := range map[string]string{runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
 // The runner's own program, an issuer that it does not know before, and policies
 // that look at who calls.
 func TestALoginStandsBeforeThePolicies(t *testing.T) {
-	issuer := oidctest.New(t)
-	var got http.Header
+	issuer, got := oidctest.New(t), http.Header(nil)
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "tools/call") {
 			w.WriteHeader(http.StatusUnauthorized) // to the runner's own questions, which is MCP enough
@@ -48,16 +59,10 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	}))
 	t.Cleanup(backend.Close)
-	files := t.TempDir()
-	for name, content := range map[string]string{runconfig.CAFile: string(issuer.Bundle()), runconfig.ClientSecretFile: "secret"} {
-		if err := os.WriteFile(filepath.Join(files, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	p := start(t, sample(t, func(r *runconfig.RunConfig) {
 		guardedBy(issuer.URL)(r)
 		r.Backend.Bridge = &runconfig.Bridge{Shared: true}
-	}), backend.URL, "--login="+files)
+	}), backend.URL, "--login="+mounted(t, issuer))
 	p.await("it reaches the backend without a token", func() bool { return p.get("/readyz") == http.StatusOK })
 
 	now := time.Now()
@@ -66,8 +71,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		return "Bearer " + issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, claims.With(change))
 	}
 	issuer.Tokens.Store("opaque", claims)
-	told := map[string]string{}
-	where := `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp", scope="tools"`
+	told, where := map[string]string{}, `resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/echo/mcp", scope="tools"`
 	for name, tc := range map[string]struct {
 		authorization, tool string
 		status              int
