@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -146,8 +147,13 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 	if s.events != nil {
 		return bridge.Server{Open: bridge.Events(s.events), Junk: last}
 	}
+	env, withheld := stdio.Environment(os.Environ(), s.env)
+	if len(withheld) > 0 {
+		words.Say(fmt.Appendf(nil, "freehold-runner: variables of the image that the server does not get unless spec.env declares them: %s",
+			clean(strings.Join(withheld, ", "), maxWords)), 0)
+	}
 	command := stdio.Command{
-		Args: s.command, Env: stdio.Environment(os.Environ(), s.env), Words: words,
+		Args: s.command, Env: env, Words: words,
 		Junk: func(line []byte) {
 			text := clean(string(line), maxWords)
 			junk.Store(&text)

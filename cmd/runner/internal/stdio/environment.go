@@ -13,8 +13,9 @@ var basics = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 // Environment is what a child gets of environ: the basics, what the spec's env
 // declares by these names, and what its envFrom brings. The former take precedence
 // over the latter, as in a container. What the image, the cluster and this process
-// have besides stays here.
-func Environment(environ, declared []string) []string {
+// have besides stays here: withheld are the names of what the image has, as far as
+// names tell.
+func Environment(environ, declared []string) (child, withheld []string) {
 	values := map[string]string{}
 	var order []string
 	set := func(name, value string) {
@@ -37,9 +38,15 @@ func Environment(environ, declared []string) []string {
 	pick(among(basics))
 	pick(func(name string) (string, bool) { return strings.CutPrefix(name, runconfig.DeclaredPrefix) })
 	pick(among(declared))
-	child := make([]string, 0, len(order))
 	for _, name := range order {
 		child = append(child, name+"="+values[name])
 	}
-	return child
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		_, given := values[name]
+		if !given && name != "HOSTNAME" && !strings.HasPrefix(name, "KUBERNETES_") && !strings.HasPrefix(name, "FREEHOLD_") {
+			withheld = append(withheld, name)
+		}
+	}
+	return child, withheld
 }

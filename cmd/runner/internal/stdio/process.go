@@ -2,10 +2,12 @@ package stdio
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -46,6 +48,7 @@ var (
 // Process is a child, the leader of a process group of its own.
 type Process struct {
 	command *exec.Cmd
+	mark    string // that its processes have
 	in      *os.File
 	lines   *lines
 	// sending is held while a message is written.
@@ -70,9 +73,10 @@ func (c Command) Start() (*Process, error) {
 		return nil, errors.Join(err, childIn.Close(), in.Close(), out.Close(), childOut.Close())
 	}
 	command := exec.Command(c.Args[0], c.Args[1:]...) //nolint:gosec,noctx // it is the user's; End ends it
-	command.Env = c.Env
 	command.Stdin, command.Stdout, command.Stderr = childIn, childOut, childErr
-	// Its children are in its group, so that all of them can be ended.
+	// Its children are in its group and have its mark, so that all of them can be ended.
+	mark := markName + rand.Text()
+	command.Env = append(slices.Clone(c.Env), mark)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	own.Lock()
 	err = command.Start()
@@ -87,7 +91,7 @@ func (c Command) Start() (*Process, error) {
 		return nil, fmt.Errorf("starting the server: %w", err)
 	}
 	p := &Process{
-		command: command, in: in, lines: newLines(out, c.Junk),
+		command: command, mark: mark, in: in, lines: newLines(out, c.Junk),
 		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	said := make(chan struct{})
@@ -96,8 +100,8 @@ func (c Command) Start() (*Process, error) {
 	return p, nil
 }
 
-// wait waits for the end of the child, and ends what it has left behind in its group:
-// it holds the pipes, and nobody else will.
+// wait waits for the end of the child, and ends what it has left behind: it holds the
+// pipes, and nobody else will.
 func (p *Process) wait(out, words *os.File, said <-chan struct{}) {
 	err := p.command.Wait()
 	own.Lock()
@@ -117,9 +121,12 @@ func (p *Process) wait(out, words *os.File, said <-chan struct{}) {
 	_ = p.in.Close() //nolint:errcheck // nobody reads it
 }
 
-// signal reaches the whole group.
+// signal reaches the whole group, and SIGKILL also what has left it.
 func (p *Process) signal(s syscall.Signal) {
 	_ = syscall.Kill(-p.command.Process.Pid, s) //nolint:errcheck // there may be nothing left
+	if s == syscall.SIGKILL {
+		killMarked(p.mark)
+	}
 }
 
 // Send writes one message, which has no line feed, and waits until the child has read

@@ -136,7 +136,7 @@ func TestAGroupEndsWhole(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			p := start(t, "", nil)
 			var answer struct{ Result []int }
-			if err := json.Unmarshal([]byte(ask(t, p, "fork")), &answer); err != nil || len(answer.Result) != 2 {
+			if err := json.Unmarshal([]byte(ask(t, p, "fork")), &answer); err != nil || len(answer.Result) != 4 {
 				t.Fatal(err, answer)
 			}
 			if end == "by itself" {
@@ -210,13 +210,16 @@ func TestWordsAreBounded(t *testing.T) {
 }
 
 func TestAChildGetsWhatIsDeclaredAlone(t *testing.T) {
-	got := Environment([]string{
+	got, withheld := Environment([]string{
 		"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KUBERNETES_SERVICE_HOST=10.0.0.1", "NODE_VERSION=22",
-		"FREEHOLD_DECLARED_KEY=from", "FREEHOLD_DECLARED_MODE=from", "MODE=own", "EMPTY=", "WITH=a=b",
+		"FREEHOLD_DECLARED_KEY=from", "FREEHOLD_DECLARED_MODE=from", "HOSTNAME=backend-0", "MODE=own", "EMPTY=", "WITH=a=b",
 	}, []string{"MODE", "EMPTY", "WITH", "ABSENT"})
 	want := []string{"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KEY=from", "MODE=own", "EMPTY=", "WITH=a=b"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"NODE_VERSION"}, withheld); diff != "" {
+		t.Errorf("withheld (-want +got):\n%s", diff)
 	}
 }
 

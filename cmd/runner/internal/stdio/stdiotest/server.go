@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -89,7 +90,8 @@ func serve(how string) {
 //	pid             answers with its number
 //	big N           answers with N bytes in all
 //	exit            ends with exit code 3
-//	fork            starts two processes that stay, one as an orphan, and answers with their numbers
+//	fork            starts processes that stay, of its group and of sessions of their own, each
+//	                also as an orphan, and answers with their numbers
 //	progress        tells its progress, then answers
 //	ask             asks the client, and answers nothing
 //	flood N         tells N notifications of 10 KiB, then answers
@@ -143,12 +145,17 @@ func answer(how string, m message, line []byte) {
 	}
 }
 
-// fork leaves two processes behind that hold its output open.
+// fork leaves processes behind, of which some hold its output open.
 func fork() string {
-	near := exec.Command("sleep", "3600")
-	near.Stdout, near.Stderr = os.Stdout, os.Stderr
-	_ = near.Start()
-	far := exec.Command("sh", "-c", "sleep 3600 >/dev/null 2>&1 & echo $!")
-	out, _ := far.Output()
-	return fmt.Sprintf("[%d,%s]", near.Process.Pid, strings.TrimSpace(string(out)))
+	var pids []string
+	for _, attributes := range []*syscall.SysProcAttr{nil, {Setsid: true}} {
+		near := exec.Command("sleep", "3600")
+		near.Stdout, near.Stderr, near.SysProcAttr = os.Stdout, os.Stderr, attributes
+		_ = near.Start()
+		far := exec.Command("sh", "-c", "sleep 3600 >/dev/null 2>&1 & echo $!")
+		far.SysProcAttr = attributes
+		out, _ := far.Output()
+		pids = append(pids, strconv.Itoa(near.Process.Pid), strings.TrimSpace(string(out)))
+	}
+	return "[" + strings.Join(pids, ",") + "]"
 }
