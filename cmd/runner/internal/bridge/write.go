@@ -12,13 +12,14 @@ import (
 const (
 	// writeTime is how long a client may take to read what is written at once.
 	writeTime = time.Minute
-	// keepAlive is how long a stream may be silent, for proxies that end those.
-	keepAlive = 25 * time.Second
 	// quick is how long an answer may take to be JSON and no stream: in the legacy era
 	// a stream can be resumed, in the modern one an error has an HTTP status.
 	quickLegacy = 250 * time.Millisecond
 	quickModern = 2 * time.Second
 )
+
+// keepAlive is how long a stream may be silent, for proxies that end those. Tests change it.
+var keepAlive = 25 * time.Second
 
 // reading is how a stream is written to a client.
 type reading struct {

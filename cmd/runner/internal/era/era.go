@@ -13,6 +13,7 @@ package era
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -39,6 +40,9 @@ const (
 	largeTime = 5 * time.Second
 )
 
+// DefaultKeepAlive is shorter than what load balancers wait for the next byte of an answer.
+const DefaultKeepAlive = 15 * time.Second
+
 // Config is how requests are translated.
 type Config struct {
 	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers
@@ -47,6 +51,8 @@ type Config struct {
 	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody that could be
 	// told from another.
 	Share func(*http.Request) string
+	// KeepAlive is how often a stream says that it is there while it has nothing to say: DefaultKeepAlive if zero.
+	KeepAlive time.Duration
 	// Failed answers a request whose body cannot be read.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Log receives what was found of the backend.
@@ -72,6 +78,7 @@ type Translator struct {
 // New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go to send,
 // which must not read their context's values of the client's connection.
 func New(config Config, pass, send http.Handler) *Translator {
+	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
 	t := &Translator{
 		config: config, pass: pass, send: send, large: share.New(largeBodies, share.Half(largeBodies)),
 		listens: share.New(maxListens, share.Half(maxListens)),

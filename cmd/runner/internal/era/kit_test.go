@@ -40,6 +40,7 @@ type received struct {
 	session string
 	rpc     string
 	body    string
+	trace   string
 }
 
 type message struct {
@@ -78,7 +79,7 @@ func newBackend(t *testing.T, speaks eras) *backend {
 		m := message{}
 		_ = json.Unmarshal(body, &m)
 		b.mu.Lock()
-		b.received = append(b.received, received{r.Method, r.Header.Get("Mcp-Session-Id"), m.Method, string(body)})
+		b.received = append(b.received, received{r.Method, r.Header.Get("Mcp-Session-Id"), m.Method, string(body), r.Header.Get("Traceparent")})
 		answer := b.answer
 		b.mu.Unlock()
 		if answer != nil && answer(w, r, body) {
@@ -153,7 +154,8 @@ func drainable(t *testing.T, b *backend) (endpoint string, drain func()) {
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return era.New(era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
+				KeepAlive: 100 * time.Millisecond,
+				Share:     func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
 			}, pass, send)
 		},
 	})

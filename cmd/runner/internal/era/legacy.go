@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -92,8 +93,12 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 // relayLegacy passes on what a modern backend says about a call. It reports whether the call was not taken for the want of headers,
 // if that may be tried again.
 func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool) (again bool) {
+	alive := time.NewTicker(t.config.KeepAlive)
+	defer alive.Stop()
 	for {
 		select {
+		case <-alive.C:
+			out.comment()
 		case raw, more := <-x.messages:
 			if !more {
 				<-x.began

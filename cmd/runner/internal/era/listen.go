@@ -14,9 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// keepAlive is how often an idle subscription says that it is there.
-const keepAlive = 15 * time.Second
-
 // maxListens is how many subscriptions there are at once. Each has a session of its own.
 const maxListens = 256
 
@@ -120,7 +117,7 @@ func (t *Translator) pump(out *output, r *http.Request, c *call, stream *exchang
 	if stream.split == nil {
 		messages = nil
 	}
-	alive := time.NewTicker(keepAlive)
+	alive := time.NewTicker(t.config.KeepAlive)
 	defer alive.Stop()
 	for {
 		select {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -39,6 +40,9 @@ func (o *output) event(message []byte) {
 
 // comment keeps an idle stream alive.
 func (o *output) comment() {
+	if !o.streaming {
+		return // it may yet be one message, with a status of its own
+	}
 	o.write(":\n\n")
 	o.flush()
 }
@@ -90,8 +94,12 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 
 // relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves.
 func (t *Translator) relay(out *output, r *http.Request, c *call) {
+	alive := time.NewTicker(t.config.KeepAlive)
+	defer alive.Stop()
 	for {
 		select {
+		case <-alive.C:
+			out.comment()
 		case raw, more := <-c.exchange.messages:
 			if !more {
 				t.done(c)
