@@ -14,11 +14,11 @@ import (
 // A call that waits for its client holds nothing of the request, which comes again.
 func TestACallThatWaitsIsSmall(t *testing.T) {
 	c := &call{
-		id: jsontext.Value("1"), method: "tools/call",
+		id: jsontext.Value("1"), method: "tools/call", held: &held{},
 		params: jsonrpc.Object{"arguments": encoded(strings.Repeat("x", 1<<20))},
 		meta:   jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
 	}
-	digest, translator, w := c.digest(), &Translator{}, httptest.NewRecorder()
+	digest, translator, w := c.digest(), New(Config{}, nil, nil), httptest.NewRecorder()
 	if !translator.asked(&output{w: w}, c, jsonrpc.Message{ID: jsontext.Value("7"), Method: "roots/list"}) {
 		t.Fatal("it does not wait")
 	}
