@@ -49,7 +49,7 @@ type Config struct {
 	// every header and the query by which the backend may let somebody in.
 	Caller func(*http.Request) string
 	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody that could be
-	// told from another.
+	// told from another; nil is the same for all.
 	Share func(*http.Request) string
 	// KeepAlive is how often a stream says that it is there while it has nothing to say: DefaultKeepAlive if zero.
 	KeepAlive time.Duration
@@ -79,6 +79,9 @@ type Translator struct {
 // which must not read their context's values of the client's connection.
 func New(config Config, pass, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
+	if config.Share == nil {
+		config.Share = func(*http.Request) string { return "" }
+	}
 	t := &Translator{
 		config: config, pass: pass, send: send, large: share.New(largeBodies, share.Half(largeBodies)),
 		listens: share.New(maxListens, share.Half(maxListens)),
