@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -11,13 +12,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -27,25 +29,26 @@ const proxy, backend = workload.ComponentProxy, workload.ComponentBackend
 var _ = Describe("Sessions over replicas", func() {
 	It("stay at their pod through whichever proxy, and end with their pod alone", func(ctx SpecContext) {
 		s := newStory("replicated")
-		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"], replicas: 3, proxy: {replicas: 2}}`, image))
+		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"]}`, image))
 		url := s.ready(ctx).Status.URL
+		s.beginScaling(ctx)
+		calls, inSessions := callIn(ctx, url, 2, modernWays()), callInSessions(ctx, url, 2)
+		s.scale(ctx, 3)
 		s.settled(ctx, backend, 3)
+		s.scaleProxies(ctx, 3)
+		s.known(ctx, 3)
 		all := s.openSessions(ctx, 12)
-		calls := callIn(ctx, url, 2, modernWays())
 		s.live(ctx, all, "when they are new")
 		for _, at := range []int{0, len(all[0].id) / 2, len(all[0].id) - 1} {
 			_, err := all[0].altered(at).call(ctx)
 			Expect(err).To(MatchError(unknownSession), "with byte %d changed", at)
 		}
 
-		for _, n := range []int{3, 2} {
-			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"proxy":{"replicas":%d}}}`, n))
-			Expect(cluster.Patch(ctx, s.server(ctx), patch)).To(Succeed())
-			s.settled(ctx, proxy, n)
-			s.live(ctx, all, fmt.Sprintf("with %d proxies", n))
-		}
+		s.scaleProxies(ctx, 2)
+		s.live(ctx, all, "with 2 proxies")
 		s.replaced(ctx, s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(s.name)}}), proxy)
 		s.live(ctx, all, "with new proxies")
+		s.scaleProxies(ctx, 3)
 
 		pods := s.settled(ctx, backend, 3)
 		Expect(cluster.Delete(ctx, &pods[1])).To(Succeed())
@@ -61,7 +64,15 @@ var _ = Describe("Sessions over replicas", func() {
 		Expect(endedWithPod).NotTo(BeEmpty(), "the pod that was deleted kept some")
 		Expect(endedWithScale).NotTo(BeEmpty(), "and the pod that was scaled away")
 		Expect(last).NotTo(BeEmpty(), "and the pod that stayed")
+
+		pods = s.settled(ctx, backend, 3)
+		s.scale(ctx, 1)
+		s.scaleProxies(ctx, 1)
+		s.gone(ctx, pods[1])
+		s.gone(ctx, pods[2])
 		calls.answeredAll()
+		inSessions.answeredAll()
+		s.scaledByOthers(ctx)
 	}, SpecTimeout(5*time.Minute))
 
 	It("no call fails while a node is drained of two proxies and two backends that have budgets", func(ctx SpecContext) {
@@ -101,6 +112,29 @@ func (c *caller) answeredAll() {
 	AddReportEntry(fmt.Sprintf("%d answers", answers))
 	Expect(failures).To(BeEmpty())
 	Expect(answers).To(BeNumerically(">", 100))
+}
+
+// callInSessions starts workers that call url as clients of the legacy era do, each in a session, and in another one after the answer
+// that theirs is not there.
+func callInSessions(ctx context.Context, url string, workers int) *caller {
+	running, stop := context.WithCancel(ctx)
+	c := &caller{stop: stop}
+	for range workers {
+		c.done.Go(func() {
+			for running.Err() == nil {
+				s, err := begin(ctx, url)
+				for ; err == nil && running.Err() == nil; time.Sleep(20 * time.Millisecond) {
+					if _, err = s.call(ctx); err == nil {
+						c.note("answer", nil)
+					}
+				}
+				if gone, _ := unknownSession.Match(fmt.Sprint(err)); err != nil && !gone { //nolint:errcheck // of a text
+					c.note("", err)
+				}
+			}
+		})
+	}
+	return c
 }
 
 // openSessions begins n sessions, at one proxy after the other.
@@ -191,6 +225,15 @@ func (s story) settled(ctx context.Context, component string, n int) []corev1.Po
 	return pods
 }
 
+// known waits until DNS, which remembers answers for half a minute, knows n pods of the backend, and proxies ask again.
+func (s story) known(ctx context.Context, n int) {
+	GinkgoHelper()
+	Eventually(ctx, func() ([]string, error) {
+		return net.DefaultResolver.LookupHost(ctx, workload.HeadlessName(s.name)+"."+s.namespace+".svc")
+	}).Should(HaveLen(n))
+	time.Sleep(3 * time.Second)
+}
+
 // gone waits until a pod has ended.
 func (s story) gone(ctx context.Context, pod corev1.Pod) {
 	GinkgoHelper()
@@ -201,11 +244,49 @@ func (s story) gone(ctx context.Context, pod corev1.Pod) {
 	}).Should(Succeed())
 }
 
-// scale sets the server's replicas as kubectl scale does.
-func (s story) scale(ctx context.Context, n int) {
+// autoscaler is the manager that owns the replicas of backends, and of proxies with another word.
+const autoscaler = "autoscaler"
+
+// beginScaling gives replicas, which Git leaves out, their owner: the API server records none for a number that nobody owned.
+func (s story) beginScaling(ctx context.Context) {
 	GinkgoHelper()
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n))
-	Expect(cluster.SubResource("scale").Patch(ctx, s.server(ctx), patch)).To(Succeed())
+	s.applySpec(ctx, autoscaler, `{replicas: 1}`)
+	s.scaleProxies(ctx, 1)
+}
+
+// scale sets the server's replicas as an autoscaler does, by the scale subresource.
+func (s story) scale(ctx context.Context, n int32) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		server, scale := s.server(ctx), &autoscalingv1.Scale{}
+		g.Expect(cluster.SubResource("scale").Get(ctx, server, scale)).To(Succeed())
+		scale.Spec.Replicas = n
+		g.Expect(cluster.SubResource("scale").Update(ctx, server, client.WithSubResourceBody(scale), client.FieldOwner(autoscaler))).To(Succeed())
+	}).Should(Succeed())
+}
+
+// scaleProxies sets how many proxies the server has, which no scale subresource has, and waits for them.
+func (s story) scaleProxies(ctx context.Context, n int) {
+	GinkgoHelper()
+	s.applySpec(ctx, autoscaler+"-proxies", fmt.Sprintf("{proxy: {replicas: %d}}", n))
+	s.settled(ctx, proxy, n)
+}
+
+// scaledByOthers expects both numbers to be theirs who set them.
+func (s story) scaledByOthers(ctx context.Context) {
+	GinkgoHelper()
+	replicas, proxies := fieldpath.MakePathOrDie("spec", "replicas"), fieldpath.MakePathOrDie("spec", "proxy", "replicas")
+	owners := map[string][]string{}
+	for _, entry := range s.server(ctx).ManagedFields {
+		fields := fieldpath.Set{}
+		Expect(fields.FromJSON(strings.NewReader(entry.FieldsV1.GetRawString()))).To(Succeed())
+		for _, path := range []fieldpath.Path{replicas, proxies} {
+			if fields.Has(path) {
+				owners[path.String()] = append(owners[path.String()], entry.Manager)
+			}
+		}
+	}
+	Expect(owners).To(Equal(map[string][]string{replicas.String(): {autoscaler}, proxies.String(): {autoscaler + "-proxies"}}))
 }
 
 // drain evicts all of the server's pods as kubectl drain does: each is asked for again

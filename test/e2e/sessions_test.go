@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,15 +20,22 @@ type session struct{ url, id string }
 // openSession begins a session.
 func openSession(ctx context.Context, url string) session {
 	GinkgoHelper()
-	s := session{url: url}
-	id, _, err := s.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
-		`"capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(id).NotTo(BeEmpty())
-	s.id = id
-	_, _, err = s.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	s, err := begin(ctx, url)
 	Expect(err).NotTo(HaveOccurred())
 	return s
+}
+
+func begin(ctx context.Context, url string) (s session, err error) {
+	s.url = url
+	s.id, _, err = s.post(ctx, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+		`"capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`)
+	if err == nil && s.id == "" {
+		err = errors.New("initialize was answered without a session")
+	}
+	if err == nil {
+		_, _, err = s.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	}
+	return s, err
 }
 
 // call calls a tool. Where the session has gone the server answers 404, which is

@@ -104,13 +104,18 @@ func (s story) admitAll(ctx context.Context) {
 // apply applies a server under a manager that stands for Git.
 func (s story) apply(ctx context.Context, spec string) {
 	GinkgoHelper()
+	s.applySpec(ctx, "git", spec)
+}
+
+func (s story) applySpec(ctx context.Context, manager, spec string) {
+	GinkgoHelper()
 	u := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal([]byte(spec), &u.Object)).To(Succeed())
 	u.Object = map[string]any{"spec": u.Object}
 	u.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))
 	u.SetNamespace(s.namespace)
 	u.SetName(s.name)
-	Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("git"), client.ForceOwnership)).To(Succeed())
+	Expect(cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(manager), client.ForceOwnership)).To(Succeed())
 }
 
 // spec is the server's spec. Another round is other content, and changes
