@@ -249,7 +249,7 @@ func inspect(ctx context.Context, target conformance.Target, run ...string) json
 		return out.Bytes()
 	}
 	lines := strings.Split(strings.TrimSpace(wrong.String()), "\n")
-	failed, _ := json.Marshal(map[string]string{"failed": fmt.Sprintf("%s: %s%s", err, out.Bytes(), lines[len(lines)-1])}) //nolint:errcheck,errchkjson // texts
+	failed, _ := json.Marshal(map[string]string{"failed": fmt.Sprintf("%s: %s%s", err, out.Bytes(), lines[len(lines)-1])}) //nolint:errchkjson // texts
 	return failed
 }
 

@@ -128,7 +128,7 @@ func callInSessions(ctx context.Context, url string, workers int) *caller {
 						c.note("answer", nil)
 					}
 				}
-				if gone, _ := unknownSession.Match(fmt.Sprint(err)); err != nil && !gone { //nolint:errcheck // of a text
+				if gone, _ := unknownSession.Match(fmt.Sprint(err)); err != nil && !gone {
 					c.note("", err)
 				}
 			}
