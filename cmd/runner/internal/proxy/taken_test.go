@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -155,41 +157,84 @@ func TestWhatAClientSendsOnATakenStream(t *testing.T) {
 	wait(t, "the backend to see that a client that talks without end is sent away", left)
 }
 
-// flooded is a client that has opened a stream of a backend that never stops, and reads nothing of it.
-func flooded(t *testing.T) (*bench, *bufio.Reader) {
-	t.Helper()
-	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for send := events(w); r.Context().Err() == nil; {
-			send("data: " + strings.Repeat("x", 100_000) + "\n\n")
+// stuck are connections that take the head of an answer, and nothing more until they are free.
+type stuck struct {
+	net.Listener
+	free chan struct{}
+}
+
+func (l *stuck) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return &stuckConn{Conn: conn, free: l.free, closed: make(chan struct{})}, err
+}
+
+type stuckConn struct {
+	net.Conn
+	free, closed chan struct{}
+	once         sync.Once
+}
+
+func (c *stuckConn) Write(p []byte) (int, error) {
+	if !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
+		select {
+		case <-c.free:
+		case <-c.closed:
+			return 0, net.ErrClosed
 		}
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *stuckConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// unread is a client that has opened a stream, and reads nothing of it until free is closed.
+func unread(t *testing.T) (b *bench, free chan struct{}) {
+	t.Helper()
+	b = serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		events(w)("data: 1\n\n")
+		<-r.Context().Done()
 	}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free = make(chan struct{})
+	go func() { _ = b.server.Serve(&stuck{listener, free}) }()
+	b.url = "http://" + listener.Addr().String()
 	conn, r := b.dial()
-	_, _ = io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	readHead(r)
-	time.Sleep(100 * time.Millisecond) // the buffers between are full
-	return b, r
+	if err := half(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := readHead(r); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+		t.Fatalf("got %q", got)
+	}
+	return b, free
 }
 
 func TestADrainEndsATakenStreamThatNobodyReads(t *testing.T) {
-	b, _ := flooded(t)
-	wait(t, "the drain to end", b.drain(Budget{Calls: 100 * time.Millisecond, Last: 100 * time.Millisecond}))
-	for end := time.Now().Add(patience); b.taken() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the stream is still held")
-		}
-	}
+	b, _ := unread(t)
+	drained := b.drain(Budget{Calls: 100 * time.Millisecond, Last: 100 * time.Millisecond})
+	until(t, "the stream is let go", func() bool { return b.taken() == 0 })
+	<-drained
 }
 
 func TestADrainWaitsForATakenStream(t *testing.T) {
-	b, r := flooded(t)
-	done := b.drain(Budget{Calls: 100 * time.Millisecond, Last: time.Minute})
+	b, free := unread(t)
+	drained := b.drain(Budget{Calls: 100 * time.Millisecond, Last: 2 * long})
 	select {
-	case <-done:
+	case <-drained:
 		t.Error("it did not wait for the client to read")
 	case <-time.After(300 * time.Millisecond):
 	}
-	go func() { _, _ = io.Copy(io.Discard, r) }()
-	wait(t, "the drain to end", done)
+	close(free)
+	select {
+	case <-drained:
+	case <-time.After(long):
+		t.Error("it waits for a stream that has ended")
+	}
 }
 
 // raw is the address of a backend that answers every connection's first request with the same bytes, and closes it.
