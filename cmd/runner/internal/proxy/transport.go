@@ -120,7 +120,7 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 		for _, pod := range pods {
 			f.place.pod, request.URL.Host = pod, t.pods.address(pod)
 			var response *http.Response
-			if response, err = t.young().RoundTrip(request); err == nil || !undialled(err) {
+			if response, err = t.send(request); err == nil || !undialled(err) {
 				body.release()
 				return response, err
 			}
