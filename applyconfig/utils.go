@@ -74,6 +74,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ServiceAccountReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StdioSpec"):
 		return &apisv1alpha1.StdioSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VolumeClaimMetadata"):
+		return &apisv1alpha1.VolumeClaimMetadataApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VolumeClaimRetention"):
+		return &apisv1alpha1.VolumeClaimRetentionApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VolumeClaimTemplate"):
+		return &apisv1alpha1.VolumeClaimTemplateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadConfig"):
 		return &apisv1alpha1.WorkloadConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("WorkloadReference"):

@@ -32,7 +32,8 @@ func runner() []ownership.Grant {
 	}
 	backend := build(StatefulSet, "runs the user's image",
 		"spec.selector", "spec.serviceName", "spec.podManagementPolicy", "spec.updateStrategy",
-		"spec.revisionHistoryLimit", "spec.template")
+		"spec.revisionHistoryLimit", "spec.template",
+		"spec.volumeClaimTemplates", "spec.persistentVolumeClaimRetentionPolicy.whenDeleted")
 	backend.Baseline = true
 	service := build(Service, "is where the proxy calls, and names each backend pod",
 		"spec.ports", "spec.selector", "spec.type", "spec.clusterIP", "spec.publishNotReadyAddresses")

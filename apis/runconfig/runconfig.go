@@ -123,6 +123,11 @@ type Backend struct {
 	ServiceAccountName string                        `json:"serviceAccountName,omitempty"`
 	// PodTemplate is the user's overlay, a PodTemplateSpec.
 	PodTemplate json.RawMessage `json:"podTemplate,omitempty"`
+	// VolumeClaimTemplates are the claims of each pod. They never change.
+	VolumeClaimTemplates []corev1.PersistentVolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
+	// ClaimsWhenDeleted is Retain or Delete: what becomes of these claims with the
+	// StatefulSet. Empty where the spec does not say.
+	ClaimsWhenDeleted string `json:"claimsWhenDeleted,omitempty"`
 	// RestartedAt is RFC 3339 in UTC, to the second.
 	RestartedAt string `json:"restartedAt,omitempty"`
 	// Bridge stands between proxy and server; nil where the server speaks streamable HTTP.

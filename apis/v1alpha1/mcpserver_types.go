@@ -27,6 +27,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.proxy) || !has(self.proxy.port) || self.proxy.port != self.port",message="port and proxy.port must differ: port is where the image listens, proxy.port is where clients call"
 // +kubebuilder:validation:XValidation:rule="!has(self.stdio) || self.transport == 'stdio'",message="stdio is for transport stdio: remove it, or write transport: stdio"
 // +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || self.port != 9441",message="port 9441 is where Freehold's bridge listens beside a server of transport sse: write another port, and have the image listen there"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",message="volumeClaimTemplates cannot be changed, added or removed, because a StatefulSet cannot change them: leave them as they are, or delete the server and make it again; its claims stay unless persistentVolumeClaimRetentionPolicy.whenDeleted is Delete"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || self.volumeClaimTemplates.all(t, self.volumeClaimTemplates.exists_one(u, u.metadata.name == t.metadata.name))",message="two volumeClaimTemplates have one metadata.name: rename one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !has(self.volumes) || self.volumeClaimTemplates.all(t, !self.volumes.exists(v, v.name == t.metadata.name))",message="volumes and volumeClaimTemplates have an item of the same name: rename one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !self.volumeClaimTemplates.exists(t, t.metadata.name == 'freehold-bridge')",message="the volume freehold-bridge is Freehold's: choose another name in volumeClaimTemplates"
+// +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaimRetentionPolicy) || has(self.volumeClaimTemplates)",message="persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"
 type MCPServerSpec struct {
 	// image is the container image of the MCP server, for example
 	// registry.example.com/team/server:1.2.3. Required.
@@ -134,6 +139,20 @@ type MCPServerSpec struct {
 	// +listMapKey=mountPath
 	// +kubebuilder:validation:MaxItems=64
 	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+
+	// volumeClaimTemplates are PersistentVolumeClaims that each backend pod gets, as in a
+	// StatefulSet: a volume of its own that a pod of the same number finds again.
+	// volumeMounts mount them by metadata.name. They cannot be changed, added or
+	// removed later.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	VolumeClaimTemplates []VolumeClaimTemplate `json:"volumeClaimTemplates,omitempty"`
+
+	// persistentVolumeClaimRetentionPolicy says what becomes of the claims of
+	// volumeClaimTemplates when the server is deleted. They stay if it is not set.
+	// +optional
+	PersistentVolumeClaimRetentionPolicy *VolumeClaimRetention `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
 	// imagePullPolicy says when the node pulls the image: Always, IfNotPresent or
 	// Never. The default is Always for the tag latest and for an image without a

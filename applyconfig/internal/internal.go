@@ -1639,6 +1639,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: /mcp
+    - name: persistentVolumeClaimRetentionPolicy
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimRetention
     - name: podTemplate
       type:
         namedType: RawExtension.runtime.pkg.apimachinery.k8s.io
@@ -1680,6 +1683,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: streamable-http
+    - name: volumeClaimTemplates
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimTemplate
+          elementRelationship: atomic
     - name: volumeMounts
       type:
         list:
@@ -1951,6 +1960,40 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: PerSession
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimMetadata
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimRetention
+  map:
+    fields:
+    - name: whenDeleted
+      type:
+        scalar: string
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimTemplate
+  map:
+    fields:
+    - name: metadata
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimMetadata
+      default: {}
+    - name: spec
+      type:
+        namedType: PersistentVolumeClaimSpec.v1.core.api.k8s.io
+      default: {}
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadConfig
   map:
     fields:

@@ -1,6 +1,8 @@
 package podtemplate
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,12 +66,31 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	if problems = append(problems, runnersAccount(run)...); len(problems) > 0 {
 		return user, problems
 	}
-	if problems := incomplete(overlay.field, merged, run.VolumeMounts); len(problems) > 0 {
+	problems = append(claimed(merged, run.VolumeClaimTemplates), incomplete(overlay.field, merged, run)...)
+	if len(problems) > 0 {
 		return user, problems
 	}
 	declare(merged, run)
 	sleepFirst(merged.Spec)
 	return merged, nil
+}
+
+// claimed finds metadata that no claim may have, and volumes of the overlay in whose
+// place a pod would get a claim
+// (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#volume-claim-templates).
+func claimed(merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []corev1.PersistentVolumeClaimTemplate) []Problem {
+	var problems []Problem
+	for _, c := range claims {
+		at := fmt.Sprintf("spec.volumeClaimTemplates[metadata.name=%s].metadata.", c.Name)
+		problems = append(problems, Keys(at+"labels", c.Labels, true)...)
+		problems = append(problems, Keys(at+"annotations", c.Annotations, false)...)
+	}
+	for _, v := range merged.Spec.Volumes {
+		if slices.ContainsFunc(claims, func(c corev1.PersistentVolumeClaimTemplate) bool { return c.Name == *v.Name }) {
+			problems = append(problems, Problem{fmt.Sprintf("spec.podTemplate.spec.volumes[name=%s]", *v.Name), "has the name of an item of spec.volumeClaimTemplates: choose another name"})
+		}
+	}
+	return problems
 }
 
 // sleepFirst keeps the user's container from being told to end while calls come,

@@ -109,7 +109,7 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 	if len(problems) > 0 {
 		return template, problems
 	}
-	if problems := incomplete(overlay.field, merged, nil); len(problems) > 0 {
+	if problems := incomplete(overlay.field, merged, runconfig.Backend{}); len(problems) > 0 {
 		return template, problems
 	}
 	return merged, nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -134,10 +135,13 @@ func Keys(field string, entries map[string]string, areLabels bool) []Problem {
 }
 
 // incomplete is what a pod template lacks that its parts need of each other:
-// every container an image, every mount a volume. userMounts are those of the
-// spec, which are named there.
-func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfiguration, userMounts []corev1.VolumeMount) []Problem {
+// every container an image, every mount a volume or a claim. The mounts of run are
+// those of the spec, which are named there.
+func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) []Problem {
 	volumes := map[string]bool{}
+	for _, c := range run.VolumeClaimTemplates {
+		volumes[c.Name] = true
+	}
 	for _, v := range template.Spec.Volumes {
 		volumes[*v.Name] = true
 	}
@@ -153,7 +157,7 @@ func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfigurati
 				if m.Name != nil && volumes[*m.Name] {
 					continue
 				}
-				problems = append(problems, unmounted(at, m, userMounts))
+				problems = append(problems, unmounted(at, m, run.VolumeMounts))
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -79,11 +81,27 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 	if spec.Resources != nil {
 		b.Resources = runconfig.Resources{Limits: spec.Resources.Limits, Requests: spec.Resources.Requests}
 	}
+	b.VolumeClaimTemplates = claims(spec.VolumeClaimTemplates)
+	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
+		b.ClaimsWhenDeleted = policy.WhenDeleted
+	}
 	b.Bridge = bridge(spec)
 	if spec.RestartedAt != nil && !spec.RestartedAt.IsZero() {
 		b.RestartedAt = spec.RestartedAt.UTC().Format(time.RFC3339)
 	}
 	return b
+}
+
+// claims are templates in the type of Kubernetes.
+func claims(templates []v1alpha1.VolumeClaimTemplate) []corev1.PersistentVolumeClaimTemplate {
+	var out []corev1.PersistentVolumeClaimTemplate
+	for _, t := range templates {
+		out = append(out, corev1.PersistentVolumeClaimTemplate{
+			ObjectMeta: metav1.ObjectMeta{Name: t.Metadata.Name, Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations},
+			Spec:       t.Spec,
+		})
+	}
+	return out
 }
 
 // bridge is what stands in the pods of a backend that does not speak streamable HTTP,

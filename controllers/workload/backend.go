@@ -19,8 +19,12 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 	if err := podtemplate.AsError(problems); err != nil {
 		return nil, err
 	}
+	claims, err := podtemplate.Claims(run.Backend.VolumeClaimTemplates)
+	if err != nil {
+		return nil, err
+	}
 	id, rev := run.Server, revision.Revision(run.Workload)
-	return appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
+	set := appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
 		WithLabels(Labels(id.Name, ComponentBackend)).
 		WithAnnotations(rev.Annotations()).
 		WithOwnerReferences(OwnerIn(id).reference()).
@@ -33,5 +37,11 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 			WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().
 				WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
 			WithRevisionHistoryLimit(oldRevisions).
-			WithTemplate(template.WithAnnotations(map[string]string{AnnotationBackendHash: run.Rendering.Backend}))), nil
+			WithTemplate(template.WithAnnotations(map[string]string{AnnotationBackendHash: run.Rendering.Backend})).
+			WithVolumeClaimTemplates(claims...))
+	if when := run.Backend.ClaimsWhenDeleted; when != "" {
+		set.Spec.WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().
+			WithWhenDeleted(appsv1.PersistentVolumeClaimRetentionPolicyType(when)))
+	}
+	return set, nil
 }

@@ -29,13 +29,14 @@ has, and [errors.md](errors.md) what the API server refuses, and what to write i
 
 // fromKubernetes are types that Kubernetes documents.
 var fromKubernetes = map[string]string{
-	"env":              "[EnvVar](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#environment-variables)",
-	"envFrom":          "[EnvFromSource](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#environment-variables)",
-	"volumes":          "[Volume](https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/volume/)",
-	"volumeMounts":     "[VolumeMount](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#volumes-1)",
-	"imagePullSecrets": "[LocalObjectReference](https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/local-object-reference/)",
-	"conditions":       "[Condition](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#condition-v1-meta)",
-	"podTemplate":      "[PodTemplateSpec](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-template-v1/#PodTemplateSpec)",
+	"env":                  "[EnvVar](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#environment-variables)",
+	"envFrom":              "[EnvFromSource](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#environment-variables)",
+	"volumes":              "[Volume](https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/volume/)",
+	"volumeMounts":         "[VolumeMount](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#volumes-1)",
+	"imagePullSecrets":     "[LocalObjectReference](https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/local-object-reference/)",
+	"conditions":           "[Condition](https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/#condition-v1-meta)",
+	"volumeClaimTemplates": "[PersistentVolumeClaim](https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/persistent-volume-claim-v1/)",
+	"podTemplate":          "[PodTemplateSpec](https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-template-v1/#PodTemplateSpec)",
 }
 
 // api writes the reference of all kinds.

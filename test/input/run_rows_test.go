@@ -163,6 +163,22 @@ var runRows = []subject{
 		{mistake: "that of a runner", spec: "serviceAccountName: echo-runner", field: "spec.serviceAccountName", says: "Invalid value: \"echo-runner\": accounts that end in -runner are those of Freehold's runners: choose another"},
 		{mistake: "too long", spec: "serviceAccountName: " + strings.Repeat("a", 254), show: "serviceAccountName: (254 letters)", field: "spec.serviceAccountName", says: "Too long: may not be more than 253 bytes"},
 	}},
+	{"spec.volumeClaimTemplates", []row{
+		{mistake: "no mode of access", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.accessModes must name how pods mount the volume: write for example [ReadWriteOnce]"},
+		{mistake: "no such mode of access", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce, RWO], resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.accessModes must name how pods mount the volume: write for example [ReadWriteOnce]"},
+		{mistake: "no size", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce]}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.resources.requests.storage must say how much each pod gets, above 0: write for example 1Gi"},
+		{mistake: "a size of nothing", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 0Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.resources.requests.storage must say how much each pod gets, above 0: write for example 1Gi"},
+		{mistake: "one volume for all pods", spec: "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeName: disk, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]", field: "spec.volumeClaimTemplates[0]", says: "Invalid value: spec.volumeName would bind all pods to one volume: remove it"},
+		{mistake: "a name in upper case", spec: "volumeClaimTemplates: [{metadata: {name: Data}, " + claim + "}]", field: "spec.volumeClaimTemplates[0].metadata.name", says: "Invalid value: a volume has no such name: write at most 63 lower-case letters, digits and -, for example data"},
+		{mistake: "two of one name", spec: "volumeClaimTemplates: [{metadata: {name: a}, " + claim + "}, {metadata: {name: a}, " + claim + "}]", field: "spec", says: "Invalid value: two volumeClaimTemplates have one metadata.name: rename one of them"},
+		{mistake: "the name of a volume", spec: "volumes: [{name: a}]\nvolumeClaimTemplates: [{metadata: {name: a}, " + claim + "}]", field: "spec", says: "Invalid value: volumes and volumeClaimTemplates have an item of the same name: rename one of them"},
+		{mistake: "the bridge's volume", spec: "volumeClaimTemplates: [{metadata: {name: freehold-bridge}, " + claim + "}]", field: "spec", says: "Invalid value: the volume freehold-bridge is Freehold's: choose another name in volumeClaimTemplates"},
+		{mistake: "retention of no claim", spec: "persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}", field: "spec", says: "Invalid value: persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"},
+		{
+			mistake: "claims that go when the server is scaled", spec: "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}", says: "unknown field \"spec.persistentVolumeClaimRetentionPolicy.whenScaled\"",
+			applied: ".spec.persistentVolumeClaimRetentionPolicy.whenScaled: field not declared in schema",
+		},
+	}},
 	{"spec.volumes and spec.volumeMounts", []row{
 		{mistake: "a volume on the node", spec: "volumes: [{name: v, hostPath: {path: /}}]", field: "spec.volumes", says: "Invalid value: hostPath volumes are not allowed: use a persistentVolumeClaim, emptyDir, configMap or secret"},
 		{
@@ -198,3 +214,6 @@ var runRows = []subject{
 		{mistake: "too many mounts", spec: "volumes: [{name: a}]\nvolumeMounts: " + items(65, "{name: a, mountPath: /%d}"), show: "volumeMounts: (65 items)", field: "spec.volumeMounts", says: "Too many: 65: must have at most 64 items"},
 	}},
 }
+
+// claim is a spec of a claim in which nothing is wrong.
+const claim = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"

@@ -62,6 +62,14 @@ type MCPServerSpecApplyConfiguration struct {
 	Volumes []v1.VolumeApplyConfiguration `json:"volumes,omitempty"`
 	// volumeMounts are the mounts of those volumes in the server's container.
 	VolumeMounts []v1.VolumeMountApplyConfiguration `json:"volumeMounts,omitempty"`
+	// volumeClaimTemplates are PersistentVolumeClaims that each backend pod gets, as in a
+	// StatefulSet: a volume of its own that a pod of the same number finds again.
+	// volumeMounts mount them by metadata.name. They cannot be changed, added or
+	// removed later.
+	VolumeClaimTemplates []VolumeClaimTemplateApplyConfiguration `json:"volumeClaimTemplates,omitempty"`
+	// persistentVolumeClaimRetentionPolicy says what becomes of the claims of
+	// volumeClaimTemplates when the server is deleted. They stay if it is not set.
+	PersistentVolumeClaimRetentionPolicy *VolumeClaimRetentionApplyConfiguration `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 	// imagePullPolicy says when the node pulls the image: Always, IfNotPresent or
 	// Never. The default is Always for the tag latest and for an image without a
 	// tag, and IfNotPresent for every other image.
@@ -255,6 +263,27 @@ func (b *MCPServerSpecApplyConfiguration) WithVolumeMounts(values ...*v1.VolumeM
 		}
 		b.VolumeMounts = append(b.VolumeMounts, *values[i])
 	}
+	return b
+}
+
+// WithVolumeClaimTemplates adds the given value to the VolumeClaimTemplates field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the VolumeClaimTemplates field.
+func (b *MCPServerSpecApplyConfiguration) WithVolumeClaimTemplates(values ...*VolumeClaimTemplateApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithVolumeClaimTemplates")
+		}
+		b.VolumeClaimTemplates = append(b.VolumeClaimTemplates, *values[i])
+	}
+	return b
+}
+
+// WithPersistentVolumeClaimRetentionPolicy sets the PersistentVolumeClaimRetentionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PersistentVolumeClaimRetentionPolicy field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithPersistentVolumeClaimRetentionPolicy(value *VolumeClaimRetentionApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.PersistentVolumeClaimRetentionPolicy = value
 	return b
 }
 
