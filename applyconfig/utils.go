@@ -24,6 +24,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.CABundleReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigStatus"):
 		return &apisv1alpha1.ConfigStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EgressBlock"):
+		return &apisv1alpha1.EgressBlockApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EgressPeer"):
+		return &apisv1alpha1.EgressPeerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EgressPort"):
+		return &apisv1alpha1.EgressPortApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EgressRule"):
+		return &apisv1alpha1.EgressRuleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Introspection"):
 		return &apisv1alpha1.IntrospectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KubernetesIssuer"):

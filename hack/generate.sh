@@ -25,7 +25,7 @@ rm -rf bin/_applyconfig
 core=k8s.io/api/core/v1
 coreac=k8s.io/client-go/applyconfigurations/core/v1
 externals=""
-for type in EnvVar EnvFromSource Volume VolumeMount LocalObjectReference; do
+for type in EnvVar EnvFromSource Volume VolumeMount LocalObjectReference PersistentVolumeClaimSpec; do
 	externals+="$core.$type:$coreac,"
 done
 $tools/applyconfiguration-gen --output-dir bin/_applyconfig \

@@ -45,8 +45,8 @@ func MCPServers() Workload {
 
 // backendGrants are those of the MCPServer controller for the backend.
 func backendGrants(w Workload) (policy, scale ownership.Grant) {
-	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend", "lets only the proxy connect to the backend",
-		"spec.podSelector", "spec.policyTypes", "spec.ingress")
+	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend", "says who connects to the backend, and to whom that may",
+		"spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
 	return policy, ownership.Grant{
 		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: []string{w.word + "-backend"},
 		Mode: ownership.Exclusive, Why: "carries the server's replicas to the backend", Fields: ownership.Paths("spec.replicas"),
@@ -57,7 +57,7 @@ func backendGrants(w Workload) (policy, scale ownership.Grant) {
 func mcpServerRemovals() []ownership.Removal {
 	return []ownership.Removal{
 		{Identity: IdentityMCPServer, Object: ConfigMap, Why: "a run config that no pod can mount any more"},
-		{Identity: IdentityMCPServer, Object: NetworkPolicy, Why: "that of a server whose backend others may reach again"},
+		{Identity: IdentityMCPServer, Object: NetworkPolicy, Why: "that of a server whose backend anyone may reach again, and that may reach anyone"},
 		{Identity: IdentityMCPServer, Object: StatefulSet, Why: "the backend of a server that is being deleted"},
 	}
 }

@@ -232,7 +232,8 @@ type MCPServerSpec struct {
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 
-	// network says who may connect to the backend pods past the proxy.
+	// network says who may connect to the backend pods past the proxy, and to whom they
+	// may.
 	// +optional
 	Network *NetworkSpec `json:"network,omitempty"`
 

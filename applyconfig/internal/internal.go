@@ -1363,6 +1363,60 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: workloads
       type:
         scalar: numeric
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.EgressBlock
+  map:
+    fields:
+    - name: cidr
+      type:
+        scalar: string
+      default: ""
+    - name: except
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.EgressPeer
+  map:
+    fields:
+    - name: ipBlock
+      type:
+        namedType: com.github.freehold-dev.freehold.apis.v1alpha1.EgressBlock
+    - name: namespaceSelector
+      type:
+        namedType: LabelSelector.v1.meta.apis.pkg.apimachinery.k8s.io
+    - name: podSelector
+      type:
+        namedType: LabelSelector.v1.meta.apis.pkg.apimachinery.k8s.io
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.EgressPort
+  map:
+    fields:
+    - name: endPort
+      type:
+        scalar: numeric
+    - name: port
+      type:
+        scalar: numeric
+      default: 0
+    - name: protocol
+      type:
+        scalar: string
+      default: TCP
+- name: com.github.freehold-dev.freehold.apis.v1alpha1.EgressRule
+  map:
+    fields:
+    - name: ports
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.EgressPort
+          elementRelationship: atomic
+    - name: to
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.EgressPeer
+          elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.Introspection
   map:
     fields:
@@ -1743,6 +1797,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: backendIngress
       type:
         scalar: string
+    - name: egress
+      type:
+        list:
+          elementType:
+            namedType: com.github.freehold-dev.freehold.apis.v1alpha1.EgressRule
+          elementRelationship: atomic
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.OIDCConfigReference
   map:
     fields:

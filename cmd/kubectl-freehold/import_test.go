@@ -82,7 +82,7 @@ func TestImportMakesOnlyFieldsOfOurs(t *testing.T) {
 
 // taken are fields whose meaning is in what was made, without their value.
 var taken = regexp.MustCompile(`^spec\.(type|stdioTransport|source\.type|config\.storage\[\d+\]\.(permissions|source\.type)|transportType|mcp\.stateless|` +
-	`proxyMode|audit\.enabled|authzConfig\.(type|inline\.entitiesJson|groupEntityType|groupClaimName)|` +
+	`proxyMode|permissionProfile\.(type|name)|audit\.enabled|authzConfig\.(type|inline\.entitiesJson|groupEntityType|groupClaimName)|` +
 	`oidcConfig\.(type|kubernetes\.issuer|inline\.insecureAllowHTTP)|inline\.\w+PrivateIP|kubernetesServiceAccount\.useClusterAuth|podTemplateSpec\.spec\.containers\[\d+\]\.name)$`)
 
 // No value gets lost: it stands in the object, or a comment names its field.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -49,7 +51,7 @@ type lease struct{ duration, renewDeadline, retryPeriod time.Duration }
 // error that says what to write for a flag that is wrong.
 func parse(args []string, usage io.Writer) (settings, error) {
 	s := settings{}
-	var namespaces, pullPolicy, pullSecrets, proxyResources string
+	var namespaces, pullPolicy, pullSecrets, proxyResources, network string
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
@@ -57,6 +59,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "", "names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
 	flags.StringVar(&proxyResources, "proxy-resources", "",
 		`resources of the proxies whose spec.proxy.resources is unset, as JSON, for example {"requests":{"cpu":"50m"},"limits":{"memory":"512Mi"}}`)
+	flags.StringVar(&network, "network-defaults", "",
+		`what spec.network of servers says that leave it out, as JSON, for example {"backendIngress":"ProxyOnly","egress":[]}`)
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many servers are reconciled at once")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
 		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
@@ -84,17 +88,56 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
 	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
 	s.namespaces = list(namespaces)
-	if proxyResources != "" {
-		s.controllers.Workload.ProxyResources = &v1alpha1.Resources{}
-		if err := yaml.UnmarshalStrict([]byte(proxyResources), s.controllers.Workload.ProxyResources); err != nil {
-			return settings{}, fmt.Errorf(`--proxy-resources is not JSON of resources: %w: write for example {"limits":{"memory":"512Mi"}}`, err)
-		}
-		as := &v1alpha1.ProxySpec{Resources: s.controllers.Workload.ProxyResources}
-		if err := podtemplate.AsError(podtemplate.Check("spec.proxy", as)); err != nil {
-			return settings{}, fmt.Errorf("--proxy-resources as %w", err)
-		}
+	if err := errors.Join(s.proxyResources(proxyResources), s.networkDefaults(network)); err != nil {
+		return settings{}, err
 	}
 	return s, s.check()
+}
+
+// proxyResources reads the flag of that name.
+func (s *settings) proxyResources(text string) error {
+	if text == "" {
+		return nil
+	}
+	s.controllers.Workload.ProxyResources = &v1alpha1.Resources{}
+	if err := yaml.UnmarshalStrict([]byte(text), s.controllers.Workload.ProxyResources); err != nil {
+		return fmt.Errorf(`--proxy-resources is not JSON of resources: %w: write for example {"limits":{"memory":"512Mi"}}`, err)
+	}
+	as := &v1alpha1.ProxySpec{Resources: s.controllers.Workload.ProxyResources}
+	if err := podtemplate.AsError(podtemplate.Check("spec.proxy", as)); err != nil {
+		return fmt.Errorf("--proxy-resources as %w", err)
+	}
+	return nil
+}
+
+// networkDefaults reads the flag of that name. The chart's schema holds it to what
+// the rules of spec.network hold.
+func (s *settings) networkDefaults(text string) error {
+	if text == "" {
+		return nil
+	}
+	s.controllers.Workload.Network = &v1alpha1.NetworkSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), s.controllers.Workload.Network); err != nil {
+		return fmt.Errorf(`--network-defaults is not JSON of spec.network: %w: write for example {"egress":[]}`, err)
+	}
+	switch ingress := s.controllers.Workload.Network.BackendIngress; ingress {
+	case "", v1alpha1.BackendIngressAny, v1alpha1.BackendIngressProxyOnly:
+	default:
+		return fmt.Errorf("--network-defaults has backendIngress %q: write ProxyOnly or Any", ingress)
+	}
+	for _, rule := range s.controllers.Workload.Network.Egress {
+		for _, peer := range rule.To {
+			if peer.IPBlock == nil {
+				continue
+			}
+			for _, text := range append([]string{peer.IPBlock.CIDR}, peer.IPBlock.Except...) {
+				if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
+					return fmt.Errorf("--network-defaults has the range %q: write one that begins at its first address, for example 203.0.113.0/24", text)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // list is what stands between commas.

@@ -50,6 +50,9 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 		"--renew-deadline is 2s":           {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--renew-deadline=2s"},
 		"--lease-duration is 10s":          {"--runner-image=r", "--leader-elect", "--lease-namespace=n", "--lease-duration=10s"},
 		"--proxy-resources is not JSON":    {"--runner-image=r", `--proxy-resources={"memory":"1Gi"}`},
+		"--network-defaults is not JSON":   {"--runner-image=r", `--network-defaults={"ingress":"Any"}`},
+		"has backendIngress \"None\"":      {"--runner-image=r", `--network-defaults={"backendIngress":"None"}`},
+		"the range \"10.0.0.1/8\"":         {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}`},
 		"resources.requests.memory: above": {"--runner-image=r", `--proxy-resources={"requests":{"memory":"1Gi"},"limits":{"memory":"1Mi"}}`},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {

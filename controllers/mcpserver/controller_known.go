@@ -75,7 +75,7 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	want.refer(server, w, k.ownHash)
 	if !want.renderable() {
 		want.keep(server, w)
-		want.isolate(server, w)
+		want.isolate(server, w, r.options.Network)
 		return want, true
 	}
 	config := w.config(workload.RunConfigName(kinds.Key(server), k.revision))
@@ -86,7 +86,7 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	}
 	want.unclaimed, want.identity = w.unclaimed(server, k.revision), identity(server, w)
 	want.children = around(server, w)
-	want.isolate(server, w)
+	want.isolate(server, w, r.options.Network)
 	return want, true
 }
 

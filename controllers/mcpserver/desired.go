@@ -80,7 +80,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	if want.waitsFor = w.turnOf(server, rendered); want.waitsFor != nil {
 		want.keep(server, w)
 		want.children = around(server, w)
-		want.isolate(server, w)
+		want.isolate(server, w, options.Network)
 		return want
 	}
 	if want.renderable() {
@@ -94,7 +94,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	if !want.renderable() {
 		want.keep(server, w)
 	}
-	want.isolate(server, w)
+	want.isolate(server, w, options.Network)
 	return want
 }
 
@@ -117,11 +117,11 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 }
 
 // isolate wants the backend's NetworkPolicy before all that carries content, or wants
-// ours to go. It depends on the spec alone, so it goes out also where the spec cannot
+// ours to go. It depends on the spec and the release alone, so it goes out also where the spec cannot
 // be rendered and content that was accepted before keeps running. What keeps running
 // may then be guarded, though the spec is not, so none goes.
-func (want *wanted) isolate(server *v1alpha1.MCPServer, w world) {
-	policy := workload.BackendNetworkPolicy(server)
+func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, defaults *v1alpha1.NetworkSpec) {
+	policy := workload.BackendNetworkPolicy(server, defaults)
 	switch {
 	case policy == nil:
 		if w.ingress != nil && want.renderable() && metav1.IsControlledBy(w.ingress, server) {

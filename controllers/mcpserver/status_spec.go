@@ -79,7 +79,7 @@ func notEnforced(fields []string) string {
 // backendExposed says that others than the proxy may call the backend of a server
 // whose spec asks the proxy to check calls.
 func backendExposed(server *v1alpha1.MCPServer) *conditions.Finding {
-	if !kinds.Of(server).Backend || !workload.Guarded(&server.Spec) || workload.BackendIngress(&server.Spec) == v1alpha1.BackendIngressProxyOnly {
+	if !kinds.Of(server).Backend || !workload.Guarded(&server.Spec) || workload.BackendIngress(&server.Spec, nil) == v1alpha1.BackendIngressProxyOnly {
 		return nil
 	}
 	f := conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(

@@ -45,6 +45,8 @@ type Options struct {
 	// ProxyResources are those of proxies whose spec states none; small ones of our
 	// own if nil.
 	ProxyResources *v1alpha1.Resources
+	// Network is that of servers whose spec.network does not say; nil for none.
+	Network *v1alpha1.NetworkSpec
 	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
 	// there is none.
 	Login *v1alpha1.MCPOIDCConfig

@@ -80,7 +80,7 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 		"backend-service":  BackendService(run),
 		"backend-headless": HeadlessService(run),
 	}
-	if policy := BackendNetworkPolicy(server); policy != nil {
+	if policy := BackendNetworkPolicy(server, nil); policy != nil {
 		all["networkpolicy"] = policy
 	}
 	return all

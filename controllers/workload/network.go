@@ -1,7 +1,12 @@
 package workload
 
 import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
@@ -13,36 +18,119 @@ func Guarded(spec *v1alpha1.MCPServerSpec) bool {
 	return spec.OIDCConfigRef != nil || spec.AuthzConfig != nil || spec.AuthzConfigRef != nil
 }
 
-// BackendIngress is who may connect to the backend pods.
-func BackendIngress(spec *v1alpha1.MCPServerSpec) v1alpha1.BackendIngress {
+// BackendIngress is who may connect to the backend pods. defaults are the release's,
+// nil for none.
+func BackendIngress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) v1alpha1.BackendIngress {
 	switch {
 	case spec.Network != nil && spec.Network.BackendIngress != "":
 		return spec.Network.BackendIngress
 	case Guarded(spec):
 		return v1alpha1.BackendIngressProxyOnly
+	case defaults != nil && defaults.BackendIngress != "":
+		return defaults.BackendIngress
 	}
 	return v1alpha1.BackendIngressAny
 }
 
+// egress is what the backend pods may connect to besides DNS, nil for everything.
+func egress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) []v1alpha1.EgressRule {
+	if spec.Network != nil && spec.Network.Egress != nil {
+		return spec.Network.Egress
+	}
+	return cmp.Or(defaults, &v1alpha1.NetworkSpec{}).Egress
+}
+
 // BackendNetworkPolicy lets only the server's proxy pods connect to its backend
-// pods, on every port; kubelet's probes are always let in
+// pods, on every port, and those only to what the spec names; kubelet's probes are always let in
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is
-// nil where anyone may, or where there is no backend. It is no content: other pods of the same content enforce
-// nothing new.
-func BackendNetworkPolicy(server *v1alpha1.MCPServer) *networkingv1ac.NetworkPolicyApplyConfiguration {
+// nil where anyone may connect, to everything, or where there is no backend. It is no
+// content: other pods of the same content enforce nothing new. defaults are the
+// release's, nil for none.
+func BackendNetworkPolicy(server *v1alpha1.MCPServer, defaults *v1alpha1.NetworkSpec) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	owner := OwnerOf(server)
-	if !owner.Backend || BackendIngress(&server.Spec) != v1alpha1.BackendIngressProxyOnly {
+	closed, rules := BackendIngress(&server.Spec, defaults) == v1alpha1.BackendIngressProxyOnly, egress(&server.Spec, defaults)
+	if !owner.Backend || !closed && rules == nil {
 		return nil
 	}
 	pods := func(component string) *metav1ac.LabelSelectorApplyConfiguration {
 		return metav1ac.LabelSelector().WithMatchLabels(Selector(owner.Key(), component))
 	}
+	spec := networkingv1ac.NetworkPolicySpec().WithPodSelector(pods(ComponentBackend))
+	if closed {
+		spec.WithPolicyTypes(networkingv1.PolicyTypeIngress).
+			WithIngress(networkingv1ac.NetworkPolicyIngressRule().
+				WithFrom(networkingv1ac.NetworkPolicyPeer().WithPodSelector(pods(ComponentProxy))))
+	}
+	if rules != nil {
+		spec.WithPolicyTypes(networkingv1.PolicyTypeEgress).WithEgress(dns())
+		for _, rule := range rules {
+			spec.WithEgress(egressRule(rule, owner.Namespace))
+		}
+	}
 	return networkingv1ac.NetworkPolicy(BackendName(owner.Key()), owner.Namespace).
 		WithLabels(Labels(owner.Key(), ComponentBackend)).
 		WithOwnerReferences(owner.reference()).
-		WithSpec(networkingv1ac.NetworkPolicySpec().
-			WithPodSelector(pods(ComponentBackend)).
-			WithPolicyTypes(networkingv1.PolicyTypeIngress).
-			WithIngress(networkingv1ac.NetworkPolicyIngressRule().
-				WithFrom(networkingv1ac.NetworkPolicyPeer().WithPodSelector(pods(ComponentProxy)))))
+		WithSpec(spec)
+}
+
+// dns lets names be resolved, wherever a cluster has its resolver: in pods, on each node
+// or beyond.
+func dns() *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
+	const port = 53
+	rule := networkingv1ac.NetworkPolicyEgressRule()
+	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
+		rule.WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
+	}
+	return rule
+}
+
+func egressRule(rule v1alpha1.EgressRule, namespace string) *networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
+	out := networkingv1ac.NetworkPolicyEgressRule()
+	for _, peer := range rule.To {
+		out.WithTo(egressPeer(peer, namespace))
+	}
+	for _, p := range rule.Ports {
+		port := networkingv1ac.NetworkPolicyPort().
+			WithProtocol(cmp.Or(corev1.Protocol(p.Protocol), corev1.ProtocolTCP)).WithPort(intstr.FromInt32(p.Port))
+		if p.EndPort != 0 {
+			port.WithEndPort(p.EndPort)
+		}
+		out.WithPorts(port)
+	}
+	return out
+}
+
+// egressPeer says {} in other words: an intent carries no empty object. A namespace
+// selector alone selects all pods, and each namespace has a label with its name
+// (https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name).
+func egressPeer(peer v1alpha1.EgressPeer, namespace string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
+	out := networkingv1ac.NetworkPolicyPeer()
+	if peer.IPBlock != nil {
+		return out.WithIPBlock(networkingv1ac.IPBlock().WithCIDR(peer.IPBlock.CIDR).WithExcept(peer.IPBlock.Except...))
+	}
+	pods, namespaces := selector(peer.PodSelector), selector(peer.NamespaceSelector)
+	switch {
+	case peer.NamespaceSelector != nil && namespaces == nil:
+		namespaces = metav1ac.LabelSelector().WithMatchExpressions(
+			metav1ac.LabelSelectorRequirement().WithKey(corev1.LabelMetadataName).WithOperator(metav1.LabelSelectorOpExists))
+	case pods == nil && namespaces == nil:
+		namespaces = metav1ac.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace})
+	}
+	out.PodSelector, out.NamespaceSelector = pods, namespaces
+	return out
+}
+
+// selector is nil for one that matches everything.
+func selector(of *metav1.LabelSelector) *metav1ac.LabelSelectorApplyConfiguration {
+	if of == nil || len(of.MatchLabels) == 0 && len(of.MatchExpressions) == 0 {
+		return nil
+	}
+	out := metav1ac.LabelSelector()
+	if len(of.MatchLabels) > 0 {
+		out.WithMatchLabels(of.MatchLabels)
+	}
+	for _, e := range of.MatchExpressions {
+		out.WithMatchExpressions(metav1ac.LabelSelectorRequirement().WithKey(e.Key).WithOperator(e.Operator).WithValues(e.Values...))
+	}
+	return out
 }

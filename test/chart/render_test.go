@@ -198,6 +198,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"a time without a unit":      {"leaderElection.leaseDuration=15", "leaseDuration"},
 		"a label of the chart's own": {"commonLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"},
 		"a pod label of its own":     {"podLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"},
+		"a rule for everything":      {"networkDefaults.egress[0].from=x", "from"},
 		"resources of no kind":       {"proxyDefaults.resources.memory=1Gi", "memory"},
 		"no flag":                    {"extraArgs[0]=profiling", "extraArgs"},
 		"a share of pods of no kind": {"podDisruptionBudget.maxUnavailable=half", "maxUnavailable"},

@@ -56,7 +56,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
-		"networkpolicies": workload.BackendNetworkPolicy(made.object),
+		"networkpolicies": workload.BackendNetworkPolicy(made.object, nil),
 		"secrets":         workload.SessionSecret(owner, strings.Repeat("k", 32)),
 		"statefulsets":    backend, "runner/services": workload.BackendService(run),
 	} {

@@ -9,15 +9,24 @@ import (
 // NetworkSpecApplyConfiguration represents a declarative configuration of the NetworkSpec type for use
 // with apply.
 //
-// NetworkSpec says who may connect to the pods of a server.
+// NetworkSpec says who may connect to the pods of a server, and to whom they may.
 type NetworkSpecApplyConfiguration struct {
 	// backendIngress says who may connect to the backend pods, whose Services do
 	// not check tokens and policies. With ProxyOnly only the proxy pods of this
 	// server may: Freehold makes a NetworkPolicy that says so, and the cluster's
 	// network plugin enforces it, if it enforces NetworkPolicies. With Any
 	// Freehold makes none. The default is ProxyOnly for a server with
-	// oidcConfigRef, authzConfig or authzConfigRef, and Any for every other one.
+	// oidcConfigRef, authzConfig or authzConfigRef, and for every other one what
+	// the chart's networkDefaults.backendIngress says, else Any.
 	BackendIngress *apisv1alpha1.BackendIngress `json:"backendIngress,omitempty"`
+	// egress are the connections that the backend pods may open, as in a
+	// NetworkPolicy: each rule allows those to one of to at one of ports. DNS, port 53
+	// of UDP and TCP, is always allowed, and so are answers to whoever called. The
+	// empty list [] allows nothing else. Freehold makes a NetworkPolicy that says so,
+	// and the cluster's network plugin enforces it, if it enforces NetworkPolicies.
+	// Without the field the chart's networkDefaults.egress counts, and where that is
+	// unset, all connections are allowed.
+	Egress []EgressRuleApplyConfiguration `json:"egress,omitempty"`
 }
 
 // NetworkSpecApplyConfiguration constructs a declarative configuration of the NetworkSpec type for use with
@@ -31,5 +40,18 @@ func NetworkSpec() *NetworkSpecApplyConfiguration {
 // If called multiple times, the BackendIngress field is set to the value of the last call.
 func (b *NetworkSpecApplyConfiguration) WithBackendIngress(value apisv1alpha1.BackendIngress) *NetworkSpecApplyConfiguration {
 	b.BackendIngress = &value
+	return b
+}
+
+// WithEgress adds the given value to the Egress field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Egress field.
+func (b *NetworkSpecApplyConfiguration) WithEgress(values ...*EgressRuleApplyConfiguration) *NetworkSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithEgress")
+		}
+		b.Egress = append(b.Egress, *values[i])
+	}
 	return b
 }

@@ -3,7 +3,7 @@
 package v1alpha1
 
 import (
-	v1 "k8s.io/api/core/v1"
+	v1 "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
 // VolumeClaimTemplateApplyConfiguration represents a declarative configuration of the VolumeClaimTemplate type for use
@@ -20,7 +20,7 @@ type VolumeClaimTemplateApplyConfiguration struct {
 	// spec is that of each claim, as in a PersistentVolumeClaim. accessModes and
 	// resources.requests.storage are required; without storageClassName the cluster's
 	// default class provides the volume.
-	Spec *v1.PersistentVolumeClaimSpec `json:"spec,omitempty"`
+	Spec *v1.PersistentVolumeClaimSpecApplyConfiguration `json:"spec,omitempty"`
 }
 
 // VolumeClaimTemplateApplyConfiguration constructs a declarative configuration of the VolumeClaimTemplate type for use with
@@ -40,7 +40,7 @@ func (b *VolumeClaimTemplateApplyConfiguration) WithMetadata(value *VolumeClaimM
 // WithSpec sets the Spec field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Spec field is set to the value of the last call.
-func (b *VolumeClaimTemplateApplyConfiguration) WithSpec(value v1.PersistentVolumeClaimSpec) *VolumeClaimTemplateApplyConfiguration {
-	b.Spec = &value
+func (b *VolumeClaimTemplateApplyConfiguration) WithSpec(value *v1.PersistentVolumeClaimSpecApplyConfiguration) *VolumeClaimTemplateApplyConfiguration {
+	b.Spec = value
 	return b
 }

@@ -31,6 +31,7 @@ func lifecycle() []kind {
 			{from: "spec.extraLabels", to: "spec.podTemplate.metadata.labels", note: "the proxy's Service has labels of its own: spec.proxy.service.labels"},
 			{from: "spec.extraAnnotations", to: "spec.podTemplate.metadata.annotations", note: "the proxy's Service has annotations of its own: spec.proxy.service.annotations"},
 			{from: "spec.network.ingressFrom", guards: true, note: networkPolicies + ": proxy"},
+			{from: "spec.network.egressPorts", to: "spec.network.egress", take: egressPorts},
 			{from: "spec.network", note: networkPolicies + ": backend"},
 			{from: "spec.transport.tls.enabled", granted: false, note: "the proxy calls the image without TLS: let the image listen without it"},
 			{from: "spec.transport.tls", note: "the proxy calls the image without TLS"},

@@ -94,6 +94,27 @@ func allKeys(c *conversion, to string, value any) string {
 	return ""
 }
 
+// egressPorts turns ports into a rule that allows them everywhere.
+func egressPorts(c *conversion, to string, value any) string {
+	if ports, _ := value.([]any); len(ports) > 0 {
+		add(c.main, to, map[string]any{"ports": ports})
+	}
+	return ""
+}
+
+// permissionProfile turns ToolHive's own profiles into what the backend may connect to.
+func permissionProfile(c *conversion, to string, value any) string {
+	profile, _ := value.(map[string]any)
+	switch kind, name := text(profile["type"]), text(profile["name"]); {
+	case kind == "builtin" && name == "none":
+		set(c.main, to, []any{})
+	case kind == "builtin" && name == "network": // all connections, which is our default
+	default:
+		return "write the connections that it allows into spec.network.egress"
+	}
+	return ""
+}
+
 // policies turns a list of Cedar texts into policies with names.
 func policies(c *conversion, to string, value any) string {
 	list, _ := value.([]any)

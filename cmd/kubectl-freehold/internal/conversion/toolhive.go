@@ -26,7 +26,7 @@ func toolhive() []kind {
 		{from: "spec.resources.requests", to: "spec.resources.requests"},
 		{from: "spec.serviceAccount", to: "spec.serviceAccountName"},
 		{from: "spec.backendReplicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
-		{from: "spec.permissionProfile", note: networkPolicies + ": backend"},
+		{from: "spec.permissionProfile", to: "spec.network.egress", take: permissionProfile, note: "the NetworkPolicy that Freehold makes enforces it: try whether the server needs more"},
 		{from: "spec.podTemplateSpec", to: "spec.podTemplate, and the fields of spec with the same meaning", take: toolhivePodTemplate},
 		{from: "spec.tools", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for these tools"},
 		{from: "spec.webhookConfigRef", guards: true, note: "Freehold calls no webhooks: write Cedar policies in spec.authzConfig"},
