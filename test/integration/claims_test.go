@@ -78,8 +78,15 @@ var _ = Describe("Claims of volumeClaimTemplates", func() {
 
 		s.Delete(serverOf(s, "echo"))
 		s.AwaitGone(serverOf(s, "echo"))
-		s.AwaitGone(&corev1.PersistentVolumeClaim{ObjectMeta: called("data-echo-backend-0")})
-		s.AwaitGone(&corev1.PersistentVolumeClaim{ObjectMeta: called("raw-echo-backend-1")})
+		for _, name := range []string{"data-echo-backend-0", "raw-echo-backend-1"} {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: called(name)}
+			s.Await(claim, "it is told to go", func() error { // no controller of this plane lets go of what protects claims in use
+				if claim.DeletionTimestamp == nil {
+					return fmt.Errorf("it stays")
+				}
+				return nil
+			})
+		}
 	})
 
 	It("are those of the birth: no edit changes, adds or removes a template, and others pass", func() {
