@@ -16,7 +16,7 @@ import (
 )
 
 func (c *cli) importing() *cobra.Command {
-	files, everywhere := []string{}, false
+	files, everywhere, adopt := []string{}, false, ""
 	cmd := &cobra.Command{
 		Use:   "import (-f FILE | KIND.GROUP [NAME])",
 		Short: "Print the objects of another operator as Freehold's",
@@ -27,6 +27,11 @@ meaning as YAML. Nothing is written to the cluster.
 A comment above each object names every field that has no equal, with its value
 and what to write instead. A server that loses a field which kept callers out
 has spec.suspend: true. docs/import.md has the table of all fields.
+
+With --adopt clients keep their URL, and the two operators never serve at once:
+--adopt=prepare prints the servers suspended, and --adopt=switch, once the other
+operator's objects are deleted, prints them running, each with a Service of the
+old name in front of its proxies. docs/import.md has the steps.
 
 Objects of other kinds are named on the standard error and left out. The exit
 code is 2 if nothing could be imported.`,
@@ -45,6 +50,9 @@ code is 2 if nothing could be imported.`,
 			if (len(files) == 0) == (len(args) == 0) {
 				return errors.New("name either files with -f, or a kind with its group; see --help for examples")
 			}
+			if stage := conversion.Stage(adopt); adopt != "" && stage != conversion.Prepare && stage != conversion.Switch {
+				return fmt.Errorf("--adopt is %q: write %s or %s", adopt, conversion.Prepare, conversion.Switch)
+			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -52,11 +60,12 @@ code is 2 if nothing could be imported.`,
 			if err != nil {
 				return err
 			}
-			return c.printImported(found)
+			return c.printImported(found, conversion.Stage(adopt))
 		},
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "files or folders to read, - for the standard input")
 	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "read the objects of all namespaces")
+	cmd.Flags().StringVar(&adopt, "adopt", "", "take the place of running workloads: prepare or switch")
 	return cmd
 }
 
@@ -77,10 +86,14 @@ func (c *cli) toImport(files []string, everywhere bool, args []string) ([]*unstr
 		RequestChunksOf(pageSize).ResourceTypeOrNameArgs(true, args...).Flatten().Do())
 }
 
-func (c *cli) printImported(found []*unstructured.Unstructured) error {
+func (c *cli) printImported(found []*unstructured.Unstructured, stage conversion.Stage) error {
 	imported := 0
 	for _, u := range found {
-		results, err := conversion.Of(u)
+		convert := conversion.Of
+		if stage != "" {
+			convert = func(u *unstructured.Unstructured) ([]conversion.Result, error) { return conversion.Adopt(u, stage) }
+		}
+		results, err := convert(u)
 		if err != nil {
 			fmt.Fprintf(c.ErrOut, "left out: %s: %v\n", safe(title(u)), err)
 			continue

@@ -57,6 +57,8 @@ type kind struct {
 	to   string
 	note string
 	rows []row
+	// service is by which clients call; nil where none do.
+	service func(*unstructured.Unstructured) service
 }
 
 // kinds are all that can be read.

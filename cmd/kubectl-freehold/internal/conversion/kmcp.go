@@ -3,7 +3,7 @@ package conversion
 // kmcp has the kind of kagent's kmcp.
 func kmcp() []kind {
 	return []kind{{
-		product: "kmcp", group: "kagent.dev", versions: []string{"v1alpha1"}, kind: "MCPServer", to: "MCPServer",
+		product: "kmcp", group: "kagent.dev", versions: []string{"v1alpha1"}, kind: "MCPServer", to: "MCPServer", service: kmcpService,
 		rows: []row{
 			{
 				from: "spec.transportType", to: "spec.transport", absent: "stdio",

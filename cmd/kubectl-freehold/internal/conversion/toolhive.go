@@ -33,8 +33,8 @@ func toolhive() []kind {
 		{from: "spec.rateLimiting", note: "Freehold does not limit rates: let the Ingress or Gateway in front do it"},
 	}, toolhiveProxy())
 	return []kind{
-		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServer", to: "MCPServer", rows: server},
-		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPRemoteProxy", to: "MCPRemoteProxy", rows: slices.Concat(toolhiveRemote(), toolhiveProxy())},
+		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServer", to: "MCPServer", rows: server, service: toolhiveService},
+		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPRemoteProxy", to: "MCPRemoteProxy", rows: slices.Concat(toolhiveRemote(), toolhiveProxy()), service: toolhiveService},
 		toolhiveOIDC(),
 		toolhiveAuthz(),
 		none("MCPToolConfig", "spec.authzConfig of the server can say which tools may be called"),
