@@ -25,12 +25,19 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 	says := func(ingress v1alpha1.BackendIngress) func(*v1alpha1.MCPServer) {
 		return func(s *v1alpha1.MCPServer) { s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: ingress} }
 	}
+	connects := func(rules ...v1alpha1.EgressRule) func(*v1alpha1.MCPServer) {
+		return func(s *v1alpha1.MCPServer) {
+			s.Spec.Network = &v1alpha1.NetworkSpec{Egress: append([]v1alpha1.EgressRule{}, rules...)}
+		}
+	}
+	closed := &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly, Egress: []v1alpha1.EgressRule{}}
 	for name, tc := range map[string]struct {
 		edits          []func(*v1alpha1.MCPServer)
 		live           *networkingv1.NetworkPolicy
 		proxy          bool
 		makes, removes bool
 		exposed        bool
+		defaults       *v1alpha1.NetworkSpec
 	}{
 		"without a protection":                    {},
 		"no longer with one":                      {live: ours, removes: true},
@@ -42,6 +49,10 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 		"asked for without a protection":          {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
 		"switched off":                            {edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours, removes: true, exposed: true},
 		"switched off without a protection":       {edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
+		"connections that are named":              {edits: []func(*v1alpha1.MCPServer){connects()}, makes: true},
+		"a release that is closed":                {defaults: closed, makes: true},
+		"a release that is closed, and open here": {defaults: closed, edits: []func(*v1alpha1.MCPServer){says("Any")}, makes: true}, // no connections but DNS
+		"a release that lets pods connect only":   {defaults: &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}, edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
 		"a wrong spec, and nothing runs":          {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
 		"a wrong spec beside what runs":           {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true, makes: true},
 		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
@@ -54,6 +65,8 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 			if tc.proxy {
 				w.proxy = proxyOf(current)
 			}
+			options := options
+			options.Network = tc.defaults
 			want := desired(server, w, options)
 			made := false
 			for i, child := range want.children {

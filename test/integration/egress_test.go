@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -77,17 +74,11 @@ var _ = It("A server's pods connect to DNS and to what spec.network.egress names
 
 	becomes(nowhere, map[string][]string{"UDP/53": all, "TCP/8000": nil, "TCP/443": nil}, networkingv1.PolicyTypeEgress)
 	becomes(everywhere, map[string][]string{"TCP/8000": all[:5], "TCP/9000": own, "TCP/443": nil}, networkingv1.PolicyTypeEgress)
+	Expect(ready(s, "echo").Status.Workload.Generation).To(Equal(generation), "a NetworkPolicy replaces no pod")
 	becomes(nowhere+allTools, map[string][]string{"TCP/8000": nil}, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 	s.Apply(git, server("echo", ""))
 	s.AwaitGone(policy)
 
-	op.stop()
-	op.start(controllers.Options{Workload: networkDefaults()})
-	becomes("", map[string][]string{"UDP/53": all, "TCP/443": nil, "TCP/8000": nil}, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
-	becomes("\nnetwork: {backendIngress: Any}"+toOther[len("\nnetwork:"):], map[string][]string{"TCP/443": {"203.0.113.7"}}, networkingv1.PolicyTypeEgress)
-	s.Apply(git, server("echo", ""))
-	rolled := ready(s, "echo").Status.Workload.Generation
-	Expect(rolled).To(Equal(generation+2), "a NetworkPolicy replaces no pod; the policies did, coming and going")
 })
 
 // reached are the workloads and addresses that a pod of the backend of echo may connect to at
@@ -160,10 +151,4 @@ func (p place) matches(s *kit.Env, peer networkingv1.NetworkPolicyPeer) bool {
 		return false
 	}
 	return peer.PodSelector == nil || selects(peer.PodSelector, p.labels)
-}
-
-// networkDefaults close the servers of a release.
-func networkDefaults() (options podtemplate.Options) {
-	options.Network = &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly, Egress: []v1alpha1.EgressRule{}}
-	return options
 }
