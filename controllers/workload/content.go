@@ -55,7 +55,9 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 		run, problems = runspec.ForRemote(server, opts.Remote, url, opts.Login, opts.Policies), podtemplate.Check("spec", opts.Remote)
 	} else {
 		run = runspec.For(server, url, opts.Login, opts.Policies)
-		problems = append(podtemplate.Check("spec", &server.Spec), renderBackend(&run, server.Status.Workload, opts)...)
+		applied := server.Spec
+		applied.Network = nil // in which an empty selector is written in other words
+		problems = append(podtemplate.Check("spec", &applied), renderBackend(&run, server.Status.Workload, opts)...)
 	}
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
