@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,19 +26,12 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 	says := func(ingress v1alpha1.BackendIngress) func(*v1alpha1.MCPServer) {
 		return func(s *v1alpha1.MCPServer) { s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: ingress} }
 	}
-	connects := func(rules ...v1alpha1.EgressRule) func(*v1alpha1.MCPServer) {
-		return func(s *v1alpha1.MCPServer) {
-			s.Spec.Network = &v1alpha1.NetworkSpec{Egress: append([]v1alpha1.EgressRule{}, rules...)}
-		}
-	}
-	closed := &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly, Egress: []v1alpha1.EgressRule{}}
 	for name, tc := range map[string]struct {
 		edits          []func(*v1alpha1.MCPServer)
 		live           *networkingv1.NetworkPolicy
 		proxy          bool
 		makes, removes bool
 		exposed        bool
-		defaults       *v1alpha1.NetworkSpec
 	}{
 		"without a protection":                    {},
 		"no longer with one":                      {live: ours, removes: true},
@@ -49,10 +43,6 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 		"asked for without a protection":          {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
 		"switched off":                            {edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours, removes: true, exposed: true},
 		"switched off without a protection":       {edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
-		"connections that are named":              {edits: []func(*v1alpha1.MCPServer){connects()}, makes: true},
-		"a release that is closed":                {defaults: closed, makes: true},
-		"a release that is closed, and open here": {defaults: closed, edits: []func(*v1alpha1.MCPServer){says("Any")}, makes: true}, // no connections but DNS
-		"a release that lets pods connect only":   {defaults: &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}, edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
 		"a wrong spec, and nothing runs":          {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
 		"a wrong spec beside what runs":           {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true, makes: true},
 		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
@@ -65,8 +55,6 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 			if tc.proxy {
 				w.proxy = proxyOf(current)
 			}
-			options := options
-			options.Network = tc.defaults
 			want := desired(server, w, options)
 			made := false
 			for i, child := range want.children {
@@ -82,6 +70,36 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 				t.Errorf("exposed: %v", exposed)
 			}
 		})
+	}
+}
+
+// What a server leaves out, the release says.
+func TestTheNetworkOfARelease(t *testing.T) {
+	shut := &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}
+	closed := &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly, Egress: []v1alpha1.EgressRule{}}
+	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
+	for name, tc := range map[string]struct {
+		spec, defaults *v1alpha1.NetworkSpec
+		want           []networkingv1.PolicyType
+	}{
+		"a server that names nothing to connect to": {&v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{}}, nil, both[1:]},
+		"a closed release":                          {nil, closed, both},
+		"a server that is open to callers in it":    {&v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressAny}, closed, both[1:]},
+		"a server that names its connections in it": {&v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{}}, shut, both},
+		"a server that opens what a release shuts":  {&v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressAny}, shut, nil},
+		"neither": {nil, nil, nil},
+	} {
+		options, server := options, echo()
+		options.Network, server.Spec.Network = tc.defaults, tc.spec
+		var got []networkingv1.PolicyType
+		for _, child := range desired(server, world{}, options).children {
+			if policy, is := child.ac.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
+				got = policy.Spec.PolicyTypes
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: the NetworkPolicy is about %v, want %v", name, got, tc.want)
+		}
 	}
 }
 
