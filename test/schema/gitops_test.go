@@ -35,16 +35,23 @@ func healthCheckExprs(t *testing.T) map[string]expressions {
 		Decryption       map[string]any
 	}
 	var first spec
-	for i, document := range strings.Split(string(text), "\n---\n") {
-		var kustomization struct{ Spec spec }
-		if err := yaml.Unmarshal([]byte(document), &kustomization); err != nil {
+	kustomizations := 0
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var object struct {
+			Kind string
+			Spec spec
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 {
-			first = kustomization.Spec
+		if object.Kind != "Kustomization" {
+			continue
 		}
-		if diff := cmp.Diff(first, kustomization.Spec); diff != "" || len(first.Decryption) == 0 {
-			t.Errorf("Kustomization %d of flux.yaml decrypts %v, and differs from the first (-first +this):\n%s", i+1, first.Decryption, diff)
+		if kustomizations++; kustomizations == 1 {
+			first = object.Spec
+		}
+		if diff := cmp.Diff(first, object.Spec); diff != "" || len(first.Decryption) == 0 {
+			t.Errorf("Kustomization %d of flux.yaml decrypts %v, and differs from the first (-first +this):\n%s", kustomizations, first.Decryption, diff)
 		}
 	}
 	found := map[string]expressions{}
@@ -161,7 +168,7 @@ func TestKustomizeBuildsTheTeamsServers(t *testing.T) {
 		if from := search.Spec.EnvFrom[0].ConfigMapRef.Name; from != generated || !strings.HasPrefix(generated, "settings-") {
 			t.Errorf("%s: the server reads %s, and the ConfigMap is %s", environment, from, generated)
 		}
-		if !strings.HasSuffix(search.Spec.Image, want.tag) || search.Namespace != "team" || search.Spec.Replicas != nil {
+		if !strings.HasSuffix(search.Spec.Image, want.tag) || search.Namespace != "team-"+environment || search.Spec.Replicas != nil {
 			t.Errorf("%s: image %s in %s, %v replicas", environment, search.Spec.Image, search.Namespace, search.Spec.Replicas)
 		}
 		replicas := "<nil>"
