@@ -145,15 +145,15 @@ func lookOfMCPGo(revision string) looker {
 
 func lookThrough(ctx context.Context, client *mark3.Client, hello *mark3mcp.InitializeResult, plan conformance.Plan) ([]byte, error) {
 	seen := map[string]any{"instructions": hello.Instructions}
-	for name, list := range map[string]func() (any, error){
-		"tools":     func() (any, error) { return client.ListTools(ctx, mark3mcp.ListToolsRequest{}) },
-		"prompts":   func() (any, error) { return client.ListPrompts(ctx, mark3mcp.ListPromptsRequest{}) },
-		"resources": func() (any, error) { return client.ListResources(ctx, mark3mcp.ListResourcesRequest{}) },
-		"templates": func() (any, error) {
-			return client.ListResourceTemplates(ctx, mark3mcp.ListResourceTemplatesRequest{})
-		},
-	} {
-		seen[name] = ended(list())
+	if hello.Capabilities.Tools != nil {
+		seen["tools"] = ended(client.ListTools(ctx, mark3mcp.ListToolsRequest{}))
+	}
+	if hello.Capabilities.Prompts != nil {
+		seen["prompts"] = ended(client.ListPrompts(ctx, mark3mcp.ListPromptsRequest{}))
+	}
+	if hello.Capabilities.Resources != nil {
+		seen["resources"] = ended(client.ListResources(ctx, mark3mcp.ListResourcesRequest{}))
+		seen["templates"] = ended(client.ListResourceTemplates(ctx, mark3mcp.ListResourceTemplatesRequest{}))
 	}
 	var called, got, read []any
 	for _, call := range plan.Tools {
