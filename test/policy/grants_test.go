@@ -60,8 +60,8 @@ var rights = append([]right{
 	{contract.RBACChildren, contract.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, ".metadata.annotations"},
 	{contract.RBACChildren, contract.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, ".metadata.annotations"},
 	{
-		contract.MCPServerChildren, contract.NetworkPolicy, "echo-backend", labelled + "spec: {podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {}}]}]}",
-		"spec: {egress: [{}]}", ".spec.egress",
+		contract.MCPServerChildren, contract.NetworkPolicy, "echo-backend", labelled + "spec: {podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}]}], egress: [{ports: [{port: 53, protocol: UDP}]}]}",
+		note, ".metadata.annotations",
 	},
 	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
 	{contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
