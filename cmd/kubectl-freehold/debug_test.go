@@ -38,6 +38,9 @@ spec:
   - {name: TOKEN, value: s3cret}
   - {name: FROM, valueFrom: {secretKeyRef: {name: stays, key: k}}}
   template:
+    metadata:
+      annotations:
+        freehold.dev/run-config: '{"backend":{"args":["--token=s3cret"],"env":[{"name":"TOKEN","value":"s3cret"}]},"kept":"image"}'
     spec:
       initContainers:
       - {name: a, env: [{name: B, value: s3cret}]}

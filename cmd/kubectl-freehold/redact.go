@@ -12,7 +12,7 @@ import (
 const redacted = "REDACTED"
 
 // redact removes from an object what may be a secret: values of environment
-// variables, headers and flags, also in the JSON of a ConfigMap, the data of a Secret,
+// variables, headers and flags, also in the JSON of a ConfigMap or an annotation, the data of a Secret,
 // and the copy of the whole object that kubectl keeps in an annotation. Names, and
 // references to Secrets, stay.
 func redact(u *unstructured.Unstructured) *unstructured.Unstructured {
@@ -35,6 +35,19 @@ func redact(u *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	redactValue(u.Object)
 	return u
+}
+
+// redactTexts redacts annotations, of which one has the run config.
+func redactTexts(annotations any) {
+	texts, ok := annotations.(map[string]any)
+	if !ok {
+		return
+	}
+	for key, value := range texts {
+		if text, isText := value.(string); isText {
+			texts[key] = redactText(text)
+		}
+	}
 }
 
 // redactText redacts JSON; other text stays.
@@ -62,6 +75,8 @@ func redactValue(value any) {
 				redactNamed(below)
 			case "args", "command":
 				redactFlags(below)
+			case "annotations":
+				redactTexts(below)
 			}
 			redactValue(below)
 		}

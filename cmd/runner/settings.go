@@ -105,10 +105,10 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	}
 	s.env, s.envErr = mark(getenv)
 	if s.envErr == nil {
-		// Whoever may write ConfigMaps may have put another in the place of this
+		// Whoever may write ConfigMaps or pods may have put another in the place of this
 		// pod's: without its policies, or with other origins.
 		if err := (&backend.Runner{Run: s.run, Env: s.env}).Disagreement(); err != nil {
-			return settings{}, fmt.Errorf("reading %s: %w: delete the ConfigMap, and it is made again", path, err)
+			return settings{}, fmt.Errorf("reading %s: %w: delete the pod, and the ConfigMap if it mounts one, and both are made again", path, err)
 		}
 	}
 	return s, nil

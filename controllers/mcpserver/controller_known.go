@@ -80,8 +80,8 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	}
 	config := w.config(workload.RunConfigName(kinds.Key(server), k.revision))
 	switch {
-	case config == nil || w.proxy == nil || revisionOf(w.proxy) != k.revision || revision.Next(w.revisions(server), k.revision.Hash) != k.revision,
-		!r.carries(server, config), !r.carries(server, w.proxy):
+	case w.proxy == nil || revisionOf(w.proxy) != k.revision || revision.Next(w.revisions(server), k.revision.Hash) != k.revision,
+		!r.carries(server, w.proxy), !w.carriesConfig() && (config == nil || !r.carries(server, config)):
 		return wanted{}, false
 	}
 	want.unclaimed, want.identity = w.unclaimed(server, k.revision), identity(server, w)

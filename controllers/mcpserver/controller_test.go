@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 			delete(s.objects, storedKey{"ServiceAccount", workload.RunnerName("echo")})
 		},
 		"its content is new too": func(s *stored) {
-			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Image = "registry.example.com/echo:2" })
+			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{strings.Repeat("x", 17<<10)} }) // a ConfigMap
 		},
 	} {
 		r, s := settled(t)

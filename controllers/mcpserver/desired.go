@@ -111,7 +111,10 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		return
 	}
 	want.identity = identity(server, w)
-	want.children = append(around(server, w), child{manager: kinds.Of(server).ChildrenManager, live: w.config(*config.Name), ac: config})
+	want.children = around(server, w)
+	if !rendered.Short() {
+		want.children = append(want.children, child{manager: kinds.Of(server).ChildrenManager, live: w.config(*config.Name), ac: config})
+	}
 	want.proxy = proxy
 	want.stopFirst(w)
 }

@@ -35,7 +35,7 @@ func (w *world) turnOf(server *v1alpha1.MCPServer, rendered workload.Rendered) *
 		return nil
 	}
 	runs := revision.Revision{Generation: claimed.Generation, Hash: claimed.Hash}
-	if revisionOf(w.proxy) != runs || w.config(workload.RunConfigName(kinds.Key(server), runs)) == nil {
+	if revisionOf(w.proxy) != runs || !w.carriesConfig() && w.config(workload.RunConfigName(kinds.Key(server), runs)) == nil {
 		return nil
 	}
 	for i := range w.shared {

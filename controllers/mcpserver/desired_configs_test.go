@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -82,8 +83,11 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3, ServerUID: "uid"}
 			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBackendAnswers, Status: metav1.ConditionTrue}}
 		}, false, false},
-		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = nil }, false, true},
-		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs = nil }, false, true},
+		"its proxy is gone":      {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = nil }, false, true},
+		"its run config is gone": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs = nil }, false, true},
+		"its pod template has its run config": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) {
+			w.configs, w.proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig] = nil, "{}"
+		}, true, false},
 		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = proxyOf(older) }, false, true},
 		"nothing changes for it":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.policies = reads(all) }, false, true},
 	} {

@@ -40,7 +40,17 @@ func contentHash(t *testing.T, server *v1alpha1.MCPServer) string {
 type hasName interface{ GetName() *string }
 
 func TestDesiredIsEveryChildOfTheServer(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		desiredChildren(t, long)
+	}
+}
+
+func desiredChildren(t *testing.T, long bool) {
+	t.Helper()
 	server := echo()
+	if long {
+		server.Spec.Args = []string{strings.Repeat("x", 17<<10)}
+	}
 	hash := contentHash(t, server)
 	want := desired(server, world{}, options)
 	if rev := (revision.Revision{Generation: 1, Hash: hash}); want.revision != rev || want.content.Workload.Generation != 1 || want.content.Workload.Hash != hash {
@@ -50,15 +60,20 @@ func TestDesiredIsEveryChildOfTheServer(t *testing.T) {
 	for _, c := range append(want.identity, want.children...) {
 		names = append(names, *c.ac.(hasName).GetName())
 	}
+	wanted := []string{"echo-runner", "echo-runner", "echo-runner", "echo-proxy"}
 	config := workload.RunConfigName("echo", want.revision)
-	if diff := cmp.Diff([]string{"echo-runner", "echo-runner", "echo-runner", "echo-proxy", config}, names); diff != "" {
+	if long {
+		wanted = append(wanted, config)
+	}
+	if diff := cmp.Diff(wanted, names); diff != "" {
 		t.Errorf("children (-want +got):\n%s", diff)
 	}
 	if want.proxy == nil || *want.proxy.Spec.Replicas != 1 || want.proxy.Annotations[revision.AnnotationGeneration] != "1" {
 		t.Errorf("the proxy is %+v", want.proxy)
 	}
-	if volume := want.proxy.Spec.Template.Spec.Volumes[0]; *volume.ConfigMap.Name != config {
-		t.Errorf("the proxy mounts %s", *volume.ConfigMap.Name)
+	volume, carried := want.proxy.Spec.Template.Spec.Volumes[0], want.proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
+	if long != (volume.ConfigMap != nil && *volume.ConfigMap.Name == config) || long != (volume.DownwardAPI == nil) || long != (carried == "") {
+		t.Errorf("the proxy mounts %+v, and carries %q", volume, carried)
 	}
 }
 
@@ -151,6 +166,7 @@ func TestAfterTheLastNumberThereIsNone(t *testing.T) {
 // What stands in a child's place is what it is compared with.
 func TestDesiredKnowsWhatIsThere(t *testing.T) {
 	server := echo()
+	server.Spec.Args = []string{strings.Repeat("x", 17<<10)} // with a ConfigMap
 	w := world{account: &corev1.ServiceAccount{}, service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}
 	rev := revision.Revision{Generation: 7, Hash: contentHash(t, server)}
 	w.configs = []metav1.PartialObjectMetadata{config(older), config(rev)}

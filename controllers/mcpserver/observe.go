@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -160,6 +161,10 @@ func (w *world) config(name string) *metav1.PartialObjectMetadata {
 	}
 	return nil
 }
+
+// carriesConfig reports whether the proxy that stands has its run config in its pod
+// template.
+func (w *world) carriesConfig() bool { return podtemplate.Carries(w.proxy.Spec.Template.Annotations) }
 
 // spare is how many run configs stay that no pod mounts, while a rollout goes on.
 const spare = 5

@@ -26,6 +26,8 @@ const (
 	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
 	// which lacks a protection is known by its template.
 	AnnotationGuards = "freehold.dev/guards"
+	// AnnotationRunConfig has the run config of a proxy pod, where it is short.
+	AnnotationRunConfig = "freehold.dev/run-config"
 
 	runVolume     = "run-config"
 	sessionVolume = "session-keys"
@@ -91,9 +93,7 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 			WithImagePullSecrets(secrets...).
 			WithContainers(proxyContainer(spec, run.Proxy, opts)).
 			WithVolumes(
-				corev1ac.Volume().
-					WithName(runVolume).
-					WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(names.RunConfig)),
+				RunConfig{Name: names.RunConfig}.volume(),
 				tokenSource()))
 	for _, f := range []files{loginFiles(run.Proxy.Authentication), remoteFiles(run.Remote)} {
 		if f.sources == nil {
@@ -176,11 +176,15 @@ func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
 
 // fromAnnotation states apiVersion, because fieldRef is atomic: without it every
 // apply would take away the server's default.
-func fromAnnotation(name, annotation string) *corev1ac.EnvVarApplyConfiguration {
+func fromAnnotation(name, key string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().
 		WithName(name).
 		WithValueFrom(corev1ac.EnvVarSource().
-			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + annotation + "']")))
+			WithFieldRef(annotation(key)))
+}
+
+func annotation(key string) *corev1ac.ObjectFieldSelectorApplyConfiguration {
+	return corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + key + "']")
 }
 
 // memoryLimit tells the Go runtime the container's limit, so that it collects
@@ -206,22 +210,43 @@ func probe(path string) *corev1ac.ProbeApplyConfiguration {
 		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString(PortProbes)))
 }
 
+// RunConfig is where the pods of a proxy find the run config of their revision: in Text,
+// which goes into the pod template, or where that is empty in the ConfigMap of this Name.
+type RunConfig struct{ Name, Text string }
+
 // AtRevision is a proxy's pod template with its revision, and the run config of
-// that, a ConfigMap. The template itself stays as it is.
-func AtRevision(proxy *corev1ac.PodTemplateSpecApplyConfiguration, config string, rev revision.Revision) *corev1ac.PodTemplateSpecApplyConfiguration {
+// that. The template itself stays as it is.
+func AtRevision(proxy *corev1ac.PodTemplateSpecApplyConfiguration, config RunConfig, rev revision.Revision) *corev1ac.PodTemplateSpecApplyConfiguration {
 	spec := *proxy.Spec
 	spec.Volumes = slices.Clone(spec.Volumes)
-	for i, volume := range spec.Volumes {
-		if *volume.Name == runVolume {
-			spec.Volumes[i].ConfigMap = corev1ac.ConfigMapVolumeSource().WithName(config)
+	for i := range spec.Volumes {
+		if *spec.Volumes[i].Name == runVolume {
+			spec.Volumes[i] = *config.volume()
 		}
 	}
 	template := corev1ac.PodTemplateSpec().WithSpec(&spec)
 	if meta := proxy.ObjectMetaApplyConfiguration; meta != nil {
 		template.WithLabels(meta.Labels).WithAnnotations(meta.Annotations)
 	}
+	if config.Text != "" {
+		template.WithAnnotations(map[string]string{AnnotationRunConfig: config.Text})
+	}
 	return template.WithAnnotations(rev.Annotations())
 }
+
+// volume has the run config as a file. It states what the API server would add to an
+// atomic part.
+func (c RunConfig) volume() *corev1ac.VolumeApplyConfiguration {
+	volume := corev1ac.Volume().WithName(runVolume)
+	if c.Text == "" {
+		return volume.WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(c.Name))
+	}
+	return volume.WithDownwardAPI(corev1ac.DownwardAPIVolumeSource().WithItems(corev1ac.DownwardAPIVolumeFile().
+		WithPath(runconfig.FileName).WithFieldRef(annotation(AnnotationRunConfig))))
+}
+
+// Carries reports whether pods with these annotations have their run config with them.
+func Carries(annotations map[string]string) bool { return annotations[AnnotationRunConfig] != "" }
 
 // guards are what calls are held against, as an annotation; none for nothing.
 func guards(proxy runconfig.Proxy) map[string]string {

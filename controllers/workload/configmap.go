@@ -7,9 +7,13 @@ import (
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
-// ConfigMap carries the run config to the runner, under a workload generation. It
-// is immutable and named by its revision, so that file and number cannot part:
-// kubelet may start a pod on an old copy of a ConfigMap that changes. The error is
+// Short reports whether the proxy's pod template carries the run config. Else the
+// ConfigMap does.
+func (r Rendered) Short() bool { return r.short }
+
+// ConfigMap carries a run config that is not short to the runner, under a workload
+// generation. It is immutable and named by its revision, so that file and number cannot
+// part: kubelet may start a pod on an old copy of a ConfigMap that changes. The error is
 // that of Content.Encode.
 func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfiguration, error) {
 	run := r.Claimed(generation)

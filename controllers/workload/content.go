@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -42,6 +44,8 @@ type Rendered struct {
 	owner    Owner
 	proxy    *corev1ac.PodTemplateSpecApplyConfiguration
 	replicas int32
+	// short says that the pod template carries the run config.
+	short bool
 }
 
 // Render renders a server, or an object in the form of one, of which opts.Remote is
@@ -108,8 +112,10 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig,
 		problems = append(problems, podtemplate.Keys("spec.proxy.service.labels", user.Labels, true)...)
 		problems = append(problems, podtemplate.Keys("spec.proxy.service.annotations", user.Annotations, false)...)
 	}
+	// The limit is in the hash: with another one, other pod templates carry their run config.
 	names := podtemplate.Names{
-		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()), RunConfig: RunConfigName(owner.Key(), revision.Revision{}),
+		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()),
+		RunConfig: RunConfigName(owner.Key(), revision.Revision{Hash: strconv.Itoa(shortLimit)}),
 	}
 	if owner.Sessions {
 		names.Session = SessionName(owner.Key())
@@ -121,7 +127,8 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig,
 		problems = append(problems, podtemplate.Problem{Field: "spec.proxy", Message: err.Error()})
 	}
 	rendered.proxy = proxy
-	rendered.Hash, wrong = contentHash(rendered.Content)
+	rendered.Hash, rendered.short, wrong = contentHash(rendered.Content)
+	rendered.short = rendered.short && !full(proxy)
 	rendered.Problems = podtemplate.Sorted(append(problems, wrong...))
 	return rendered
 }
@@ -152,17 +159,33 @@ func policies(written *v1alpha1.AuthzConfig) (unmatched []string, unreadable []p
 // configLimit leaves room for the revision in the 1 MiB that a ConfigMap may hold.
 const configLimit = 1<<20 - 1<<10
 
-// contentHash is that of a run config that a ConfigMap holds.
-func contentHash(run runconfig.RunConfig) (string, []podtemplate.Problem) {
+// shortLimit is up to which length, in bytes, a run config is in the pod template. Each
+// pod is in the memory of kubelet, scheduler and controllers, and a ConfigMap is not.
+const shortLimit = 16 << 10
+
+// full reports whether the annotations of the user leave no room for a run config.
+func full(template *corev1ac.PodTemplateSpecApplyConfiguration) bool {
+	size := 0
+	if meta := template.ObjectMetaApplyConfiguration; meta != nil {
+		for key, value := range meta.Annotations {
+			size += len(key) + len(value)
+		}
+	}
+	return size > validation.TotalAnnotationSizeLimitB-2*shortLimit
+}
+
+// contentHash is that of a run config that a ConfigMap holds, and whether a pod template
+// can hold it as well.
+func contentHash(run runconfig.RunConfig) (hash string, short bool, problems []podtemplate.Problem) {
 	data, err := run.Encode()
 	if err != nil {
-		return "", []podtemplate.Problem{{Field: "spec.podTemplate", Message: err.Error()}} // where it is read, this is said better, and first
+		return "", false, []podtemplate.Problem{{Field: "spec.podTemplate", Message: err.Error()}} // where it is read, this is said better, and first
 	}
 	if len(data) > configLimit {
-		return "", []podtemplate.Problem{{Field: "spec", Message: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
+		return "", false, []podtemplate.Problem{{Field: "spec", Message: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate " +
 			"below 1 MiB together, and put long texts into ConfigMaps of your own"}}
 	}
-	return runconfig.HashOf(data), nil
+	return runconfig.HashOf(data), len(data) <= shortLimit, nil
 }
 
 // hashOf names a pod template. That of the proxy mounts a run config without a

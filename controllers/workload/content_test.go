@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
@@ -288,5 +290,51 @@ func TestServiceAccountsHaveNoScopes(t *testing.T) {
 	server.Spec.OIDCConfigRef.Scopes = []string{"tools"}
 	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != fieldLogin+".scopes" {
 		t.Errorf("with scopes: %v", problems)
+	}
+}
+
+// A run config is in the pod template where it is short and the user's annotations leave
+// room. Where it is is part of what is claimed.
+func TestAShortRunConfigIsInThePodTemplate(t *testing.T) {
+	annotated := func(size int) string {
+		return "proxy: {podTemplate: {metadata: {annotations: {a: " + strings.Repeat("x", size) + "}}}}"
+	}
+	for name, tc := range map[string]struct {
+		spec  string
+		short bool
+	}{
+		"short":                      {"args: [a]", true},
+		"long":                       {"args: [" + strings.Repeat("x", 17<<10) + "]", false},
+		"with few annotations":       {annotated(200 << 10), true},
+		"with as many as there fits": {annotated(240 << 10), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered := sound(t, serverWith(t, tc.spec), options)
+			proxy, err := rendered.Proxy(7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			template := proxy.Spec.Template
+			text, volume := template.Annotations[podtemplate.AnnotationRunConfig], template.Spec.Volumes[0]
+			if rendered.Short() != tc.short || (volume.DownwardAPI != nil) != tc.short || (volume.ConfigMap == nil) != tc.short {
+				t.Fatalf("short: %t; the volume is %+v", rendered.Short(), volume)
+			}
+			size := 0
+			for key, value := range template.Annotations {
+				size += len(key) + len(value)
+			}
+			if size > validation.TotalAnnotationSizeLimitB {
+				t.Errorf("the annotations have %d bytes, more than the API server takes", size)
+			}
+			if !tc.short {
+				if text != "" {
+					t.Errorf("it carries %d bytes besides", len(text))
+				}
+				return
+			}
+			if run, err := runconfig.Decode([]byte(text)); err != nil || run.Verify() != nil || run.Workload.Generation != 7 {
+				t.Errorf("what it carries is %+v: %v", run.Workload, err)
+			}
+		})
 	}
 }

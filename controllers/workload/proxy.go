@@ -17,8 +17,8 @@ import (
 // MCPServer.
 const oldRevisions = 2
 
-// Proxy is the Deployment of the proxy, under a workload generation. The
-// error is podtemplate.Problems.
+// Proxy is the Deployment of the proxy, under a workload generation, with its run config
+// where that is short. The error is podtemplate.Problems, or that of Content.Encode.
 func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	if err := podtemplate.AsError(r.Problems); err != nil {
 		return nil, err
@@ -28,6 +28,14 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 		unavailable = intstr.FromString("100%")
 	}
 	owner, rev := r.owner, revision.Revision{Generation: generation, Hash: r.Hash}
+	config := podtemplate.RunConfig{Name: RunConfigName(owner.Key(), rev)}
+	if r.short {
+		text, err := r.Claimed(generation).Encode()
+		if err != nil {
+			return nil, err
+		}
+		config.Text = string(text)
+	}
 	return appsv1ac.Deployment(ProxyName(owner.Key()), owner.Namespace).
 		WithLabels(Labels(owner.Key(), ComponentProxy)).
 		WithAnnotations(rev.Annotations()).
@@ -44,7 +52,7 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxSurge(intstr.FromInt32(1)).
 					WithMaxUnavailable(unavailable))).
-			WithTemplate(podtemplate.AtRevision(r.proxy, RunConfigName(owner.Key(), rev), rev))), nil
+			WithTemplate(podtemplate.AtRevision(r.proxy, config, rev))), nil
 }
 
 // ProxyReplicas is spec.proxy.replicas, 1 where it is unset, and 0 for a server

@@ -20,7 +20,7 @@ func TestTheFloorOfAChangeWritesWhatFreeholdWrites(t *testing.T) {
 	}
 	ours, floor := find(t, b, "config", "policy", freehold), find(t, b, "config", "policy", "floor")
 	wrote := written(ours)
-	if wrote["apply mcpauthzconfigs/status"] == 0 || toServers(ours) != 6*few {
+	if wrote["apply mcpauthzconfigs/status"] == 0 || toServers(ours) != 4*few {
 		t.Errorf("%v writes to servers: %v", toServers(ours), wrote)
 	}
 	delete(wrote, "apply mcpauthzconfigs/status")

@@ -194,10 +194,6 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		return nil, err
 	}
 	owner := workload.OwnerOf(server)
-	config, err := rendered.ConfigMap(content.Workload.Generation)
-	if err != nil {
-		return nil, err
-	}
 	proxy, err := rendered.Proxy(content.Workload.Generation)
 	if err != nil {
 		return nil, err
@@ -210,7 +206,6 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.RBACChildren, workload.Role(owner)},
 		{contract.RBACChildren, workload.RoleBinding(owner)},
 		{contract.MCPServerChildren, workload.ProxyService(owner, server.Spec.Proxy)},
-		{contract.MCPServerChildren, config},
 		{contract.MCPServerChildren, workload.SessionSecret(owner, rand.Text())},
 		{contract.MCPServerChildren, proxy},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -73,7 +72,7 @@ func (c *changedFloor) changed(o any) {
 	c.first[config.UID] = config.Generation
 }
 
-// rolled reports a server whose proxies were replaced, and removes the old run config.
+// rolled reports a server whose proxies were replaced.
 func (c *changedFloor) rolled(o any) {
 	d, ok := o.(*appsv1.Deployment)
 	if !ok || d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas != d.Status.Replicas || d.Status.AvailableReplicas == 0 {
@@ -88,22 +87,13 @@ func (c *changedFloor) rolled(o any) {
 		return
 	}
 	c.finished[key] = true
-	old := &corev1.ConfigMap{}
-	old.Namespace, old.Name = key.Namespace, workload.RunConfigName(key.Name, revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash})
 	c.turns <- func(ctx context.Context) error {
-		if err := c.send(ctx, []statement{{contract.MCPServerConditions, ready(server)}}); err != nil {
-			return err
-		}
-		return c.clients[contract.IdentityMCPServer].Delete(ctx, old)
+		return c.send(ctx, []statement{{contract.MCPServerConditions, ready(server)}})
 	}
 }
 
 func beforeRollout(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) ([]statement, error) {
 	rendered, content, err := contentOf(server, policies)
-	if err != nil {
-		return nil, err
-	}
-	config, err := rendered.ConfigMap(content.Workload.Generation)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +109,6 @@ func beforeRollout(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies)
 			v1alpha1.ConditionAccepted:    conditions.True(v1alpha1.ReasonAccepted, ""),
 		})},
 		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
-		{contract.MCPServerChildren, config},
 		{contract.MCPServerChildren, proxy},
 	}, nil
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -143,17 +142,7 @@ func (r *runners) end(key types.NamespacedName) {
 }
 
 func (r *runners) begin(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (*running, error) {
-	file := &corev1.ConfigMap{}
-	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap != nil {
-			file.Namespace, file.Name = pod.Namespace, v.ConfigMap.Name
-		}
-	}
-	// Kubelet would have mounted it.
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(file), file); err != nil {
-		return nil, fmt.Errorf("reading the run config of pod %s: %w", key, err)
-	}
-	config, err := runconfig.Decode([]byte(file.Data[runconfig.FileName]))
+	config, err := kit.RunConfig(ctx, r.live, pod.Namespace, pod.Spec.Volumes, pod.Annotations)
 	if err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", key, err)
 	}

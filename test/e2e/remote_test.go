@@ -113,6 +113,11 @@ var _ = Describe("A server elsewhere", func() {
 		pods := &corev1.PodList{}
 		Expect(cluster.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"freehold.dev/server": "far.remote"})).To(Succeed())
 		Expect(pods.Items).NotTo(BeEmpty())
+		for i := range pods.Items {
+			for _, text := range pods.Items[i].Annotations {
+				Expect(strings.Contains(text, "Bearer ours")).To(BeFalse(), pods.Items[i].Name)
+			}
+		}
 		configs := &corev1.ConfigMapList{}
 		Expect(cluster.List(ctx, configs, client.InNamespace(s.namespace))).To(Succeed())
 		for i := range configs.Items {

@@ -72,9 +72,8 @@ var _ = Describe("A server on a real cluster", func() {
 		s := newStory("aged")
 		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
-		// Both of the first content; the second starts when that has aged. The
-		// first holds the run config, which else goes with the last pod that
-		// can mount it.
+		// Both of the first content; the second starts when that has aged, with the run
+		// config that its pod template carries.
 		first := s.pods(ctx, workload.ComponentProxy)[0]
 		Expect(cluster.Create(ctx, oldPod(first, "aged-before"))).To(Succeed())
 		s.apply(ctx, spec(2))

@@ -34,6 +34,8 @@ type life struct {
 	s    *kit.Env
 	name string
 	uid  types.UID
+	// more is of its spec, as lines of YAML.
+	more string
 	// strict is that one content has one workload generation.
 	strict bool
 	// wants is how the server should be now.
@@ -137,7 +139,7 @@ func (l *life) remove() {
 }
 
 func (l *life) spec() error {
-	_, err := l.s.ApplyErr(git, kit.Server(l.name, l.wants.image, fmt.Sprintf("replicas: %d\nproxy: {replicas: %d}", l.wants.replicas, l.wants.proxies)))
+	_, err := l.s.ApplyErr(git, kit.Server(l.name, l.wants.image, fmt.Sprintf("replicas: %d\nproxy: {replicas: %d}\n%s", l.wants.replicas, l.wants.proxies, l.more)))
 	return err
 }
 

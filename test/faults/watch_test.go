@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -74,6 +75,7 @@ var _ = It("Watches that come back after their past was compacted miss nothing",
 	op := operate(s, throughDeaf(d))
 	s.RunProxies()
 	echo := newLife(s, "echo")
+	echo.more = "args: [" + strings.Repeat("x", 17<<10) + "]" // its run configs are ConfigMaps
 	echo.create()
 	echo.grown()
 	op.rests()

@@ -109,9 +109,9 @@ func TestEveryPassWorks(t *testing.T) {
 	if now := leader(s); now == first {
 		t.Errorf("%s has ended and still holds the Lease", first)
 	}
-	// Outdated run configs are removed once no pod can mount them.
+	// Outdated run configs are removed once no pod can mount them. Short ones are no objects.
 	for i := range 4 {
-		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i), ""))
+		s.Apply("git", kit.Server("echo", fmt.Sprintf("registry.example.com/echo:%d", 3+i), "args: ["+strings.Repeat("x", 17<<10)+"]"))
 		ready(s, server, int64(3+i), 3)
 	}
 	shared(s)
@@ -157,12 +157,17 @@ func shared(s *kit.Env) {
 	s.AwaitGone(refers)
 }
 
-// remote is the life of a proxy of the server's name in front of a server elsewhere.
+// remote is the life of a proxy of the server's name in front of a server elsewhere, with
+// a run config that is long.
 func remote(s *kit.Env) {
 	s.Helper()
+	var headers []string
+	for i := range 5 {
+		headers = append(headers, fmt.Sprintf("{name: x-%d, value: %s}", i, strings.Repeat("x", 4000)))
+	}
 	proxy := &v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: s.Namespace}}
 	for i := range 4 {
-		s.Apply("git", fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://mcp.example.com/%d'}}", i))
+		s.Apply("git", fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://mcp.example.com/%d', headers: [%s]}}", i, strings.Join(headers, ", ")))
 		s.Await(proxy, "it is ready", func() error {
 			c, w := meta.FindStatusCondition(proxy.Status.Conditions, v1alpha1.ConditionReady), proxy.Status.Workload
 			if c == nil || c.Status != "True" || c.ObservedGeneration != proxy.Generation || w == nil || w.Generation != int64(i+1) || proxy.Status.URL == "" {

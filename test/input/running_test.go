@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/backend"
@@ -46,15 +44,7 @@ func (r *runningEnv) run() {
 	r.Helper()
 	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(r.name)}}
 	r.Await(proxy, "the proxy is available", func() error { return none(proxy.Status.AvailableReplicas > 0, "a proxy pod") })
-	var file string
-	for _, v := range proxy.Spec.Template.Spec.Volumes {
-		if v.ConfigMap != nil {
-			file = v.ConfigMap.Name
-		}
-	}
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: file}}
-	r.Read(config)
-	decoded, err := runconfig.Decode([]byte(config.Data[runconfig.FileName]))
+	decoded, err := kit.RunConfig(r.Ctx, r.Client, r.Namespace, proxy.Spec.Template.Spec.Volumes, proxy.Spec.Template.Annotations)
 	r.Must(err, "reading the run config")
 	rev, err := revision.Of(proxy.Spec.Template.Annotations)
 	r.Must(err, "reading the revision")

@@ -15,7 +15,7 @@ import (
 
 // What the operator may send is counted, not hoped for.
 var _ = Describe("The operator's budget", func() {
-	It("is 13 writes from a server's birth to Ready, 4 of them to its status", func() {
+	It("is 12 writes from a server's birth to Ready, 4 of them to its status", func() {
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
@@ -23,7 +23,7 @@ var _ = Describe("The operator's budget", func() {
 		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
 		writes := op.writes(mark)
-		Expect(len(writes)).To(BeNumerically("<=", 13), writes.String())
+		Expect(len(writes)).To(BeNumerically("<=", 12), writes.String())
 		Expect(len(writes.Of("mcpservers/status"))).To(BeNumerically("<=", 4), writes.String())
 	})
 

@@ -163,7 +163,7 @@ var _ = DescribeTable("A protection that is asked for stops the proxy, also wher
 	s := newEnv()
 	operate(s)
 	s.RunProxies()
-	s.Apply(git, server("echo", ""))
+	s.Apply(git, server("echo", long))
 	atRest(s, "echo")
 	allow := what.forbid(s)
 	s.Apply(authorizer, withPolicy)

@@ -214,17 +214,62 @@ var _ = Describe("The workload generation", func() {
 })
 
 var _ = Describe("Run configs", func() {
+	It("are in the pod template where they are short, and ConfigMaps where they are not", func() {
+		s := newEnv()
+		op := operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
+		proxy := proxyOf(s, "echo")
+		carried := func() string {
+			s.Read(proxy)
+			return proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
+		}
+		rolledOut(s, "echo", 1)
+		ready(s, "echo")
+		Expect(carried()).To(ContainSubstring(`"generation": 1`))
+		s.Force("intruder", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"echo-proxy"},"spec":{"template":{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}}}`)
+		s.Await(proxy, "it is as it was", func() error {
+			if text := carried(); text == "{}" {
+				return fmt.Errorf("it is the intruder's")
+			}
+			return nil
+		})
+		ready(s, "echo")
+		quiet(op)
+		Expect(op.requests.Since(0).Of("configmaps").Writes()).To(BeEmpty())
+
+		s.Apply(git, server("echo", long))
+		rolledOut(s, "echo", 2)
+		ready(s, "echo")
+		Expect(carried()).To(BeEmpty())
+		config := runConfigOf(s, "echo")
+		before := config.UID
+		s.Delete(config)
+		s.Await(config, "it is made again", func() error {
+			if config.UID == before {
+				return fmt.Errorf("it is the old one")
+			}
+			return nil
+		})
+
+		s.Apply(git, server("echo", ""))
+		rolledOut(s, "echo", 3)
+		ready(s, "echo")
+		Expect(carried()).To(ContainSubstring(`"generation": 3`))
+		s.AwaitGone(config)
+	})
+
 	It("go when no pod can mount them any more, and not before", func() {
 		s := newEnv()
 		operate(s)
 		s.RunProxies()
-		s.Apply(git, server("echo", ""))
+		s.Apply(git, server("echo", long))
 		ready(s, "echo")
 		first := runConfigOf(s, "echo").Name
 		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool {
 			return p.Namespace == s.Namespace && p.Labels[workload.LabelComponent] == workload.ComponentProxy
 		})
-		s.Apply(git, kit.Server("echo", imageTwo, ""))
+		s.Apply(git, kit.Server("echo", imageTwo, long))
 		rolledOut(s, "echo", 2)
 		ready(s, "echo")
 		Expect(s.Exists(&corev1.ConfigMap{ObjectMeta: called(first)})).To(BeTrue(), "a pod that is ending mounts it")
@@ -237,13 +282,13 @@ var _ = Describe("Run configs", func() {
 		s := newEnv()
 		operate(s)
 		s.RunProxies()
-		s.Apply(git, server("echo", ""))
+		s.Apply(git, server("echo", long))
 		ready(s, "echo")
 		good := runConfigOf(s, "echo").Name
 		plane.Kubelet.Image("absent/"+s.Namespace, kit.ImagePullBackOff("not found"))
 		var names []string
 		for i := range 8 {
-			s.Apply(git, server("echo", fmt.Sprintf("args: [\"%d\"]\nproxy: {podTemplate: {spec: {containers: [{name: side, image: absent/%s%s}]}}}", i, s.Namespace, more)))
+			s.Apply(git, server("echo", fmt.Sprintf("%s\nenv: [{name: LEVEL, value: \"%d\"}]\nproxy: {podTemplate: {spec: {containers: [{name: side, image: absent/%s%s}]}}}", long, i, s.Namespace, more)))
 			live := serverOf(s, "echo")
 			s.Await(live, "the content is claimed", func() error {
 				if got, want := live.Status.Workload.Generation, int64(i)+2; got != want {

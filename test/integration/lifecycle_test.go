@@ -29,7 +29,7 @@ var _ = Describe("A server", func() {
 		stopped(s, "echo", v1alpha1.ReasonSuspended)
 		var pods corev1.PodList
 		s.AwaitAll(&pods, "no pod is left", func() error { return none(len(pods.Items)) })
-		for _, child := range []client.Object{proxyOf(s, "echo"), backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}, runConfigOf(s, "echo")} {
+		for _, child := range []client.Object{proxyOf(s, "echo"), backendOf(s, "echo"), &corev1.Service{ObjectMeta: called("echo-backend")}} {
 			Expect(s.Exists(child)).To(BeTrue(), s.Title(child))
 		}
 		s.Apply(git, server("echo", "replicas: 2"))

@@ -1,12 +1,12 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/revision"
-	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -23,14 +21,21 @@ func login(more string) string {
 	return "apiVersion: freehold.dev/v1alpha1\nkind: MCPOIDCConfig\nmetadata: {name: company" + more + "}\nspec: {oidc: {issuer: 'https://login.example.com'}, clockSkewSeconds: %d}\n"
 }
 
+// runConfigIn is the run config that the pods of a proxy get.
+func runConfigIn(s *kit.Env, proxy *appsv1.Deployment) runconfig.RunConfig {
+	GinkgoHelper()
+	s.Read(proxy)
+	run, err := kit.RunConfig(s.Ctx, s.Client, s.Namespace, proxy.Spec.Template.Spec.Volumes, proxy.Spec.Template.Annotations)
+	s.Must(err, "reading the run config")
+	return run
+}
+
 // asks is what the run config of a generation says of the login.
 func asks(s *kit.Env, generation int64) *runconfig.Authentication {
 	GinkgoHelper()
-	live := rolledOut(s, "echo", generation)
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: workload.RunConfigName("echo", revision.Revision{Generation: generation, Hash: live.Status.Workload.Hash})}}
-	s.Read(config)
-	run := runconfig.RunConfig{}
-	Expect(json.Unmarshal([]byte(config.Data[runconfig.FileName]), &run)).To(Succeed())
+	rolledOut(s, "echo", generation)
+	run := runConfigIn(s, proxyOf(s, "echo"))
+	Expect(run.Workload.Generation).To(Equal(generation))
 	return run.Proxy.Authentication
 }
 

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -78,9 +79,8 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 			}
 			return nil
 		})
-		run := "ConfigMap/" + workload.RunConfigName("echo.remote", revision.Revision{Generation: live.Status.Workload.Generation, Hash: live.Status.Workload.Hash})
 		Expect(owned(s, "echo.remote")).To(ConsistOf(
-			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", run, "Secret/echo.remote-session", "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
+			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", "Secret/echo.remote-session", "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
 		Expect(live.Status.Runtime.ServerUID).To(Equal(string(live.UID)))
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendApplied)).To(BeNil())
 		s.Owns(live, string(contract.MCPRemoteProxyWorkload), "status.workload")
@@ -197,9 +197,9 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: s.Namespace}, StringData: map[string]string{"token": "Bearer hidden"}}
 		Expect(plane.Client.Create(GinkgoT().Context(), secret)).To(Succeed())
 		s.Apply(git, remoteProxy("echo", "headers: [{name: authorization, valueFrom: {secretKeyRef: {name: token, key: token}}}]"))
-		live := remoteSaying(s, "echo", v1alpha1.ReasonReady)
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: workload.RunConfigName("echo.remote", revision.Revision{Generation: live.Status.Workload.Generation, Hash: live.Status.Workload.Hash}), Namespace: s.Namespace}}
-		s.Read(config)
-		Expect(config.Data["run.json"]).To(And(ContainSubstring(`"name": "Authorization"`), Not(ContainSubstring("hidden"))))
+		remoteSaying(s, "echo", v1alpha1.ReasonReady)
+		proxy := &appsv1.Deployment{ObjectMeta: called("echo-proxy-remote")}
+		s.Read(proxy)
+		Expect(proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]).To(And(ContainSubstring(`"name": "Authorization"`), Not(ContainSubstring("hidden"))))
 	})
 })

@@ -106,7 +106,7 @@ var _ = Describe("A hand on our objects", func() {
 	It("that deletes a child brings it back", func() {
 		for _, gone := range []client.Object{
 			&corev1.ServiceAccount{ObjectMeta: called("echo-runner")}, &rbacv1.Role{ObjectMeta: called("echo-runner")},
-			&rbacv1.RoleBinding{ObjectMeta: called("echo-runner")}, runConfigOf(s, "echo"),
+			&rbacv1.RoleBinding{ObjectMeta: called("echo-runner")},
 			&appsv1.Deployment{ObjectMeta: called("echo-proxy")}, &corev1.Service{ObjectMeta: called("echo-proxy")},
 			&appsv1.StatefulSet{ObjectMeta: called("echo-backend")}, &corev1.Service{ObjectMeta: called("echo-backend")},
 			&corev1.Service{ObjectMeta: called("echo-backend-headless")},

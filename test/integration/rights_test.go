@@ -161,7 +161,7 @@ var _ = Describe("Who may only write ConfigMaps", func() {
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
-		s.Apply(git, server("echo", ""))
+		s.Apply(git, server("echo", long))
 		live := atRest(s, "echo")
 		quiet(op)
 		mark, right := op.requests.Mark(), runConfigOf(s, "echo")

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,6 +31,9 @@ const (
 
 // server is an MCPServer as a user writes it, with more of its spec in more.
 func server(name, more string) string { return kit.Server(name, imageOne, more) }
+
+// long makes the run config of a server longer than what a pod template carries.
+var long = "args: [" + strings.Repeat("x", 17<<10) + "]"
 
 func serverOf(s *kit.Env, name string) *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.Namespace}}

@@ -39,15 +39,14 @@ func children(s *kit.Env) []*unstructured.Unstructured {
 	Expect(rendered.Problems).To(BeEmpty())
 	run := rendered.Claimed(1)
 	owner := workload.OwnerOf(server)
-	config, err := rendered.ConfigMap(1)
-	Expect(err).NotTo(HaveOccurred())
+	Expect(rendered.Short()).To(BeTrue())
 	proxy, err := rendered.Proxy(1)
 	Expect(err).NotTo(HaveOccurred())
 	backend, err := workload.Backend(run)
 	Expect(err).NotTo(HaveOccurred())
 	var all []*unstructured.Unstructured
 	for _, ac := range []runtime.ApplyConfiguration{
-		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner), config, workload.ProxyService(owner, server.Spec.Proxy), proxy,
+		workload.ServiceAccount(owner), workload.Role(owner), workload.RoleBinding(owner), workload.ProxyService(owner, server.Spec.Proxy), proxy,
 		workload.BackendService(run), workload.HeadlessService(run), backend,
 	} {
 		text, err := json.Marshal(ac)
@@ -321,10 +320,10 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		s.Apply(git, server("echo", "args: [a]"))
 		ready(s, "echo")
 	},
-		Entry("a proxy of another selector", 5, "field is immutable", reselected),
-		Entry("a backend of another selector", 8, "updates to statefulset spec", reselected),
-		Entry("another controller's proxy", 5, "ConfigMap holder controls it", held),
-		Entry("another controller's backend", 8, "ConfigMap holder controls it", held),
+		Entry("a proxy of another selector", 4, "field is immutable", reselected),
+		Entry("a backend of another selector", 7, "updates to statefulset spec", reselected),
+		Entry("another controller's proxy", 4, "ConfigMap holder controls it", held),
+		Entry("another controller's backend", 7, "ConfigMap holder controls it", held),
 	)
 
 	It("takes what a reset of managedFields gave to nobody, so that what the user drops goes", func() {

@@ -229,17 +229,26 @@ func (r *Runners) begin(key types.NamespacedName) (*run, error) {
 	return started, nil
 }
 
-func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
-	file := &corev1.ConfigMap{}
-	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap != nil {
-			file.Namespace, file.Name = pod.Namespace, v.ConfigMap.Name
+// RunConfig is what kubelet gives the runner of a pod: from the pod's annotation, or from
+// the ConfigMap that it mounts.
+func RunConfig(ctx context.Context, reader client.Reader, namespace string, volumes []corev1.Volume, annotations map[string]string) (runconfig.RunConfig, error) {
+	for _, v := range volumes {
+		switch {
+		case v.DownwardAPI != nil && v.DownwardAPI.Items[0].Path == runconfig.FileName:
+			return runconfig.Decode([]byte(annotations[podtemplate.AnnotationRunConfig]))
+		case v.ConfigMap != nil:
+			file := &corev1.ConfigMap{}
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v.ConfigMap.Name}, file); err != nil {
+				return runconfig.RunConfig{}, err
+			}
+			return runconfig.Decode([]byte(file.Data[runconfig.FileName]))
 		}
 	}
-	if err := r.env.Client.Get(context.Background(), client.ObjectKeyFromObject(file), file); err != nil {
-		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
-	}
-	config, err := runconfig.Decode([]byte(file.Data[runconfig.FileName]))
+	return runconfig.RunConfig{}, errors.New("no volume has it")
+}
+
+func (r *Runners) runnerOf(pod *corev1.Pod) (*backend.Runner, error) {
+	config, err := RunConfig(context.Background(), r.env.Client, pod.Namespace, pod.Spec.Volumes, pod.Annotations)
 	if err != nil {
 		return nil, fmt.Errorf("reading the run config of pod %s: %w", pod.Name, err)
 	}

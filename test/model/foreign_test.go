@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +64,11 @@ func (o *others) attempt(what string, err error) {
 func (p *scenario) want() {
 	spec := map[string]any{"image": fmt.Sprintf("server:%d", p.random.IntN(3))}
 	if p.random.IntN(3) == 0 {
-		spec["args"] = []any{fmt.Sprintf("--level=%d", p.random.IntN(3))}
+		level := p.random.IntN(3)
+		spec["args"] = []any{fmt.Sprintf("--level=%d", level)}
+		if level == 2 { // too long for the pod template of the proxy
+			spec["args"] = []any{strings.Repeat("x", 17<<10)}
+		}
 	}
 	if p.random.IntN(3) == 0 {
 		spec["env"] = []any{map[string]any{"name": fmt.Sprint("LEVEL", p.random.IntN(2)), "value": "high"}}

@@ -128,11 +128,14 @@ func (p *scenario) rolledOut() (revision.Revision, *runconfig.RunConfig) {
 	if err != nil || !rev.Valid() {
 		return revision.Revision{}, nil
 	}
-	file := p.child(contract.ConfigMap, workload.RunConfigName(p.name, rev))
-	if file == nil {
-		return revision.Revision{}, nil
+	text := annotations[podtemplate.AnnotationRunConfig]
+	if text == "" {
+		file := p.child(contract.ConfigMap, workload.RunConfigName(p.name, rev))
+		if file == nil {
+			return revision.Revision{}, nil
+		}
+		text, _, _ = unstructured.NestedString(file.Object, "data", runconfig.FileName)
 	}
-	text, _, _ := unstructured.NestedString(file.Object, "data", runconfig.FileName)
 	config, err := runconfig.Decode([]byte(text))
 	if err != nil {
 		return revision.Revision{}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -99,19 +100,23 @@ func (r *Reconciler) children(ctx context.Context, p *reconcile.Pass, of workloa
 		return conditions.Finding{}, err
 	}
 	key, proxy := of.Key(), &appsv1.Deployment{}
-	for _, child := range []struct {
+	type child struct {
 		manager ownership.Manager
 		name    string
 		live    client.Object
 		ac      runtime.ApplyConfiguration
-	}{
+	}
+	children := []child{
 		{Children, workload.RunnerName(key), &corev1.ServiceAccount{}, workload.ServiceAccount(of)},
 		{Rights, workload.RunnerName(key), &rbacv1.Role{}, workload.Role(of)},
 		{Rights, workload.RunnerName(key), &rbacv1.RoleBinding{}, workload.RoleBinding(of)},
-		{Children, *runConfig.Name, config(*runConfig.Name), runConfig},
 		{Children, workload.ProxyName(key), &corev1.Service{}, workload.ProxyService(of, gateway.Spec.Proxy)},
 		{Children, workload.ProxyName(key), proxy, deployment},
-	} {
+	}
+	if !rendered.Short() {
+		children = slices.Insert(children, 0, child{Children, *runConfig.Name, config(*runConfig.Name), runConfig})
+	}
+	for _, child := range children {
 		switch err := r.reader.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: child.name}, child.live); {
 		case client.IgnoreNotFound(err) != nil:
 			return conditions.Finding{}, err
