@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -63,7 +62,7 @@ type Bridge struct {
 
 	sharing  chan struct{} // held while the shared server starts
 	shared   *shared
-	inFlight atomic.Int64
+	inFlight *share.Places // a byte of a body each
 }
 
 // New makes a bridge, which starts no server yet.
@@ -78,6 +77,7 @@ func New(config Config) *Bridge {
 	b := &Bridge{
 		config: config, starter: starter, modern: newModern(starter),
 		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}), sharing: make(chan struct{}, 1),
+		inFlight: share.New(maxInFlight, share.Half(maxInFlight)),
 	}
 	go b.sweep()
 	return b
@@ -181,12 +181,12 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post reads the messages of a POST and tells by them whose they are.
 func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
-	body, f := b.body(w, r)
+	body, leave, f := b.body(w, r)
+	defer leave()
 	if f != nil {
 		f.answer(w, nil)
 		return
 	}
-	defer b.inFlight.Add(-int64(len(body)))
 	messages, batch, err := jsonrpc.Parse(body)
 	if err != nil {
 		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err).answer(w, nil)
@@ -207,13 +207,13 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (b *Bridge) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
+// body reads the body of a request. Its bytes are in flight until leave is called.
+func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), f *fault) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // only recorders in tests have none
-	from := &counted{from: http.MaxBytesReader(w, r.Body, MaxBody), all: &b.inFlight}
+	from := &counted{from: http.MaxBytesReader(w, r.Body, MaxBody), all: b.inFlight, caller: r.Header.Get(protocol.HeaderCaller)}
 	body, err := io.ReadAll(from)
 	if err != nil {
-		b.inFlight.Add(-from.n)
 		// What is left of the body is not waited for, or its client keeps the answer from itself.
 		w.Header().Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now()) //nolint:errcheck // only recorders in tests have none
@@ -223,31 +223,39 @@ func (b *Bridge) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.Is(err, errFull):
-		return nil, busy("%s", err)
+		f = busy("%s", err)
 	case errors.As(err, &tooLong):
-		return nil, fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
+		f = fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
 	case err != nil:
-		return nil, fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
+		f = fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
 	}
-	return body, nil
+	return body, from.leave, f
 }
 
-var errFull = fmt.Errorf("more than %d bytes are in flight", maxInFlight)
+var errFull = fmt.Errorf("more than %d bytes are in flight, or %d of this caller", maxInFlight, share.Half(maxInFlight))
 
 // counted counts what is read among all that is in flight as it comes, since a client
 // may send slowly.
 type counted struct {
-	from io.Reader
-	all  *atomic.Int64
-	n    int64
+	from   io.Reader
+	all    *share.Places
+	caller string
+	taken  []func()
 }
 
 // Read implements io.Reader. It returns errFull where too much is in flight.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
-	c.n += int64(n)
-	if c.all.Add(int64(n)) > maxInFlight {
+	leave, full := c.all.Take(c.caller, int64(n))
+	if full != nil {
 		return n, errFull
 	}
+	c.taken = append(c.taken, leave)
 	return n, err
+}
+
+func (c *counted) leave() {
+	for _, leave := range c.taken {
+		leave()
+	}
 }

@@ -43,7 +43,7 @@ func (b *Bridge) room(caller string) (leave func(), f *fault) {
 	if b.closed {
 		return nil, busy("the server stops")
 	}
-	leave, err := b.places.Take(caller)
+	leave, err := b.places.Take(caller, 1)
 	if err == nil {
 		return leave, nil
 	}
@@ -58,7 +58,7 @@ func (b *Bridge) room(caller string) (leave func(), f *fault) {
 	if first != nil && time.Since(since) >= makeRoom {
 		delete(b.sessions, first.id)
 		first.end()
-		leave, err = b.places.Take(caller)
+		leave, err = b.places.Take(caller, 1)
 	}
 	switch {
 	case err == nil:

@@ -48,6 +48,16 @@ func TestWithoutALoginSessionsAreAnybodys(t *testing.T) {
 	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 4 sessions")
 }
 
+// Nor are all bytes of bodies one caller's.
+func TestACallerLeavesOthersTheirBodies(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	if _, err := f.inFlight.Take("mallory", int64(share.Half(maxInFlight))); err != nil {
+		t.Fatal(err)
+	}
+	f.want(f.post(hello, protocol.HeaderCaller, "mallory"), http.StatusServiceUnavailable, "-31008", "33554432 of this caller")
+	f.want(f.post(hello, protocol.HeaderCaller, "ann"), http.StatusOK)
+}
+
 // Calls and subscriptions of one caller leave others their places with a server that all share.
 func TestACallerLeavesOthersTheirCalls(t *testing.T) {
 	for _, method := range []string{"other", protocol.MethodListen} {

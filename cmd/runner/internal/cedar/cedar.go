@@ -70,7 +70,7 @@ func Middleware(config Config) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,
-			large: semaphore.NewWeighted(largeBodies), long: semaphore.NewWeighted(1),
+			large: share.New(largeBodies, share.Half(largeBodies)), long: semaphore.NewWeighted(1),
 			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends), callers: share.New(math.MaxInt, largeEach),
 		}
 	}
@@ -79,9 +79,10 @@ func Middleware(config Config) func(http.Handler) http.Handler {
 type judge struct {
 	config Config
 	next   http.Handler
-	// large has room for bodies, long for one that is judged, lists for answers that
+	// large has room for the bytes of bodies, long for one that is judged, lists for answers that
 	// are filtered, sends for those that are sent.
-	large, long, lists, sends *semaphore.Weighted
+	large              *share.Places
+	long, lists, sends *semaphore.Weighted
 	// callers bounds the large answers of one caller.
 	callers *share.Places
 }
@@ -103,7 +104,7 @@ func (j *judge) room(r *http.Request) (release func(), err error) {
 	if size < 0 || size > largeBodies {
 		size = largeBodies / 8
 	}
-	return func() { j.large.Release(size) }, j.large.Acquire(r.Context(), size)
+	return j.large.Wait(r.Context(), sharer(j.config.Caller(r)), size)
 }
 
 // ServeHTTP implements http.Handler.

@@ -20,11 +20,15 @@ const (
 
 // join waits for a place among the large answers of a caller.
 func (j *judge) join(ctx context.Context, caller authz.Caller) (part func(), err error) {
-	who := ""
-	if caller.Issuer != "" {
-		who = caller.Issuer + " " + caller.Subject
+	return j.callers.Wait(ctx, sharer(caller), 1)
+}
+
+// sharer is who has a share, "" for callers that cannot be told apart.
+func sharer(caller authz.Caller) string {
+	if caller.Issuer == "" {
+		return ""
 	}
-	return j.callers.Wait(ctx, who)
+	return caller.Issuer + " " + caller.Subject
 }
 
 // send waits until there is memory to send size bytes for as long as the client reads

@@ -2,6 +2,7 @@ package cedar
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,4 +89,36 @@ func TestACallerThatDoesNotReadLeavesRoomForOthers(t *testing.T) {
 	}
 	close(over)
 	calls.Wait()
+}
+
+// A caller that sends bodies slowly holds half of the room for them at most.
+func TestACallerLeavesRoomForBodiesOfOthers(t *testing.T) {
+	h := guarded(t, &backend{kind: "application/json", body: "{}"}, nil)
+	send := func(as string, body io.Reader) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", body)
+		r.Header, r.ContentLength = http.Header{"Content-Type": {"application/json"}, "As": {as}}, -1
+		return r
+	}
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for range 2 * largeBodies / (largeBodies / 8) { // each takes an eighth
+		body, slow := io.Pipe()
+		defer slow.Close()
+		calls.Go(func() { h.ServeHTTP(httptest.NewRecorder(), send("mallory", body)) })
+	}
+	time.Sleep(200 * time.Millisecond) // more of them would have room now
+	served := make(chan int, 1)
+	go func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, send("ann", strings.NewReader(`{"id":1,"method":"ping"}`)))
+		served <- w.Code
+	}()
+	select {
+	case status := <-served:
+		if status != http.StatusOK {
+			t.Errorf("HTTP %d", status)
+		}
+	case <-time.After(time.Minute):
+		t.Error("bodies of one caller keep another one from the backend")
+	}
 }

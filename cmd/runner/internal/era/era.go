@@ -159,7 +159,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 func (t *Translator) largeBody(w http.ResponseWriter, r *http.Request) (leave func()) {
 	ctx, cancel := context.WithTimeout(r.Context(), largeTime)
 	defer cancel()
-	leave, err := t.large.Wait(ctx, t.config.Share(r))
+	leave, err := t.large.Wait(ctx, t.config.Share(r), 1)
 	if err != nil && r.Context().Err() == nil {
 		(&output{w: w}).busy(nil, "TooManyLongBodies: too many calls with bodies over 64 KiB are on their way, of all callers or of this one")
 	}

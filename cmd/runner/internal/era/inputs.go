@@ -45,7 +45,7 @@ type waiting struct {
 
 // park keeps a call, and returns the state by which it is found again; "" if there is no room.
 func (p *pending) park(q *waiting, expired func()) string {
-	leave, err := p.places.Take(q.call.held.caller)
+	leave, err := p.places.Take(q.call.held.caller, 1)
 	if err != nil {
 		return ""
 	}

@@ -53,7 +53,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		})
 		return
 	}
-	leave, err := t.listens.Take(t.config.Share(r))
+	leave, err := t.listens.Take(t.config.Share(r), 1)
 	if err != nil {
 		out.busy(c.id, "TooManySubscriptions: "+err.Error())
 		return

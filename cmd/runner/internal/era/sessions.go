@@ -114,12 +114,12 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 		s.held = map[profile]*held{}
 	}
 	caller := s.translator.config.Share(r)
-	leave, err := s.places.Take(caller)
+	leave, err := s.places.Take(caller, 1)
 	if err != nil {
 		if !s.makeRoom(caller, errors.Is(err, share.ErrOwn)) {
 			return nil, errSessions
 		}
-		if leave, err = s.places.Take(caller); err != nil {
+		if leave, err = s.places.Take(caller, 1); err != nil {
 			return nil, errSessions
 		}
 	}

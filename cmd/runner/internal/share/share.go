@@ -41,27 +41,26 @@ func New(all, each int) *Places {
 	return &Places{all: semaphore.NewWeighted(int64(all)), each: int64(each), of: map[string]*place{}}
 }
 
-// Wait waits for a place of a caller's until ctx ends, and returns how to leave it.
-func (p *Places) Wait(ctx context.Context, caller string) (leave func(), err error) {
-	return p.enter(caller,
-		func(s *semaphore.Weighted) error { return s.Acquire(ctx, 1) },
-		func(s *semaphore.Weighted) error { return s.Acquire(ctx, 1) })
+// Wait waits for n places of a caller's until ctx ends, and returns how to leave them.
+func (p *Places) Wait(ctx context.Context, caller string, n int64) (leave func(), err error) {
+	wait := func(s *semaphore.Weighted) error { return s.Acquire(ctx, n) }
+	return p.enter(caller, n, wait, wait)
 }
 
-// Take takes a place now. It returns ErrOwn or ErrAll where there is none.
-func (p *Places) Take(caller string) (leave func(), err error) {
+// Take takes n places now. It returns ErrOwn or ErrAll where there are not so many.
+func (p *Places) Take(caller string, n int64) (leave func(), err error) {
 	try := func(none error) func(*semaphore.Weighted) error {
 		return func(s *semaphore.Weighted) error {
-			if s.TryAcquire(1) {
+			if s.TryAcquire(n) {
 				return nil
 			}
 			return none
 		}
 	}
-	return p.enter(caller, try(ErrOwn), try(ErrAll))
+	return p.enter(caller, n, try(ErrOwn), try(ErrAll))
 }
 
-func (p *Places) enter(caller string, own, all func(*semaphore.Weighted) error) (leave func(), err error) {
+func (p *Places) enter(caller string, n int64, own, all func(*semaphore.Weighted) error) (leave func(), err error) {
 	gone := func() {}
 	if caller != "" {
 		its := p.join(caller)
@@ -69,13 +68,13 @@ func (p *Places) enter(caller string, own, all func(*semaphore.Weighted) error) 
 			p.part(caller, its)
 			return nil, err
 		}
-		gone = func() { its.free.Release(1); p.part(caller, its) }
+		gone = func() { its.free.Release(n); p.part(caller, its) }
 	}
 	if err := all(p.all); err != nil {
 		gone()
 		return nil, err
 	}
-	return sync.OnceFunc(func() { p.all.Release(1); gone() }), nil
+	return sync.OnceFunc(func() { p.all.Release(n); gone() }), nil
 }
 
 func (p *Places) join(caller string) *place {
