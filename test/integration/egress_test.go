@@ -78,7 +78,6 @@ var _ = It("A server's pods connect to DNS and to what spec.network.egress names
 	becomes(nowhere+allTools, map[string][]string{"TCP/8000": nil}, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
 	s.Apply(git, server("echo", ""))
 	s.AwaitGone(policy)
-
 })
 
 // reached are the workloads and addresses that a pod of the backend of echo may connect to at

@@ -5,14 +5,13 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // regional adds a tool of which a header tells the region.
 func regional(b *backend) {
-	b.server.AddTool(&mcp.Tool{Name: "deploy", InputSchema: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{
-		"region": {Type: "string", Extra: map[string]any{"x-mcp-header": "Region"}},
+	b.server.AddTool(&mcp.Tool{Name: "deploy", InputSchema: map[string]any{"type": "object", "properties": map[string]any{
+		"region": map[string]any{"type": "string", "x-mcp-header": "Region"},
 	}}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{}, nil
 	})

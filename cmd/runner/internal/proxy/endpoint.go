@@ -107,14 +107,13 @@ func (e *endpoint) look(ended bool) error {
 		return nil
 	}
 	to, err := url.Parse(string(sse.Data(first)))
-	if err != nil || !to.Query().Has(oldSession) {
-		return nil
+	if err == nil && to.Query().Has(oldSession) {
+		var sealed string
+		if sealed, err = e.seal(to.Query().Get(oldSession)); err != nil {
+			return err
+		}
+		to.RawQuery = withOldID(to, sealed)
+		e.head = append(sse.WithData(first, []byte(to.String())), e.head[n+1:]...)
 	}
-	sealed, err := e.seal(to.Query().Get(oldSession))
-	if err != nil {
-		return err
-	}
-	to.RawQuery = withOldID(to, sealed)
-	e.head = append(sse.WithData(first, []byte(to.String())), e.head[n+1:]...)
 	return nil
 }
