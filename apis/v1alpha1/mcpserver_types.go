@@ -110,8 +110,7 @@ type MCPServerSpec struct {
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
 	// kubectl scale sets it. The requests of a session reach the pod that keeps
-	// it; calls without a session reach any pod. A client of the transport of
-	// 2024-11-05 (HTTP+SSE) needs 1.
+	// it; calls without a session reach any pod.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1

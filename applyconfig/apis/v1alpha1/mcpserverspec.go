@@ -51,8 +51,7 @@ type MCPServerSpecApplyConfiguration struct {
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
 	// With 0 the proxy stops, too. Leave the field out of Git if an autoscaler or
 	// kubectl scale sets it. The requests of a session reach the pod that keeps
-	// it; calls without a session reach any pod. A client of the transport of
-	// 2024-11-05 (HTTP+SSE) needs 1.
+	// it; calls without a session reach any pod.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resources are the compute resources of the server's container. It has no
 	// requests and no limits if they are not set.

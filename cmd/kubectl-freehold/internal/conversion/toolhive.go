@@ -15,7 +15,7 @@ func toolhive() []kind {
 	server := slices.Concat([]row{
 		{from: "spec.image", to: "spec.image"},
 		{from: "spec.transport", to: "spec.transport", absent: "stdio", take: toolhiveTransport},
-		{from: "spec.proxyMode", granted: "streamable-http", note: "clients of HTTP+SSE need transport stdio or sse, and spec.replicas: 1; they use the same URL"},
+		{from: "spec.proxyMode", granted: "streamable-http", note: "clients of HTTP+SSE need transport stdio or sse; they use the same URL"},
 		{from: "spec.mcpPort", to: "spec.port"},
 		{from: "spec.targetPort", to: "spec.port"},
 		{from: "spec.args", to: "spec.args"},
