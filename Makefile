@@ -101,6 +101,11 @@ soak: controlplane ## Run the tests of random order at length, from seeds drawn 
 vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product calls; needs the database, see VULNDB in hack/vuln.sh
 	hack/vuln.sh
 
+.PHONY: test-gitops
+test-gitops: controlplane ## Hold config/gitops to Flux's own controllers; a quarter of an hour the first time. RUN= names stories
+	hack/gitops/build.sh
+	$(GO_TEST) -timeout 30m -count=1 -v -run '$(RUN)' ./test/gitops
+
 .PHONY: fuzz
 fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a test
 	hack/fuzz.sh

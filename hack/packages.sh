@@ -8,14 +8,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=github.com/freehold-dev/freehold
 
 plane=$(grep -rlE --include='*.go' '\b(kit\.Start|envtest\.Environment)\b' test | xargs -r -n1 dirname | grep -v '^test/example' | sort -u |
-	grep -vx test/e2e)
+	grep -vx -e test/e2e -e test/gitops)
 case ${1:-} in
 plane)
 	echo "$plane" | sed "s|^|$module/|"
 	;;
 unit)
 	go list -tags fieldsv1string ./apis/... ./applyconfig/... ./controllers/... ./cmd/... ./hack/... ./test/... |
-		grep -vxF -e "$module/test/e2e" -f <(echo "$plane" | sed "s|^|$module/|")
+		grep -vxF -e "$module/test/e2e" -e "$module/test/gitops" -f <(echo "$plane" | sed "s|^|$module/|")
 	;;
 *)
 	echo "packages.sh: name what to print: unit or plane" >&2

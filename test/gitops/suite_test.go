@@ -1,0 +1,183 @@
+// Package gitops holds config/gitops to Flux: its controllers, as hack/gitops/build.sh builds them, read it from a Git server and
+// apply it, beside the operator's program, on a control plane with pretended pods (test/kit). Each story applies the recipes as they
+// are shipped; only the address of the repository is the test's. make test-gitops runs them.
+package gitops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/freehold-dev/freehold/test/kit"
+)
+
+// patience is how long a story waits for one step of a tool on a busy machine. Flux asks again after 30 seconds, and a minute.
+const patience = 5 * time.Minute
+
+var (
+	plane *kit.Plane
+	// root is the repository's, work has what is written, bin the tools.
+	root, work, bin string
+	// kubeconfig is the administrator's.
+	kubeconfig string
+	processes  []*process
+)
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := prepare(ctx)
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	for _, p := range processes {
+		p.end()
+	}
+	if err = errors.Join(err, plane.Stop(), os.RemoveAll(work)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func prepare(ctx context.Context) (err error) {
+	if root, err = kit.Root(); err != nil {
+		return err
+	}
+	if bin = os.Getenv("GITOPS_BIN"); bin == "" {
+		bin = filepath.Join(root, "bin", "gitops")
+	}
+	if _, err := os.Stat(filepath.Join(bin, "kustomize-controller")); err != nil {
+		return fmt.Errorf("the tools are not in %s: run hack/gitops/build.sh: %w", bin, err)
+	}
+	if work, err = os.MkdirTemp("", "freehold-gitops-"); err != nil {
+		return err
+	}
+	if err := pretend(ctx); err != nil {
+		return err
+	}
+	kubeconfig = filepath.Join(work, "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, plane.Config); err != nil {
+		return err
+	}
+	if err := serveGit(ctx); err != nil {
+		return err
+	}
+	return startFlux(ctx)
+}
+
+// pretend starts a plane, with what the chart installs and the operator's program.
+func pretend(ctx context.Context) (err error) {
+	if plane, err = kit.Start(ctx); err != nil {
+		return err
+	}
+	if err := plane.Install(ctx); err != nil {
+		return err
+	}
+	operator := filepath.Join(work, "operator")
+	if err := kit.Build(ctx, "./cmd/operator", operator); err != nil {
+		return err
+	}
+	config := filepath.Join(work, "operator.kubeconfig")
+	if err := writeKubeconfig(config, plane.OperatorConfig()); err != nil {
+		return err
+	}
+	return start(exec.Command(operator, "--runner-image=freehold.dev/runner:test", "--probe-address=0", "--identity-namespace="+kit.SystemNamespace),
+		"KUBECONFIG="+config)
+}
+
+func writeKubeconfig(path string, config *rest.Config) error {
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {
+			Token: config.BearerToken, ClientCertificate: config.CertFile, ClientCertificateData: config.CertData,
+			ClientKey: config.KeyFile, ClientKeyData: config.KeyData,
+		}},
+	}, path)
+}
+
+// newEnv is a story's view of the plane, in a namespace that may exist. What a story does when it ends is waited for too.
+func newEnv(t *testing.T, namespace string) *kit.Env {
+	t.Helper()
+	s := &kit.Env{TB: t, Plane: plane, Ctx: context.WithoutCancel(t.Context()), Namespace: namespace, Patience: patience}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, p := range processes {
+				t.Logf("%s said last:\n%s", filepath.Base(p.command.Path), p.said())
+			}
+		}
+	})
+	return s
+}
+
+// free is an address of the loopback interface that nothing listens on.
+func free() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String(), nil
+}
+
+// process is a program that runs beside the stories.
+type process struct {
+	command *exec.Cmd
+	ended   chan struct{}
+	log     string
+}
+
+// start starts a program that runs until all stories have ended.
+func start(command *exec.Cmd, environment ...string) error {
+	p := &process{command: command, ended: make(chan struct{}), log: filepath.Join(work, fmt.Sprintf("%d-%s.log", len(processes), filepath.Base(command.Path)))}
+	log, err := os.Create(p.log)
+	if err != nil {
+		return err
+	}
+	command.Stdout, command.Stderr = log, log
+	command.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + work, "TMPDIR=" + work}, environment...)
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", command.Path, err)
+	}
+	go func() {
+		_ = command.Wait() // that it ended early is in its log
+		_ = log.Close()
+		close(p.ended)
+	}()
+	processes = append(processes, p)
+	return nil
+}
+
+func (p *process) end() {
+	_ = p.command.Process.Kill()
+	<-p.ended
+}
+
+// said is the end of its log.
+func (p *process) said() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-6000):])
+}
