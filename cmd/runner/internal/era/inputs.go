@@ -26,6 +26,9 @@ const inputKey = "input"
 // maxPending is how many calls wait for answers at once.
 const maxPending = 256
 
+const tooManyQuestions = "TooManyQuestions: the server has asked in the middle of this call, and too many calls wait for answers of " +
+	"their clients, of all callers or of this one; this call may have run"
+
 // pending are the calls that wait for answers, by the state that their clients send back.
 type pending struct {
 	places *share.Places
@@ -109,7 +112,8 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	if state == "" {
 		t.tell(c, rpcError{code: protocol.CodeInternal, message: "too many calls wait for their clients"}.response(m.ID))
 		t.abandon(c)
-		out.busy(id, "TooManyQuestions: too many calls wait for answers of their clients, of all callers or of this one")
+		// Not busy: the backend has begun the call, and a client that is told to try again later would have it run twice.
+		out.fail(id, rpcError{http.StatusInternalServerError, protocol.CodeInternal, tooManyQuestions, nil})
 		return true
 	}
 	out.end(http.StatusOK, response(id, encoded(inputRequired(m.Method, m.Params, state))))

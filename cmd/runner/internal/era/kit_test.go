@@ -204,6 +204,12 @@ func send(t *testing.T, endpoint, body string, headers ...string) (int, message)
 
 func sendAll(t *testing.T, endpoint, body string, headers ...string) (int, []message) {
 	t.Helper()
+	status, _, all := answerOf(t, endpoint, body, headers...)
+	return status, all
+}
+
+func answerOf(t *testing.T, endpoint, body string, headers ...string) (int, http.Header, []message) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
@@ -244,7 +250,7 @@ func sendAll(t *testing.T, endpoint, body string, headers ...string) (int, []mes
 		}
 		all = append(all, m)
 	}
-	return response.StatusCode, all
+	return response.StatusCode, response.Header, all
 }
 
 // asModern are the headers of a modern request.

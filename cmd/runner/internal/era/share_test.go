@@ -91,6 +91,28 @@ func TestACallerLeavesOthersTheirSessions(t *testing.T) {
 	}
 }
 
+// A call that its server has asked about has begun: a client that is told to send it again later would have it run twice.
+func TestACallThatHasBegunIsNotToBeSentAgain(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	for i := range 128 {
+		if status, got := send(t, endpoint, asking(fmt.Sprint(i), ""), by("mallory", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
+			t.Fatalf("call %d gets HTTP %d with %+v", i, status, got)
+		}
+	}
+	status, header, got := answerOf(t, endpoint, asking("128", ""), by("mallory", "Mcp-Name", "ask")...)
+	if status != http.StatusInternalServerError || header.Get("Retry-After") != "" || len(got) != 1 || got[0].Error == nil ||
+		!strings.HasPrefix(got[0].Error.Message, "TooManyQuestions: ") || !strings.HasSuffix(got[0].Error.Message, "may have run") {
+		t.Errorf("HTTP %d with %v and %+v", status, header, got)
+	}
+	if n := len(b.got("tools/call")); n != 129 {
+		t.Errorf("the server got %d calls", n)
+	}
+	if status, got := send(t, endpoint, asking("1", ""), by("ann", "Mcp-Name", "ask")...); got.Result["resultType"] != "input_required" {
+		t.Errorf("another caller gets HTTP %d with %+v", status, got)
+	}
+}
+
 // Nor do long bodies of calls that take long.
 func TestACallerLeavesOthersTheirLongBodies(t *testing.T) {
 	t.Parallel()
