@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // What a slow client has sent so far is counted, too, and it gets its answer while it
@@ -40,6 +42,26 @@ func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	leave()
 	f.want(f.post(hello), http.StatusOK)
 	within(t, time.Minute, "nothing is in flight", func() bool { _, err := f.inFlight.Take("", maxInFlight); return err == nil })
+}
+
+// A body that comes byte by byte costs no more to count than what it is.
+func TestABodyOfManyPiecesIsCountedCheaply(t *testing.T) {
+	const size = 100 * leastTaken
+	all := share.New(maxInFlight, share.Half(maxInFlight))
+	c := &counted{from: iotest.OneByteReader(strings.NewReader(strings.Repeat("x", size))), all: all, caller: "mallory"}
+	if body, err := io.ReadAll(c); err != nil || len(body) != size {
+		t.Fatalf("%d bytes, %v", len(body), err)
+	}
+	if len(c.taken) != 100 {
+		t.Errorf("%d pieces are remembered", len(c.taken))
+	}
+	if _, err := all.Take("", maxInFlight-size+1); err == nil {
+		t.Error("less is counted than was read")
+	}
+	c.leave()
+	if _, err := all.Take("", maxInFlight); err != nil {
+		t.Error(err)
+	}
 }
 
 // Only a client that asks for a stream by its name starts a server with a GET.

@@ -29,6 +29,9 @@ const (
 	makeRoom = time.Minute
 	// maxInFlight is how many bytes of bodies are in memory at a time.
 	maxInFlight = 64 << 20
+	// leastTaken is how many of them a body takes at a time: each time costs memory, too,
+	// and a client may send byte by byte.
+	leastTaken = 4 << 10
 	// bodyTime is how long a client may take to send one.
 	bodyTime = time.Minute
 	// sweepPause is how often idle sessions are looked for.
@@ -240,17 +243,23 @@ type counted struct {
 	from   io.Reader
 	all    *share.Places
 	caller string
-	taken  []func()
+	// spare is how many of the bytes that are taken are not yet read.
+	spare int64
+	taken []func()
 }
 
 // Read implements io.Reader. It returns errFull where too much is in flight.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
-	leave, full := c.all.Take(c.caller, int64(n))
-	if full != nil {
-		return n, errFull
+	if c.spare -= int64(n); c.spare < 0 {
+		more := max(-c.spare, leastTaken)
+		leave, full := c.all.Take(c.caller, more)
+		if full != nil {
+			return n, errFull
+		}
+		c.spare += more
+		c.taken = append(c.taken, leave)
 	}
-	c.taken = append(c.taken, leave)
 	return n, err
 }
 

@@ -138,10 +138,10 @@ func primitive(value jsontext.Value) (string, error) {
 	}
 }
 
-// integer is a number as an integer is written: 42 and 42.0 are one.
+// integer is a number of JSON as an integer is written: 42 and 42.0 are one. What Go takes for numbers besides, as 0x2Ap0, others do not.
 func integer(text string) (string, error) {
 	number, err := strconv.ParseFloat(text, 64)
-	if err != nil || number != math.Trunc(number) || math.Abs(number) > maxSafe {
+	if err != nil || !jsontext.Value(text).IsValid() || number != math.Trunc(number) || math.Abs(number) > maxSafe {
 		return "", errPrimitive
 	}
 	return strconv.FormatInt(int64(number), 10), nil

@@ -3,9 +3,12 @@ package headers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +49,9 @@ func TestHeadersAreHeldAgainstArguments(t *testing.T) {
 		"another value":           {`{"region":"eu"}`, http.Header{"Mcp-Param-Region": {"us"}}, `header Mcp-Param-Region is "us", and the argument region is "eu"`},
 		"another number":          {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"43"}}, "the argument in.n is 42"},
 		"no number":               {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"x"}}, "the argument in.n is 42"},
+		"a number in base 16":     {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"0x2Ap0"}}, "the argument in.n is 42"},
+		"a number with a plus":    {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"+42"}}, "the argument in.n is 42"},
+		"a number with a zero":    {`{"in":{"n":42}}`, http.Header{"Mcp-Param-N": {"042"}}, "the argument in.n is 42"},
 		"a number out of range":   {`{"in":{"n":9007199254740993}}`, http.Header{"Mcp-Param-N": {"9007199254740993"}}, "between"},
 		"no integer":              {`{"in":{"n":1.5}}`, http.Header{"Mcp-Param-N": {"1.5"}}, "between"},
 		"a list":                  {`{"region":["eu"]}`, http.Header{"Mcp-Param-Region": {"eu"}}, "no text"},
@@ -147,5 +153,68 @@ func TestAListWithoutAnEndIsNotRead(t *testing.T) {
 	})
 	if err == nil || asked != maxPages {
 		t.Errorf("%v after %d pages", err, asked)
+	}
+}
+
+// What was read of a list that is too long is held against calls.
+func TestTheBeginningOfALongListIsKnown(t *testing.T) {
+	var many strings.Builder
+	for i := range maxBindings {
+		fmt.Fprintf(&many, `,{"name":"tool-%d","inputSchema":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`, i)
+	}
+	for name, result := range map[string]string{
+		"pages":   `{"tools":[{"name":"run","inputSchema":` + schema + `}],"nextCursor":"more"}`,
+		"headers": `{"tools":[{"name":"run","inputSchema":` + schema + `}` + many.String() + `]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools, asked := &Tools{}, 0
+			for range 2 {
+				err := tools.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`), func(context.Context, jsontext.Value) (jsontext.Value, error) {
+					asked++
+					return jsontext.Value(result), nil
+				})
+				if err == nil || !strings.Contains(err.Error(), "Mcp-Param-Region") {
+					t.Error(err)
+				}
+			}
+			if asked > maxPages {
+				t.Errorf("the list was read again after %d pages", asked)
+			}
+		})
+	}
+}
+
+// One failure does not leave calls unchecked for as long as a list is believed. A server that takes its time to fail is asked less often.
+func TestAListThatFailedIsReadAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes, after time.Duration
+		want         int
+	}{
+		"at once":          {0, retry - time.Millisecond, 1},
+		"a little later":   {0, retry, 2},
+		"slow":             {retry, retry, 1},
+		"slow, much later": {retry, fresh, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tools, asked := &Tools{}, 0
+				check := func() error {
+					return tools.Check(t.Context(), nil, "run", jsontext.Value(`{"region":"eu"}`), func(context.Context, jsontext.Value) (jsontext.Value, error) {
+						if asked++; asked == 1 {
+							time.Sleep(tc.takes)
+							return nil, errors.New("not now")
+						}
+						return jsontext.Value(`{"tools":[{"name":"run","inputSchema":` + schema + `}]}`), nil
+					})
+				}
+				if err := check(); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(tc.after)
+				if err := check(); (err != nil) != (tc.want == 2) || asked != tc.want {
+					t.Errorf("%v, asked %d times", err, asked)
+				}
+			})
+		})
 	}
 }

@@ -15,6 +15,8 @@ import (
 const (
 	// fresh is for how long a list is believed. A server need not tell that it has changed.
 	fresh = time.Minute
+	// retry is when a list that could not be read is read again, if that was told at once.
+	retry = 5 * time.Second
 	// maxPages is how many pages of a list are read, and maxBindings how many headers are remembered of it.
 	maxPages    = 50
 	maxBindings = 1000
@@ -31,6 +33,7 @@ type Tools struct {
 	asking chan struct{} // full while a list is read
 	known  map[string]definition
 	read   time.Time
+	lasts  time.Duration // how long after that it is read again: fresh or retry
 }
 
 // Add adds the headers of a call of a tool to those of the request, as far as they are known, also of a schema that breaks the
@@ -48,7 +51,7 @@ func (t *Tools) Check(ctx context.Context, header http.Header, tool string, argu
 		return nil // nothing could be amiss
 	}
 	t.mu.Lock()
-	old := time.Since(t.read) >= fresh
+	old := time.Since(t.read) >= t.lasts
 	t.mu.Unlock()
 	if old {
 		_ = t.learn(ctx, list, fresh) //nolint:errcheck // what is known stands
@@ -107,26 +110,31 @@ func (t *Tools) learn(ctx context.Context, list List, before time.Duration) erro
 		return ctx.Err()
 	}
 	t.mu.Lock()
-	again := time.Since(t.read) < before
+	again := time.Since(t.read) < min(before, t.lasts)
 	t.mu.Unlock()
 	if again {
 		return nil
 	}
+	began := time.Now()
 	all, err := readAll(ctx, list)
 	if ctx.Err() != nil {
 		return ctx.Err() // this client has left; the next one reads it
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.read = time.Now()
-	if err == nil {
+	t.read, t.lasts = time.Now(), fresh
+	switch {
+	case err == nil || errors.Is(err, errLong):
 		t.known = all
+	case t.read.Sub(began) < retry: // else calls would wait most of the time
+		t.lasts = retry
 	}
 	return err
 }
 
 var errLong = errors.New("tools/list has too many pages, or tools with headers")
 
+// readAll returns what it has read with errLong.
 func readAll(ctx context.Context, list List) (map[string]definition, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
@@ -143,17 +151,16 @@ func readAll(ctx context.Context, list List) (map[string]definition, error) {
 		}
 		for _, tool := range page.Tools {
 			if d := define(tool.InputSchema); len(d.bindings) > 0 {
+				if count += len(d.bindings); count > maxBindings {
+					return all, errLong
+				}
 				all[tool.Name] = d
-				count += len(d.bindings)
 			}
 		}
-		switch {
-		case count > maxBindings:
-			return nil, errLong
-		case page.Next == nil || page.Next.Kind() == 'n':
+		if page.Next == nil || page.Next.Kind() == 'n' {
 			return all, nil
 		}
 		cursor = page.Next.Clone()
 	}
-	return nil, errLong
+	return all, errLong
 }

@@ -60,7 +60,7 @@ var headerSeeds = []struct {
 	lines, body, answer string
 	trust               bool
 }{
-	{"Host: echo-proxy\r\nContent-Length: 2\r\nMcp-Session-Id: s1\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: =?base64?w6k=?=", "{}", "Content-Type: application/json\r\nMcp-Session-Id: s1\r\nContent-Length: 2", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nMcp-Session-Id: s1\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: =?base64?w6k=?=\r\nMcp-Param-User_id: 7\r\nMcp_Session_Id: s2\r\nMcp-Session_Id: s2\r\nMcp_Param-User: 8", "{}", "Content-Type: application/json\r\nMcp-Session-Id: s1\r\nContent-Length: 2", false},
 	{"Host: echo-proxy\r\nTransfer-Encoding: chunked\r\nTrailer: X-Forwarded-User", "2\r\n{}\r\n0\r\nX-Forwarded-User: admin\r\n\r\n", "Content-Type: text/event-stream", false},
 	{"Host: echo-proxy\r\nContent-Length: 2\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET /mcp HTTP/1.1\r\n\r\n", "", false},
 	{"Host: lb.example.com\r\nContent-Length: 2\r\nConnection: close, X-Forwarded-User\r\nX-Forwarded-User: admin\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-For: 5.6.7.8\r\nForwarded: for=1.2.3.4", "{}", "Connection: Mcp-Session-Id\r\nMcp-Session-Id: hop", true},
@@ -189,12 +189,13 @@ var sayable = regexp.MustCompile(`^(accept|accept-encoding|accept-language|cache
 	`traceparent|tracestate|baggage|b3|x-b3-.*|x-request-id|x-correlation-id|.*api-?key)$`)
 
 // mayBeSaid reports whether a client may say this to a backend. Nobody may in a
-// spelling that CGI and what follows it read as another.
+// spelling that CGI and what follows it read as another, but for parameters, where tools
+// choose the names.
 func mayBeSaid(name string, trust bool) bool {
 	low := strings.ToLower(name)
 	switch {
 	case strings.Contains(low, "_"):
-		return false
+		return strings.HasPrefix(low, "mcp-param-")
 	case strings.HasPrefix(low, "x-forwarded-"), low == "forwarded":
 		return trust
 	case strings.HasPrefix(low, "x-remote-"), strings.HasPrefix(low, "x-auth-request-"), strings.HasPrefix(low, "impersonate-"):

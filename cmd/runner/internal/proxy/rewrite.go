@@ -29,13 +29,16 @@ var passed = setOf(
 // passedPrefixes are the same for families of names: of MCP, and of traces.
 var passedPrefixes = []string{"Mcp-", "X-B3-"}
 
+// parameters are the names that the schema of a tool chooses.
+const parameters = "Mcp-Param-"
+
 // passes reports whether a header of this name goes to the backend. A name with an
-// underscore never does: CGI and what follows it (WSGI, Rack, PHP) take
-// Mcp_Session_Id for Mcp-Session-Id.
+// underscore does below Mcp-Param- alone, where only another parameter could be meant: CGI
+// and what follows it (WSGI, Rack, PHP) take Mcp_Session_Id for Mcp-Session-Id.
 func (p *Proxy) passes(name string) bool {
 	switch {
 	case strings.Contains(name, "_"):
-		return false
+		return strings.HasPrefix(name, parameters)
 	case strings.HasPrefix(name, forwardedPrefix):
 		return p.config.TrustForwardedHeaders
 	}
