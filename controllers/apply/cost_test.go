@@ -63,7 +63,7 @@ func defaulted(d *appsv1.Deployment) {
 	pod := &d.Spec.Template.Spec
 	pod.RestartPolicy, pod.DNSPolicy, pod.SchedulerName = corev1.RestartPolicyAlways, corev1.DNSClusterFirst, corev1.DefaultSchedulerName
 	pod.DeprecatedServiceAccount = pod.ServiceAccountName
-	pod.Volumes[0].ConfigMap.DefaultMode = new(int32(0o644))
+	pod.Volumes[0].DownwardAPI.DefaultMode = new(int32(0o644))
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
 		c.TerminationMessagePath = corev1.TerminationMessagePathDefault
