@@ -212,17 +212,29 @@ func TestAProcessThatEndsFailsItsCalls(t *testing.T) {
 
 func TestAServerThatEndsAtOnceIsStartedAgainWithPauses(t *testing.T) {
 	f := serve(t, Config{Server: child("crash")})
-	f.want(f.post(hello), http.StatusBadGateway, "-31006", "exit status 3")
+	// noted waits until a start has led to a pause, and has it last until next.
+	noted := func(pause time.Duration, next time.Time) {
+		t.Helper()
+		within(t, time.Minute, "the pause is "+pause.String(), func() bool {
+			f.starter.mu.Lock()
+			defer f.starter.mu.Unlock()
+			if f.starter.pause != pause {
+				return false
+			}
+			f.starter.next = next
+			return true
+		})
+	}
+	f.want(f.post(hello), http.StatusBadGateway, "-31006")
+	noted(firstPause, time.Now().Add(time.Hour))
 	a := f.post(hello)
 	f.want(a, http.StatusServiceUnavailable, "-31008", "exit status 3")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	time.Sleep(firstPause)
+	noted(firstPause, time.Now())
 	f.want(f.post(hello), http.StatusBadGateway, "-31006")
-	if f.starter.pause != 2*firstPause {
-		t.Errorf("the pause is %s", f.starter.pause)
-	}
+	noted(2*firstPause, time.Now())
 	if err := serve(t, Config{Server: child("crash")}).Start(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("Start: %v", err)
 	}

@@ -35,6 +35,9 @@ func (p *peer) end() {
 	p.mu.Lock()
 	p.fault = why
 	p.mu.Unlock()
+	if p.over != nil {
+		p.over(p)
+	}
 	p.failAll(why)
 	close(p.done)
 }

@@ -39,6 +39,8 @@ type peer struct {
 	conn Conn
 	// other takes what answers no call: requests and notifications.
 	other func(m said)
+	// over, if not nil, is told that the connection has ended, before its calls are.
+	over func(p *peer)
 	// alone says that the server is one client's: its ids stay as they are, and while it
 	// reads slowly the server waits.
 	alone bool
@@ -54,8 +56,8 @@ type peer struct {
 	// heard is closed at the first message of the server.
 	heard chan struct{}
 	once  sync.Once
-	// stopped says that the bridge ended it.
-	stopped atomic.Bool
+	// broken says that it took no more, and stopped that the bridge ended it before that.
+	broken, stopped atomic.Bool
 	// tools are what the server wants repeated in headers.
 	tools headers.Tools
 	// refusals is full of those that are under way.
@@ -66,9 +68,9 @@ type peer struct {
 // while it does not read gets no answer.
 const maxRefusals = 16
 
-func newPeer(conn Conn, alone bool, other func(m said)) *peer {
+func newPeer(conn Conn, alone bool, other func(m said), over func(p *peer)) *peer {
 	p := &peer{
-		conn: conn, other: other, alone: alone, calls: map[string]*call{},
+		conn: conn, other: other, over: over, alone: alone, calls: map[string]*call{},
 		started: time.Now(), done: make(chan struct{}), heard: make(chan struct{}), refusals: make(chan struct{}, maxRefusals),
 	}
 	go p.read()
@@ -145,6 +147,9 @@ func canonical(id []byte) string {
 func (p *peer) sent(err error, c *call) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, stdio.ErrEnded) {
+		p.broken.Store(true)
 	}
 	if c != nil && p.take(c.wire) == nil {
 		return nil // it was answered: the connection has ended
@@ -275,7 +280,9 @@ func (p *peer) finish(c *call, m said) {
 
 // stop ends the connection.
 func (p *peer) stop() {
-	p.stopped.Store(true)
+	if !p.broken.Load() {
+		p.stopped.Store(true)
+	}
 	p.conn.End()
 }
 

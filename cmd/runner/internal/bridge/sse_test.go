@@ -119,7 +119,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPeer(conn, true, func(said) {})
+	p := newPeer(conn, true, func(said) {}, nil)
 	t.Cleanup(p.stop)
 	ask := func(ctx context.Context, id string) *fault {
 		err := p.ask(ctx, &call{id: []byte(id), method: "tools/call", answer: func([]byte, int, bool) {}}, nil)

@@ -73,7 +73,7 @@ func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) 
 	}
 	var p *peer
 	ready := make(chan struct{})
-	p = newPeer(conn, alone, func(m said) { <-ready; other(p, m) })
+	p = newPeer(conn, alone, func(m said) { <-ready; other(p, m) }, s.over)
 	close(ready)
 	if s.peers == nil {
 		s.peers = map[*peer]bool{}
@@ -89,7 +89,23 @@ func (s *starter) failed(why string) {
 	s.next, s.why = time.Now().Add(s.pause), why
 }
 
-// watch notes what becomes of a connection.
+// over has the next start wait after a connection that ended without a word. A client
+// that is told of the end closes its session, after which the bridge has stopped it.
+func (s *starter) over(p *peer) {
+	select {
+	case <-p.heard:
+		return
+	default:
+	}
+	if p.stopped.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed(p.conn.Why())
+}
+
+// watch forgets the pauses once a connection has said something, and the connection once it has ended.
 func (s *starter) watch(p *peer) {
 	select {
 	case <-p.heard:
@@ -102,13 +118,6 @@ func (s *starter) watch(p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)
-	select {
-	case <-p.heard:
-	default:
-		if !p.stopped.Load() {
-			s.failed(p.conn.Why())
-		}
-	}
 }
 
 // running are the connections that have not ended.

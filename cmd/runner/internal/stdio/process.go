@@ -135,7 +135,7 @@ func (p *Process) Send(ctx context.Context, message []byte) error {
 	select {
 	case p.sending <- struct{}{}:
 	case <-p.ended:
-		return ErrEnded
+		return p.gone()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -148,9 +148,19 @@ func (p *Process) Send(ctx context.Context, message []byte) error {
 		p.End()
 		return ErrNotReading
 	case err != nil:
-		return ErrEnded
+		return p.gone()
 	}
 	return nil
+}
+
+// gone is ErrEnded, and how it ended. One that runs on without its standard input does not tell.
+func (p *Process) gone() error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("%w (%s)", ErrEnded, p.why)
+	case <-time.After(closePatience):
+		return ErrEnded
+	}
 }
 
 // Receive is the next message, valid until the next call of Receive; *TooLong for one
