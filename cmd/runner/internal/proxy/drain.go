@@ -85,7 +85,7 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 	}
 }
 
-// lastWords is how long it may take to end the translation's sessions with the backend.
+// lastWords is how long it may take to end sessions with the backend that the translation holds, or no client.
 const lastWords = 2 * time.Second
 
 // flight is one request on its way.

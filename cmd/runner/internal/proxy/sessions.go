@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 
@@ -143,10 +145,35 @@ func (p *Proxy) named(response *http.Response) error {
 		Pod: f.place.pod, ID: ids[0], Issued: p.now(), Content: p.content,
 	})
 	if err != nil {
+		p.endUnsealed(response.Request, ids[0])
 		return &unsealed{err}
 	}
 	response.Header[protocol.HeaderSession] = []string{id}
 	return nil
+}
+
+// endUnsealed ends a session that began with a request, and whose id no client gets: nobody
+// else would. Whether the backend does end it is its own matter
+// (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management).
+func (p *Proxy) endUnsealed(began *http.Request, id string) {
+	if id == "" {
+		return
+	}
+	// Also where the client has left. What begins goes to any pod, and this to where it began.
+	ctx := context.WithValue(context.WithoutCancel(began.Context()), flightKey{}, &flight{})
+	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	end := began.Clone(ctx)
+	end.Method, end.Body, end.GetBody, end.ContentLength, end.TransferEncoding = http.MethodDelete, nil, nil, 0, nil
+	for name := range end.Header {
+		if strings.HasPrefix(name, "Content-") || name == "Expect" {
+			delete(end.Header, name)
+		}
+	}
+	end.Header[protocol.HeaderSession] = []string{id}
+	if response, err := p.backend.RoundTrip(end); err == nil {
+		_ = response.Body.Close() //nolint:errcheck // nothing of it is read
+	}
 }
 
 func (p *Proxy) now() time.Time {

@@ -89,3 +89,34 @@ func TestWithoutAKeyNoSessionOfAServerElsewhereBegins(t *testing.T) {
 		t.Errorf("a call without a session: %v", got)
 	}
 }
+
+// A backend keeps no session whose id no client gets: one would begin with each try, for as long as there is no key.
+func TestASessionThatCannotBeSealedIsEnded(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for name, before := range map[string]func(*backends) *bench{
+		"pods":      func(b *backends) *bench { return b.before(none) },
+		"elsewhere": func(b *backends) *bench { return b.beforeRemote(none, "here") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackends(t, 3)
+			f := before(b)
+			for range 6 {
+				if response := f.call(http.MethodPost, "/mcp", initialize); response.StatusCode != http.StatusServiceUnavailable {
+					t.Errorf("HTTP %d", response.StatusCode)
+				}
+			}
+			begun := 0
+			for _, p := range b.pods {
+				p.mu.Lock()
+				begun += p.begun
+				if len(p.ids) != 0 || p.stray != 0 {
+					t.Errorf("%s has %d sessions, and was asked %d times for those of others", p.address, len(p.ids), p.stray)
+				}
+				p.mu.Unlock()
+			}
+			if begun != 6 {
+				t.Errorf("%d sessions have begun", begun)
+			}
+		})
+	}
+}

@@ -43,6 +43,7 @@ type pod struct {
 	address netip.Addr
 	mu      sync.Mutex
 	ids     map[string]bool
+	begun   int // sessions
 	stray   int // requests with the id of another pod's session
 	streams chan struct{}
 }
@@ -116,11 +117,17 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id = rand.Text()
 		p.mu.Lock()
 		p.ids[id] = true
+		p.begun++
 		p.mu.Unlock()
 		w.Header().Set(protocol.HeaderSession, id)
 	case id != "" && !known:
 		http.Error(w, "no such session", http.StatusNotFound)
 		return
+	case id != "" && r.Method == http.MethodDelete:
+		p.mu.Lock()
+		delete(p.ids, id)
+		p.mu.Unlock()
+		w.Header().Set(protocol.HeaderSession, id)
 	case id != "":
 		w.Header().Set(protocol.HeaderSession, id)
 	}

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// MaxID is the longest id of a backend that is sealed, in bytes.
-	MaxID = 1024
+	// MaxID is the longest id of a backend that is sealed, in bytes. Servers that keep no
+	// session write all of it into its id.
+	MaxID = 4 << 10
 	// hashSize is how much of the content's hash is in an id.
 	hashSize = 8
 	// overhead is what an id holds beside the backend's own: the name of the key,

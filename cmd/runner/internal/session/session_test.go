@@ -60,6 +60,7 @@ func TestWhatIsSealedOpens(t *testing.T) {
 		"of IPv4":         some,
 		"of IPv6":         {Pod: netip.MustParseAddr("fd00::7"), ID: "x", Issued: some.Issued},
 		"of mapped IPv4":  {Pod: netip.MustParseAddr("::ffff:10.0.0.7"), ID: "x", Issued: some.Issued},
+		"a signed token":  {ID: strings.Repeat("x", 4000), Issued: some.Issued},
 		"the longest":     {Pod: netip.MustParseAddr("fd00::7"), ID: strings.Repeat("x", MaxID), Issued: some.Issued},
 		"of any bytes":    {Pod: some.Pod, ID: "a b\x00\xff=", Issued: some.Issued},
 		"of no content":   {Pod: some.Pod, ID: "x", Issued: some.Issued},
