@@ -155,7 +155,7 @@ func start(t *testing.T, run runconfig.RunConfig, backend string, more ...string
 
 func (p *process) await(what string, is func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.t.Fatalf("waited in vain until %s; it said:\n%s", what, p.said())
 		}

@@ -25,7 +25,7 @@ func TestBodiesAreCountedAsTheyCome(t *testing.T) {
 	body, send := io.Pipe()
 	t.Cleanup(func() { _ = send.Close() })
 	go func() { _, _ = io.WriteString(send, hello) }() // and no end
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, body)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestASlowConnectionHoldsUpNothing(t *testing.T) {
 	}()
 	select {
 	case <-drained:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a connection waits for another, or the drain for it")
 	}
 	close(let)

@@ -167,7 +167,7 @@ func next[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case one := <-from:
 		return one
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("there comes no " + what)
 		panic("unreachable")
 	}

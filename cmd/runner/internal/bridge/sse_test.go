@@ -60,7 +60,7 @@ func TestAServerOfTheTransportBefore(t *testing.T) {
 			if _, err := session.CallTool(t.Context(), params); err != nil {
 				t.Fatal(err)
 			}
-			within(t, 5*time.Second, "three notifications have come", func() bool { return len(told) == 3 })
+			within(t, time.Minute, "three notifications have come", func() bool { return len(told) == 3 })
 			if err := session.Close(); err != nil {
 				t.Error(err)
 			}

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // backend is a server of the Go SDK that speaks one era or both, and remembers what it was sent.
 type backend struct {

@@ -99,7 +99,7 @@ func TestStreamsEndWithTheLastAnswer(t *testing.T) {
 	}
 
 	began := time.Now()
-	done := b.drain(Budget{Propagation: 50 * time.Millisecond, Calls: time.Minute, Last: time.Minute})
+	done := b.drain(Budget{Propagation: 50 * time.Millisecond, Calls: 2 * patience, Last: patience})
 	for i, want := range []string{
 		"retry: 1000\n\n",
 		"event: message\ndata: " + `{"jsonrpc":"2.0","id":"l1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"l1"}}}` + "\n\n",

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 5 * time.Second
+const patience = time.Minute
 
 // bench is a proxy on a real listener in front of a backend.
 type bench struct {
