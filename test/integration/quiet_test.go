@@ -59,7 +59,7 @@ var _ = Describe("A server at rest", func() {
 		labelAll(s)
 		op.stop()
 		before := s.Versions()
-		Expect(recorded.applies()).To(HaveLen(16), "the writers of one server:\n%s", recorded)
+		Expect(recorded.applies()).To(HaveLen(15), "the writers of one server:\n%s", recorded)
 		// managedFields are compared entry by entry in the order of their times,
 		// which have seconds: rounds of more than a second change that order.
 		for range 3 {
