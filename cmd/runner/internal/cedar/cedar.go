@@ -101,7 +101,7 @@ func (j *judge) room(r *http.Request) (release func(), err error) {
 		return func() {}, nil
 	}
 	size := r.ContentLength
-	if size < 0 || size > largeBodies {
+	if size < 0 || size > int64(share.Half(largeBodies)) { // a caller never has more than half
 		size = largeBodies / 8
 	}
 	return j.large.Wait(r.Context(), sharer(j.config.Caller(r)), size)

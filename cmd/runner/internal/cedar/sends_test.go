@@ -1,6 +1,7 @@
 package cedar
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -89,6 +90,22 @@ func TestACallerThatDoesNotReadLeavesRoomForOthers(t *testing.T) {
 	}
 	close(over)
 	calls.Wait()
+}
+
+// A body that says it is longer than all that one caller may have does not wait for what never comes.
+func TestABodyLongerThanTheShareOfACallerHasRoom(t *testing.T) {
+	h := guarded(t, &backend{kind: "application/json", body: "{}"}, nil)
+	for _, length := range []int64{largeBodies / 2, largeBodies/2 + 1, largeBodies, largeBodies + 1} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"ping"}`))
+		r.Header, r.ContentLength = http.Header{"Content-Type": {"application/json"}, "As": {"ann"}}, length
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		cancel()
+		if w.Code != http.StatusOK {
+			t.Errorf("%d bytes get HTTP %d: %s", length, w.Code, w.Body)
+		}
+	}
 }
 
 // A caller that sends bodies slowly holds half of the room for them at most.
