@@ -102,12 +102,12 @@ type flight struct {
 	ours    bool     // not the client's own request, but one that Config.Translate makes
 }
 
-// keep remembers a connection that the server does not know any more.
-func (f *flight) keep(conn net.Conn) {
+// take remembers a connection that the server does not know any more.
+func (f *flight) take(conn net.Conn) {
 	f.traffic.mu.Lock()
 	defer f.traffic.mu.Unlock()
 	f.conn = conn
-	f.traffic.kept++
+	f.traffic.taken++
 }
 
 // answered says that the answer has passed. What may follow in the stream is no
@@ -152,7 +152,7 @@ type traffic struct {
 	mu      sync.Mutex
 	flights map[*flight]bool // the value: standing
 	calls   int
-	kept    int // streams whose connections have been taken
+	taken   int // streams whose connections have been taken
 	over    bool
 	changed chan struct{}
 }
@@ -184,7 +184,7 @@ func (t *traffic) end(f *flight) {
 		t.calls--
 	}
 	if f.conn != nil {
-		t.kept--
+		t.taken--
 	}
 	delete(t.flights, f)
 	f.cancel(nil)
@@ -203,7 +203,7 @@ func (t *traffic) tell() {
 func (t *traffic) wait(ctx context.Context) { t.until(ctx, func() bool { return t.calls == 0 }) }
 
 // settle returns when every stream that was taken from the server has ended, or ctx ends.
-func (t *traffic) settle(ctx context.Context) { t.until(ctx, func() bool { return t.kept == 0 }) }
+func (t *traffic) settle(ctx context.Context) { t.until(ctx, func() bool { return t.taken == 0 }) }
 
 func (t *traffic) until(ctx context.Context, done func() bool) {
 	for {

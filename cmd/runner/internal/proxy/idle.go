@@ -111,7 +111,7 @@ func (p *Proxy) open(h *held, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	taken = true
-	flight.keep(conn)
+	flight.take(conn)
 	// What is still known of the request must not keep the server's buffers, nor headers.
 	h.ResponseWriter, h.answer.Header, h.answer.Request = nil, nil, nil
 	flight.request = &http.Request{Method: r.Method}

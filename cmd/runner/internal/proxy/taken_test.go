@@ -30,7 +30,7 @@ func (b *bench) dial() (net.Conn, *bufio.Reader) {
 func (b *bench) taken() int {
 	b.proxy.traffic.mu.Lock()
 	defer b.proxy.traffic.mu.Unlock()
-	return b.proxy.traffic.kept
+	return b.proxy.traffic.taken
 }
 
 func TestWhatComesOverATakenStreamIsWhatWasSent(t *testing.T) {
