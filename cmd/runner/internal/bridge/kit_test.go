@@ -139,6 +139,16 @@ func (f front) want(a answer, status int, parts ...string) {
 	}
 }
 
+// wantFailed is want of a call that the bridge itself fails: HTTP 502, or 200 where its stream has begun because the server was slow.
+func (f front) wantFailed(a answer, parts ...string) {
+	f.t.Helper()
+	status := http.StatusBadGateway
+	if strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
+		status = http.StatusOK
+	}
+	f.want(a, status, parts...)
+}
+
 // result is that of an answer.
 func result[T any](t *testing.T, a answer) T {
 	t.Helper()
