@@ -199,7 +199,7 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case isModern(r, messages):
 		b.postModern(w, r, messages, batch)
-	case r.URL.Query().Get(oldSession) != "":
+	case r.URL.Query().Get(protocol.QuerySession) != "":
 		b.postOld(w, r, messages)
 	case session != "":
 		b.postSession(w, r, session, messages, batch)

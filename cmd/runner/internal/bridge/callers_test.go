@@ -345,7 +345,7 @@ func TestSubscriptionsOfASharedServerAreBounded(t *testing.T) {
 func TestAnOldSessionIsNotToBeHadByTheOthersName(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	session := f.begin()
-	f.url += "?" + oldSession + "=" + session
+	f.url += "?" + protocol.QuerySession + "=" + session
 	f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`), http.StatusNotFound, "no such session")
 	old, fault := f.open(t.Context(), "", newStream("", false))
 	if fault != nil {

@@ -139,7 +139,7 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
 		// Browsers and probes take anything, and are to start no server.
-		if !strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream") {
+		if !protocol.NamesEvents(r.Header.Values("Accept")) {
 			fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must name text/event-stream").answer(w, nil)
 			return
 		}

@@ -25,7 +25,7 @@ func isModern(r *http.Request, messages []jsonrpc.Message) bool {
 	if r.Header.Get(protocol.HeaderVersion) >= protocol.Modern {
 		return true
 	}
-	return len(messages) == 1 && (messages[0].Method == "server/discover" || at(messages[0].Params, "_meta", protocol.MetaVersion) != nil)
+	return len(messages) == 1 && (messages[0].Method == protocol.MethodDiscover || at(messages[0].Params, "_meta", protocol.MetaVersion) != nil)
 }
 
 // modern is the one server that answers requests of the modern era. It never gets an
@@ -115,7 +115,7 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 // ended, for it need not take an initialize after the question.
 func (m *modern) probe(p *peer, settled chan<- struct{}) {
 	defer close(settled)
-	answer, err := p.question(context.Background(), "server/discover", map[string]any{"_meta": ownMeta})
+	answer, err := p.question(context.Background(), protocol.MethodDiscover, map[string]any{"_meta": ownMeta})
 	if err != nil {
 		return
 	}

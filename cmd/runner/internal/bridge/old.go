@@ -11,9 +11,6 @@ import (
 // Clients of the transport HTTP+SSE (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
 // open a stream, which tells them where to POST. All that the server says comes on it.
 
-// oldSession is the parameter of the query that names the session of such a POST.
-const oldSession = "freeholdSession"
-
 // getOld begins a session and is its stream: the session ends with it.
 func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	standing := newStream("", false)
@@ -29,7 +26,7 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}
 	defer out.end()
 	out.begin()
-	endpoint := r.URL.Path + "?" + url.Values{oldSession: {s.id}}.Encode()
+	endpoint := r.URL.Path + "?" + url.Values{protocol.QuerySession: {s.id}}.Encode()
 	if out.write([]byte("event: endpoint\ndata: "+endpoint+"\n\n")) != nil {
 		return
 	}
@@ -42,7 +39,7 @@ func (s *session) old() bool { return s.standing.id != standingID }
 
 // postOld takes messages whose answers come on the session's stream.
 func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
-	s := b.find(r.URL.Query().Get(oldSession))
+	s := b.find(r.URL.Query().Get(protocol.QuerySession))
 	if s == nil || !s.old() {
 		fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: open the stream first").answer(w, messages[0].ID)
 		return

@@ -101,7 +101,7 @@ func (t *Translator) forget() { t.state.Store(nil) }
 
 func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {
 	speaks := &found{}
-	answer, err := t.ask(ctx, r, modernRequest(t.newID(), "server/discover", nil, nil), modernHeaders("server/discover", ""))
+	answer, err := t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := messages[0]
-	if m.Method == "subscriptions/listen" && len(body) > smallBody {
+	if m.Method == protocol.MethodListen && len(body) > smallBody {
 		(&output{w: w}).fail(m.ID, rpcError{
 			http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams, "subscriptions/listen is longer than 64 KiB: send several with fewer resources", nil,
 		})

@@ -37,7 +37,7 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 
 // introduce answers initialize from server/discover.
 func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) {
-	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), "server/discover", nil, nil), modernHeaders("server/discover", ""))
+	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
 	if err != nil {
 		out.fail(m.ID, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: " + err.Error(), nil})
 		return

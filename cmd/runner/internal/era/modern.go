@@ -51,9 +51,9 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 	switch {
 	case c.profile.size() > maxProfile:
 		out.fail(c.id, rpcError{http.StatusBadRequest, protocol.CodeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB", nil})
-	case m.Method == "server/discover":
+	case m.Method == protocol.MethodDiscover:
 		t.discover(out, r, c)
-	case m.Method == "subscriptions/listen":
+	case m.Method == protocol.MethodListen:
 		t.listen(out, r, c)
 	case !slices.Contains(translated, m.Method):
 		out.fail(c.id, rpcError{http.StatusNotFound, protocol.CodeMethodNotFound, "the method " + m.Method + " is not of revision " + protocol.Modern, nil})

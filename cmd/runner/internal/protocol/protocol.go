@@ -26,8 +26,18 @@ const (
 )
 
 // HeaderCaller tells a bridge who called, where its proxy knows: a text that is another one for another caller, and says nothing else.
-// No client has it passed on.
+// The proxy removes it from requests of clients.
 const HeaderCaller = "Freehold-Caller"
+
+// QuerySession is the parameter of the query with which a bridge names the session of a client of the transport HTTP+SSE
+// (2024-11-05, basic/transports, HTTP with SSE). The proxy seals what it names.
+const QuerySession = "freeholdSession"
+
+// NamesEvents reports whether the values of Accept name event streams, as those of each client of streams do: with wildcards
+// alone they are of browsers and probes.
+func NamesEvents(accept []string) bool {
+	return strings.Contains(strings.Join(accept, ","), "text/event-stream")
+}
 
 // Methods that are treated in ways of their own.
 const (

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -18,9 +17,6 @@ import (
 // A bridge names the session in the query there. It is sealed as the ids of other sessions
 // are, so that a POST reaches the pod that has the stream, and nobody else's.
 
-// oldSession is the parameter with which a bridge names such a session.
-const oldSession = "freeholdSession"
-
 // maxEndpoint is the longest event, in bytes, that is looked at for it.
 const maxEndpoint = 8 << 10
 
@@ -28,7 +24,7 @@ const maxEndpoint = 8 << 10
 // session, and its Accept names events, as each client of the transport does.
 func opensOld(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get(protocol.HeaderVersion) < protocol.Modern &&
-		strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/event-stream")
+		protocol.NamesEvents(r.Header.Values("Accept"))
 }
 
 // oldIDs are the sessions that the query of a request names, nil for none. They are read
@@ -37,15 +33,15 @@ func oldIDs(r *http.Request) []string {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	return r.URL.Query()[oldSession]
+	return r.URL.Query()[protocol.QuerySession]
 }
 
 // withOldID is a query with the backend's own id of the session, without one if that is
 // empty.
 func withOldID(from *url.URL, own string) string {
 	query := from.Query()
-	if query.Del(oldSession); own != "" {
-		query.Set(oldSession, own)
+	if query.Del(protocol.QuerySession); own != "" {
+		query.Set(protocol.QuerySession, own)
 	}
 	return query.Encode()
 }
@@ -107,9 +103,9 @@ func (e *endpoint) look(ended bool) error {
 		return nil
 	}
 	to, err := url.Parse(string(sse.Data(first)))
-	if err == nil && to.Query().Has(oldSession) {
+	if err == nil && to.Query().Has(protocol.QuerySession) {
 		var sealed string
-		if sealed, err = e.seal(to.Query().Get(oldSession)); err != nil {
+		if sealed, err = e.seal(to.Query().Get(protocol.QuerySession)); err != nil {
 			return err
 		}
 		to.RawQuery = withOldID(to, sealed)

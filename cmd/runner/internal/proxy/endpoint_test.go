@@ -111,7 +111,7 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 	if err != nil || stream.StatusCode != http.StatusOK || sse.Name([]byte(first)) != "endpoint" || to.Host != "" || to.Path != "/mcp" {
 		t.Fatalf("HTTP %d with %q", stream.StatusCode, first)
 	}
-	id := to.Query().Get(oldSession)
+	id := to.Query().Get(protocol.QuerySession)
 	s, err := proxies[1].proxy.config.Sessions.Keys.Open(callerCalled("ann"), id)
 	if err != nil || s.ID == "" || strings.Contains(id, s.ID) {
 		t.Fatalf("the endpoint names %q: %v", id, err)
@@ -120,7 +120,7 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 	response := proxies[0].call(http.MethodPost, "/mcp", hello, "X-Caller", "ann")
 	_ = text(t, response)
 	streamable := response.Header.Get(protocol.HeaderSession)
-	query := func(values ...string) string { return "/mcp?" + url.Values{oldSession: values}.Encode() }
+	query := func(values ...string) string { return "/mcp?" + url.Values{protocol.QuerySession: values}.Encode() }
 	for name, tc := range map[string]struct {
 		path, caller, header string
 	}{
