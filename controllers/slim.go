@@ -113,8 +113,8 @@ func forgetTexts(pod *corev1.PodSpec) {
 	}
 }
 
-// slimPod keeps what a pass reads of a pod: whose it is, which content it runs
-// and how it fares. Pods are never written, so their managedFields may go too.
+// slimPod keeps what a pass reads of a pod: whose it is, which content it runs,
+// how it fares and how long it may take to end. Pods are never written, so their managedFields may go too.
 func slimPod(pod *corev1.Pod) *corev1.Pod {
 	pod.ObjectMeta = metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
@@ -122,7 +122,7 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 		Labels:      picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
 		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash, workload.AnnotationBackendHash, podtemplate.AnnotationGuards),
 	}
-	pod.Spec = corev1.PodSpec{}
+	pod.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds}
 	pod.Status = corev1.PodStatus{
 		Phase:                 pod.Status.Phase,
 		Conditions:            pod.Status.Conditions,

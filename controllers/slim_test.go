@@ -170,6 +170,7 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	gone := metav1.Now()
 	read := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy-1", Namespace: "ns", UID: "u", ResourceVersion: "7", Labels: ours, Annotations: annotations, DeletionTimestamp: &gone},
+		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
 		Status: corev1.PodStatus{
 			Phase:                 corev1.PodRunning,
 			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}},

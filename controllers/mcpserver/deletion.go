@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -33,6 +34,19 @@ func (w *world) patience() time.Duration {
 	return time.Duration(grace)*time.Second + slowNode
 }
 
+// backendPatience is how long a deleted server waits for its backend pods once the
+// backend is deleted: for the longest grace period of those that are left.
+func (w *world) backendPatience() time.Duration {
+	var grace int64
+	for i := range w.pods {
+		p := &w.pods[i]
+		if p.Labels[workload.LabelComponent] == workload.ComponentBackend && !hasEnded(p) && p.Spec.TerminationGracePeriodSeconds != nil {
+			grace = max(grace, *p.Spec.TerminationGracePeriodSeconds)
+		}
+	}
+	return time.Duration(grace)*time.Second + slowNode
+}
+
 // stopRetry is how often a failed stop of the proxies is tried again: more
 // often than a growing backoff would, as it has to come true within patience.
 const stopRetry = 5 * time.Second
@@ -44,14 +58,17 @@ const (
 	stopProxies step = iota
 	awaitProxies
 	deleteBackend
+	awaitBackend
 	removeFinalizer
 )
 
 // next is the whole order in which a server stops, because it is deleted or
 // because its spec wants no backend. Calls in flight end first: proxies go to
 // zero, then no proxy pod may be left (bounded), then the backend goes, by its
-// replicas or as a whole, and of a deleted server the finalizer. Who refuses the
-// first two steps only delays the others.
+// replicas or as a whole, and of a deleted server the finalizer. With the finalizer the
+// garbage collector takes the backend's NetworkPolicy, so where one stands the backend
+// pods end first: until then they answer whoever reaches them. Who refuses the first
+// two steps only delays the others.
 func next(w world, since, now time.Time) step {
 	patient := now.Before(since.Add(w.patience()))
 	switch {
@@ -61,6 +78,8 @@ func next(w world, since, now time.Time) step {
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
 		return deleteBackend
+	case w.ingress != nil && w.running(workload.ComponentBackend) > 0 && (w.backend == nil || w.backend.DeletionTimestamp != nil):
+		return awaitBackend
 	}
 	return removeFinalizer
 }
@@ -74,7 +93,7 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 		r.going.Remove(server.UID)
 		return nil
 	}
-	since, now := r.goingSince(server), r.Now()
+	since, now := r.goingSince(server.UID), r.Now()
 	switch next(w, since, now) {
 	case stopProxies:
 		return r.stopProxies(ctx, p, w)
@@ -87,6 +106,8 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, w.patience()))
 		}
 		return p.Remove(ctx, r.kind.ChildrenManager, w.backend)
+	case awaitBackend:
+		return r.awaitBackend(ctx, p, w)
 	default:
 		return p.RemoveFinalizer(ctx)
 	}
@@ -99,7 +120,7 @@ func (r *Reconciler) drains(server *v1alpha1.MCPServer, w world) time.Duration {
 		r.going.Remove(server.UID)
 		return 0
 	}
-	since, now := r.goingSince(server), r.Now()
+	since, now := r.goingSince(server.UID), r.Now()
 	if next(w, since, now) >= deleteBackend {
 		return 0
 	}
@@ -111,15 +132,31 @@ func left(w world, since, now time.Time) time.Duration {
 	return max(time.Second, since.Add(w.patience()).Sub(now))
 }
 
-// goingSince is when this process first saw that the server stops.
-func (r *Reconciler) goingSince(server *v1alpha1.MCPServer) time.Time {
-	if since, ok := r.going.Get(server.UID); ok {
+// itsBackend is the backend of a server in the list of what stops.
+type itsBackend struct{ server types.UID }
+
+// awaitBackend keeps the finalizer, and with it the NetworkPolicy, while backend pods
+// end, for as long as their patience lasts.
+func (r *Reconciler) awaitBackend(ctx context.Context, p *pass, w world) error {
+	since, now, patience := r.goingSince(itsBackend{p.server.UID}), r.Now(), w.backendPatience()
+	if wait := since.Add(patience).Sub(now); wait > 0 {
+		p.Due(max(time.Second, wait))
+		return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling, "waiting for the backend pods to end; their NetworkPolicy stays until then")
+	}
+	p.Event(corev1.EventTypeWarning, "BackendPodsRemain", "Delete",
+		fmt.Sprintf("%d backend pods have not ended within %s; their NetworkPolicy goes without them", w.running(workload.ComponentBackend), patience))
+	return p.RemoveFinalizer(ctx)
+}
+
+// goingSince is when this process first saw that a server, by uid, or its backend stops.
+func (r *Reconciler) goingSince(what any) time.Time {
+	if since, ok := r.going.Get(what); ok {
 		if t, ok := since.(time.Time); ok {
 			return t
 		}
 	}
 	now := r.Now()
-	r.going.Add(server.UID, now)
+	r.going.Add(what, now)
 	return now
 }
 

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/lru"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -20,6 +22,8 @@ func TestTheOrderOfAStop(t *testing.T) {
 	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
 	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
 	going := metav1.NewTime(noon)
+	backendGoes := func(s *scene) { s.world.backend.DeletionTimestamp = &going }
+	closed := func(s *scene) { s.world.ingress = &networkingv1.NetworkPolicy{} }
 	for name, tc := range map[string]struct {
 		edits []edit
 		after time.Duration
@@ -39,7 +43,12 @@ func TestTheOrderOfAStop(t *testing.T) {
 		"then the backend goes":                    {[]edit{stopped, ended}, 0, deleteBackend},
 		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, deleteBackend},
 		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, removeFinalizer},
-		"or is going":                              {[]edit{stopped, ended, func(s *scene) { s.world.backend.DeletionTimestamp = &going }}, 0, removeFinalizer},
+		"or is going":                              {[]edit{stopped, ended, backendGoes}, 0, removeFinalizer},
+		"but behind its policy its pods end first": {[]edit{stopped, ended, noBackend, closed}, 0, awaitBackend},
+		"also while the backend is going":          {[]edit{stopped, ended, backendGoes, closed}, 0, awaitBackend},
+		"also if the proxies did not end":          {[]edit{noBackend, closed}, time.Hour, awaitBackend},
+		"pods that have ended open nothing":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.pods[0].Status.Phase = corev1.PodFailed }}, 0, removeFinalizer},
+		"pods of another's backend do not end":     {[]edit{stopped, ended, closed, func(s *scene) { s.world.ownBackend = false }}, 0, removeFinalizer},
 		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, removeFinalizer},
 		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, removeFinalizer},
 		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, deleteBackend},
@@ -62,9 +71,9 @@ func TestPatienceIsByOurOwnClock(t *testing.T) {
 		server, w := echo(), up(func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }).world
 		server.DeletionTimestamp = new(metav1.NewTime(noon))
 		for after, want := range map[time.Duration]step{0: awaitProxies, (110 * time.Second) - 1: awaitProxies, (110 * time.Second): deleteBackend} {
-			r.goingSince(server)
+			r.goingSince(server.UID)
 			now = noon.Add(skew + after)
-			if got := next(w, r.goingSince(server), now); got != want {
+			if got := next(w, r.goingSince(server.UID), now); got != want {
 				t.Errorf("with a clock that is off by %s, after %s: the step is %d, want %d", skew, after, got, want)
 			}
 			now = noon.Add(skew)
@@ -98,5 +107,44 @@ func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
 		if got := r.drains(s.server, s.world); got != tc.want {
 			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
+	}
+}
+
+// The garbage collector takes the NetworkPolicy with the server, so the server stays
+// while a backend pod may still answer, or connect to what the policy forbids.
+func TestADeletedServerStaysInFrontOfItsBackendPods(t *testing.T) {
+	for name, ends := range map[string]func(*life){
+		"until they have ended": func(l *life) { delete(l.objects, storedKey{"Pod", "backend"}) },
+		"but not for ever":      func(l *life) { l.now = l.now.Add(300*time.Second + slowNode) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			l.spec(func(s *v1alpha1.MCPServer) {
+				s.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}
+			})
+			l.passes("it starts", 0)
+			l.rollOut()
+			l.passes("it is ready", time.Second)
+			l.objects[storedKey{"Pod", "backend"}].(*corev1.Pod).Spec.TerminationGracePeriodSeconds = new(int64(300))
+			server := read(l.stored)
+			server.DeletionTimestamp = new(metav1.NewTime(l.now))
+			l.put(server)
+			l.passes("it is deleted", time.Second)
+			delete(l.objects, storedKey{"Pod", "proxy"})
+			l.passes("its calls have ended", time.Second)
+			l.passes("its backend is deleted", time.Second)
+			l.passes("its pods have not ended", 300*time.Second)
+			if l.objects[storedKey{"StatefulSet", "echo-backend"}] != nil {
+				t.Fatal("the backend stands")
+			}
+			if len(read(l.stored).Finalizers) != 1 || l.states[len(l.states)-1].Again == "" {
+				t.Fatalf("the server goes before its backend pods: %+v", l.states[len(l.states)-1])
+			}
+			ends(l)
+			l.passes("it goes", time.Second)
+			if held := read(l.stored).Finalizers; len(held) > 0 {
+				t.Errorf("it still has %v", held)
+			}
+		})
 	}
 }
