@@ -211,14 +211,14 @@ var _ = It("A changed configuration reaches its servers quarter by quarter, each
 	Expect(second).NotTo(Equal(first))
 	f.await("ready with the new policies", has(second))
 	inTurns(servers, second, 2)
-	writes := slices.Concat(op.writes(sent).Where(others), proxies.Requests.Since(ran).Writes())
+	writes := slices.Concat(op.writes(sent).Where(others), proxies.Requests.Since(ran).Writes()).Accepted()
 	GinkgoWriter.Println(writes.String())
 	// Ready down (twice where a server waits), the claim, the proxy, Ready up; the runner's
 	// report, and the revision on the StatefulSet.
 	Expect(len(writes)).To(BeNumerically("<=", 7*len(f.names)), writes.String())
 	quiet(op)
 	// With the Event of the claim, and not what the configuration says of itself.
-	asked := op.requests.Since(sent).Where(others)
+	asked := op.requests.Since(sent).Where(others).Accepted()
 	Expect(len(asked)).To(BeNumerically("<=", 6*len(f.names)), asked.String())
 	neverOpen(servers, pods)
 	Expect(backends(s)).To(Equal(before))

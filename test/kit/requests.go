@@ -103,6 +103,12 @@ func (l Log) Answered(code int) Log {
 	return l.Where(func(r Request) bool { return r.Code == code })
 }
 
+// Accepted returns the requests that did what they asked for. How many are refused, and sent again,
+// hangs on who else writes, and when.
+func (l Log) Accepted() Log {
+	return l.Where(func(r Request) bool { return r.Code >= 200 && r.Code < 300 })
+}
+
 // String is a table of the requests, counted, the most frequent first.
 func (l Log) String() string {
 	if len(l) == 0 {

@@ -53,6 +53,7 @@ func heap() int64 {
 // talker answers "flood" with events without end, "long" with 4 MiB, and all else with "answer".
 func talker(t *testing.T, config Config) *bench {
 	t.Helper()
+	long := strings.Repeat("x", 4<<20)
 	return serve(t, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch {
@@ -61,7 +62,7 @@ func talker(t *testing.T, config Config) *bench {
 				send("data: " + strings.Repeat("x", 10_000) + "\n\n")
 			}
 		case string(body) == "long":
-			_, _ = io.WriteString(w, strings.Repeat("x", 4<<20))
+			_, _ = io.WriteString(w, long)
 		default:
 			_, _ = io.WriteString(w, "answer")
 		}

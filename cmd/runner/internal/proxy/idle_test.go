@@ -93,7 +93,13 @@ func taken(t *testing.T, address string) (bytes, goroutines float64) {
 
 // kept is what lives in heap and stacks when all has come to rest.
 func kept() (bytes, goroutines float64) {
-	time.Sleep(100 * time.Millisecond)
+	for range 50 { // no goroutine has ended for 100 ms
+		was := runtime.NumGoroutine()
+		time.Sleep(100 * time.Millisecond)
+		if runtime.NumGoroutine() == was {
+			break
+		}
+	}
 	for range 3 { // a stack is halved by one collection, a pool is emptied by two
 		runtime.GC()
 	}
