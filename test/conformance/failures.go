@@ -50,4 +50,9 @@ var OverSSE = map[string]map[string]string{
 	"2026-07-28": Translated["2026-07-28"],
 }
 
+// Spread are the scenarios that a server with several pods ends in another way where chance leads two of its requests to two pods.
+var Spread = map[string]map[string]string{"2026-07-28": {
+	"server-stateless": "a pod tells those who listen at it that a list has changed; who listens at another one is not told",
+}}
+
 const noStream = "answers are JSON where there is nothing to stream"
