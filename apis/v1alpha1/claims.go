@@ -8,8 +8,10 @@ import corev1 "k8s.io/api/core/v1"
 // The rules name the mistakes that the API server finds only when it makes a claim:
 // nobody could mend them in a field that cannot change.
 // +kubebuilder:validation:XValidation:rule="has(self.spec.accessModes) && size(self.spec.accessModes) > 0 && size(self.spec.accessModes) < 5 && [0, 1, 2, 3].all(i, i >= size(self.spec.accessModes) || self.spec.accessModes[i] in ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'])",message="spec.accessModes must name how pods mount the volume: write for example [ReadWriteOnce]"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.accessModes) || size(self.spec.accessModes) < 2 || [0, 1, 2, 3].all(i, i >= size(self.spec.accessModes) || self.spec.accessModes[i] != 'ReadWriteOncePod')",message="spec.accessModes must not name another mode beside ReadWriteOncePod: write [ReadWriteOncePod], or the other modes without it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.resources) && has(self.spec.resources.requests) && 'storage' in self.spec.resources.requests && (type(self.spec.resources.requests['storage']) == int ? self.spec.resources.requests['storage'] > 0 : (isQuantity(self.spec.resources.requests['storage']) && quantity(self.spec.resources.requests['storage']).isGreaterThan(quantity('0'))))",message="spec.resources.requests.storage must say how much each pod gets, above 0: write for example 1Gi"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.volumeName)",message="spec.volumeName would bind all pods to one volume: remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.volumeMode) || self.spec.volumeMode in ['Filesystem', 'Block']",message="spec.volumeMode must be Filesystem or Block: leave it out for Filesystem"
 type VolumeClaimTemplate struct {
 	// metadata names the template, and labels the claims.
 	// +required

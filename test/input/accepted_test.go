@@ -23,6 +23,8 @@ var accepted = map[string]string{
 	"a ServiceAccount with a dot":  "serviceAccountName: team.robot-1",
 	"a ServiceAccount with runner": "serviceAccountName: runner-1",
 	"the longest argument":         "args: [" + strings.Repeat("x", 131072) + "]",
+	"a claim of one pod":           "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Filesystem, accessModes: [ReadWriteOncePod], resources: {requests: {storage: 1Gi}}}}]",
+	"a claim of a block device":    "volumeClaimTemplates: [{metadata: {name: a}, spec: {volumeMode: Block, accessModes: [ReadWriteOnce, ReadOnlyMany], resources: {requests: {storage: 1Gi}}}}]",
 	"words of any kind as args":    `args: ["{{ .Values.a }}", "", "\a", "ü", "8080"]`,
 }
 

@@ -35,6 +35,7 @@ var advice = []struct{ words, instead string }{
 	{`annotations: Too long`, `write fewer annotations, or shorter ones`},
 	{`Too many`, `write fewer`},
 	{`Too long`, `write a shorter one`},
+	{`volumeClaimTemplates in body should have at least 1`, `write a template, or leave the field out: it cannot be filled later`},
 	{`should be (greater|less) than or equal to|at least 1|supported values`, `write a value that the message allows`},
 	{`a valid label must`, `write at most 63 letters, digits, - _ and .`},
 }
