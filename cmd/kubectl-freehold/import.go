@@ -31,7 +31,10 @@ has spec.suspend: true. docs/import.md has the table of all fields.
 With --adopt clients keep their URL, and the two operators never serve at once:
 --adopt=prepare prints the servers suspended, and --adopt=switch, once the other
 operator's objects are deleted, prints them running, each with a Service of the
-old name in front of its proxies. docs/import.md has the steps.
+old name in front of its proxies. A server that loses a field which kept callers
+out stays suspended in both: before you delete the other operator's objects,
+prepare what replaces that field, then remove spec.suspend from what switch
+prints. docs/import.md has the steps.
 
 Objects of other kinds are named on the standard error and left out. The exit
 code is 2 if nothing could be imported.`,
