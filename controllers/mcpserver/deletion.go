@@ -78,7 +78,7 @@ func next(w world, since, now time.Time) step {
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
 		return deleteBackend
-	case w.ingress != nil && w.running(workload.ComponentBackend) > 0 && (w.backend == nil || w.backend.DeletionTimestamp != nil):
+	case w.policy != nil && w.running(workload.ComponentBackend) > 0 && (w.backend == nil || w.backend.DeletionTimestamp != nil):
 		return awaitBackend
 	}
 	return removeFinalizer

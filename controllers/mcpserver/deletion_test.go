@@ -23,7 +23,7 @@ func TestTheOrderOfAStop(t *testing.T) {
 	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
 	going := metav1.NewTime(noon)
 	backendGoes := func(s *scene) { s.world.backend.DeletionTimestamp = &going }
-	closed := func(s *scene) { s.world.ingress = &networkingv1.NetworkPolicy{} }
+	closed := func(s *scene) { s.world.policy = &networkingv1.NetworkPolicy{} }
 	for name, tc := range map[string]struct {
 		edits []edit
 		after time.Duration

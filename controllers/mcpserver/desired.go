@@ -127,11 +127,11 @@ func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, defaults *v1alp
 	policy := workload.BackendNetworkPolicy(server, defaults)
 	switch {
 	case policy == nil:
-		if w.ingress != nil && want.renderable() && metav1.IsControlledBy(w.ingress, server) {
-			want.opens = w.ingress
+		if w.policy != nil && want.renderable() && metav1.IsControlledBy(w.policy, server) {
+			want.opens = w.policy
 		}
 	case want.renderable() || w.proxy != nil:
-		want.children = slices.Concat([]child{{manager: kinds.Of(server).ChildrenManager, live: w.ingress, ac: policy, closes: true}}, want.children)
+		want.children = slices.Concat([]child{{manager: kinds.Of(server).ChildrenManager, live: w.policy, ac: policy, closes: true}}, want.children)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, w := echo(), world{ingress: tc.live}
+			server, w := echo(), world{policy: tc.live}
 			for _, edit := range tc.edits {
 				edit(server)
 			}

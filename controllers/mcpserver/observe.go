@@ -37,8 +37,8 @@ type world struct {
 	backend *appsv1.StatefulSet
 	// calls and names are the backend's Services.
 	calls, names *corev1.Service
-	// ingress is the backend's NetworkPolicy.
-	ingress *networkingv1.NetworkPolicy
+	// policy is the backend's NetworkPolicy.
+	policy *networkingv1.NetworkPolicy
 	// ownBackend says that the backend belongs to this server, and not to an
 	// earlier one of its name.
 	ownBackend bool
@@ -87,7 +87,7 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 		w.backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
 		w.calls = found(get, workload.BackendName(name), &corev1.Service{})
 		w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
-		w.ingress = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
+		w.policy = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
 	}
 	if ref := server.Spec.OIDCConfigRef; ref != nil {
 		w.login = found(get, ref.Name, &v1alpha1.MCPOIDCConfig{})

@@ -66,7 +66,7 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	if problems = append(problems, runnersAccount(run)...); len(problems) > 0 {
 		return user, problems
 	}
-	problems = append(claimed(merged, run.VolumeClaimTemplates), incomplete(overlay.field, merged, run)...)
+	problems = append(claimProblems(merged, run.VolumeClaimTemplates), incomplete(overlay.field, merged, run)...)
 	if len(problems) > 0 {
 		return user, problems
 	}
@@ -75,10 +75,10 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	return merged, nil
 }
 
-// claimed finds metadata that no claim may have, and volumes of the overlay in whose
+// claimProblems finds metadata that no claim may have, and volumes of the overlay in whose
 // place a pod would get a claim
 // (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#volume-claim-templates).
-func claimed(merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []corev1.PersistentVolumeClaimTemplate) []Problem {
+func claimProblems(merged *corev1ac.PodTemplateSpecApplyConfiguration, claims []corev1.PersistentVolumeClaimTemplate) []Problem {
 	var problems []Problem
 	for _, c := range claims {
 		at := fmt.Sprintf("spec.volumeClaimTemplates[metadata.name=%s].metadata.", c.Name)
