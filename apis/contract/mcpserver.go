@@ -45,7 +45,7 @@ func MCPServers() Workload {
 
 // backendGrants are those of the MCPServer controller for the backend.
 func backendGrants(w Workload) (policy, scale ownership.Grant) {
-	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend", "says who connects to the backend, and to whom that may",
+	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend", "says who connects to the backend, and what it may connect to",
 		"spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
 	return policy, ownership.Grant{
 		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: []string{w.word + "-backend"},

@@ -232,8 +232,8 @@ type MCPServerSpec struct {
 	// +optional
 	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
 
-	// network says who may connect to the backend pods past the proxy, and to whom they
-	// may.
+	// network says who may connect to the backend pods past the proxy, and what they may
+	// connect to.
 	// +optional
 	Network *NetworkSpec `json:"network,omitempty"`
 

@@ -13,14 +13,14 @@ const (
 	BackendIngressAny BackendIngress = "Any"
 )
 
-// NetworkSpec says who may connect to the pods of a server, and to whom they may.
+// NetworkSpec says who may connect to the pods of a server, and what they may connect to.
 type NetworkSpec struct {
 	// backendIngress says who may connect to the backend pods, whose Services do
 	// not check tokens and policies. With ProxyOnly only the proxy pods of this
 	// server may: Freehold makes a NetworkPolicy that says so, and the cluster's
 	// network plugin enforces it, if it enforces NetworkPolicies. With Any
-	// Freehold makes none. The default is ProxyOnly for a server with
-	// oidcConfigRef, authzConfig or authzConfigRef, and for every other one what
+	// Freehold does not restrict who connects. The default is ProxyOnly for a
+	// server with oidcConfigRef, authzConfig or authzConfigRef, and for every other one what
 	// the chart's networkDefaults.backendIngress says, else Any.
 	// +optional
 	BackendIngress BackendIngress `json:"backendIngress,omitempty"`

@@ -114,8 +114,8 @@ type MCPServerSpecApplyConfiguration struct {
 	// authzConfig says what callers may do. The proxy enforces it. Without it,
 	// whoever reaches the proxy may do everything.
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
-	// network says who may connect to the backend pods past the proxy, and to whom they
-	// may.
+	// network says who may connect to the backend pods past the proxy, and what they may
+	// connect to.
 	Network *NetworkSpecApplyConfiguration `json:"network,omitempty"`
 	// suspend stops the proxy, and the backend once calls in flight have ended.
 	// The server's objects stay. The default is false.
