@@ -42,6 +42,10 @@ const (
 	DefaultGrace = 60
 	// ProbePort is the TCP port on which the proxy answers probes.
 	ProbePort = 9440
+	// PeerPort is the TCP port on which proxies in front of a server elsewhere that needs a
+	// bridge call each other, and EnvPodIP the environment variable with the pod's address.
+	PeerPort = 9442
+	EnvPodIP = "FREEHOLD_POD_IP"
 	// EnvGeneration is the environment variable with the workload generation
 	// that the pod was made for, decimal.
 	EnvGeneration = "FREEHOLD_WORKLOAD_GENERATION"
@@ -154,6 +158,9 @@ type Remote struct {
 	// Headers of each request, sorted by name.
 	Headers []Header `json:"headers,omitempty"`
 }
+
+// Bridged reports whether the proxies have a bridge to the server.
+func (r Remote) Bridged() bool { return r.Transport == transportSSE }
 
 // Header is a header with a value, or with a Secret's key that holds it.
 type Header struct {

@@ -69,8 +69,6 @@ const (
 	// ReasonNotEnforced says that the spec asks for a protection which this
 	// version does not enforce, so that calls are refused.
 	ReasonNotEnforced = "NotEnforced"
-	// ReasonTransportNotServed says the same of the transport.
-	ReasonTransportNotServed = "TransportNotServed"
 	// ReasonImagePull says that an image cannot be pulled.
 	ReasonImagePull = "ImagePull"
 	// ReasonCrashLoop says that a container ends again and again.

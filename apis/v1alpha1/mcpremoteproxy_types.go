@@ -12,6 +12,7 @@ type RemoteTransport string
 // runs elsewhere. Freehold writes none of it.
 // +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.allowHTTP) && self.allowHTTP)",message="url must begin with https://: write https://, or set allowHTTP to true if calls and headers may cross the network unencrypted"
 // +kubebuilder:validation:XValidation:rule="!has(self.caBundleRef) || self.url.startsWith('https://')",message="caBundleRef is for a url that begins with https://: write https://, or remove caBundleRef"
+// +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || !has(self.proxy) || !has(self.proxy.port) || self.proxy.port != 9442",message="port 9442 is where proxies in front of a server of transport sse call each other: choose another port in proxy.port"
 // +kubebuilder:validation:XValidation:rule="!(has(self.authzConfig) && has(self.authzConfigRef))",message="authzConfig and authzConfigRef exclude each other: keep one of them"
 type MCPRemoteProxySpec struct {
 	// url is where the server answers MCP, for example https://mcp.example.com/mcp.
@@ -30,8 +31,10 @@ type MCPRemoteProxySpec struct {
 	AllowHTTP bool `json:"allowHTTP,omitempty"`
 
 	// transport is how the server speaks MCP: streamable-http or sse. The default
-	// is streamable-http. This version does not serve sse: the object is then not
-	// ready, with reason TransportNotServed.
+	// is streamable-http. sse is the deprecated HTTP+SSE of revision 2024-11-05, of
+	// which url names the stream of events. Clients call the proxy by streamable HTTP
+	// whatever it is. Sessions with a server of sse are in a proxy's memory, and end
+	// with its pod; its proxies call each other on port 9442.
 	// +optional
 	// +default="streamable-http"
 	// +kubebuilder:default="streamable-http"

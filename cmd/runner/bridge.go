@@ -145,7 +145,7 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 		return ""
 	}
 	if s.events != nil {
-		return bridge.Server{Open: bridge.Events(s.events), Junk: last}
+		return bridge.Server{Open: bridge.Events(s.events, nil), Junk: last}
 	}
 	env, withheld := stdio.Environment(os.Environ(), s.env)
 	if len(withheld) > 0 {

@@ -27,6 +27,13 @@ func unansweredElsewhere(r *reply, err error) conditions.Finding {
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP within %s", at, askTimeout))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer")
+	case r.bridged():
+		for _, reason := range append(refusals, v1alpha1.ReasonNotAnswering) {
+			if _, words, told := strings.Cut(r.said, reason+": "); told {
+				return conditions.False(reason, clean(words, maxName))
+			}
+		}
+		return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s does not serve MCP over HTTP+SSE (%s): write the URL of its stream of events into spec.url", at, clean(r.said, maxBridge)))
 	case r.ours():
 		reason, words, _ := strings.Cut(r.said, ": ")
 		if slices.Contains(refusals, reason) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,20 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 		t.Fatal(err)
 	}
 	s.backend = s.remote.URL
+	s.podIP, s.peers = netip.MustParseAddr("127.0.0.1"), "127.0.0.1:0"
+	return serveElsewhere(t, s)
+}
+
+// serveElsewhere is a proxy of these settings, with the bridge that they need.
+func serveElsewhere(t *testing.T, s settings) settings {
+	t.Helper()
+	far, err := s.bridgeFar(t.Context(), slog.New(slog.DiscardHandler), make(chan error, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if far != nil {
+		t.Cleanup(func() { far.end(time.Now()) })
+	}
 	config, err := proxyConfig(s, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

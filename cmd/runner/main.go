@@ -88,6 +88,11 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	failed := make(chan error, 3)
+	elsewhere, err := s.bridgeFar(ctx, logger, failed)
+	if err != nil {
+		return err
+	}
 	config, err := proxyConfig(s, who, logger)
 	if err != nil {
 		return err
@@ -107,7 +112,6 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	}
 	s.self = calls.Addr().String()
 	probeServer := state.Server()
-	failed := make(chan error, 2)
 	go serve(server, calls, failed)
 	go serve(probeServer, probing, failed)
 	if len(s.run.NotEnforced) > 0 {
@@ -124,10 +128,17 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	}
 	logger.Info("draining")
 	state.Drain()
-	front.Drain(server, proxy.BudgetOf(time.Duration(cmp.Or(s.run.Proxy.GraceSeconds, runconfig.DefaultGrace))*time.Second))
+	budget := proxy.BudgetOf(time.Duration(cmp.Or(s.run.Proxy.GraceSeconds, runconfig.DefaultGrace)) * time.Second)
+	until := time.Now().Add(budget.Propagation + budget.Calls + budget.Last)
+	front.Drain(server, budget)
+	elsewhere.end(until.Add(lastCalls))
 	logger.Info("drained")
 	return probeServer.Close()
 }
+
+// lastCalls is how long calls of other proxies may take once this one has drained, of what
+// a drain leaves kubelet.
+const lastCalls = 2 * time.Second
 
 func serve(server *http.Server, listener net.Listener, failed chan<- error) {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -430,8 +430,6 @@ func TestRefusal(t *testing.T) {
 		"": nil,
 		"NotEnforced: spec.oidcConfigRef is set, and this version does not enforce it":                        {"spec.oidcConfigRef"},
 		"NotEnforced: spec.oidcConfigRef, spec.toolConfigRef are set, and this version does not enforce them": {"spec.oidcConfigRef", "spec.toolConfigRef"},
-		"NotEnforced: spec.transport is stdio, and this version does not serve it":                            {"spec.transport"},
-		"NotEnforced: spec.authzConfigRef is set, and this version does not enforce it":                       {"spec.authzConfigRef", "spec.transport"},
 	} {
 		run := runconfig.RunConfig{Backend: runconfig.Backend{Transport: "stdio"}, NotEnforced: fields}
 		if got := refusal(run); got != want {

@@ -22,12 +22,16 @@ import (
 // proxyConfig fails for policies that cannot be read.
 func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config, error) {
 	guard, err := guard(s.run, who, logger)
+	to, far := s.backend, s.remote
+	if s.here.IsValid() { // the proxies' bridges are the backend
+		to, far = &url.URL{Scheme: "http", Host: s.here.String()}, nil
+	}
 	return proxy.Config{
 		Guard:                 guard,
 		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, who, logger),
 		Path:                  s.run.Proxy.Path,
-		Backend:               s.backend,
-		Remote:                s.remote,
+		Backend:               to,
+		Remote:                far,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
 		Hosts:                 hosts(s.run, s.resolv),
 		TrustForwardedHeaders: s.run.Proxy.TrustForwardedHeaders,
@@ -48,8 +52,7 @@ func sessions(s settings) *proxy.Sessions {
 		pods, content = "", hex.EncodeToString(at[:])
 	}
 	return &proxy.Sessions{
-		Keys: session.Follow(s.sessions, workload.SessionName(workload.OwnerIn(s.run.Server).Key()), s.run.Server.UID),
-		Pods: pods, Content: content,
+		Keys: s.keys(), Pods: pods, Self: s.here, Content: content,
 		Caller: func(r *http.Request) session.Caller {
 			caller := oidc.CallerOf(r)
 			return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}
@@ -78,25 +81,14 @@ func sharer(r *http.Request) string {
 // refusal is what callers read while the spec asks for something that this
 // version does not do, empty while it does not.
 func refusal(run runconfig.RunConfig) string {
-	const transport = "spec.transport"
-	protections := slices.DeleteFunc(slices.Clone(run.NotEnforced), func(field string) bool { return field == transport })
-	switch {
-	case len(protections) == 1:
-		return fmt.Sprintf("NotEnforced: %s is set, and this version does not enforce it", protections[0])
-	case len(protections) > 1:
-		return fmt.Sprintf("NotEnforced: %s are set, and this version does not enforce them", strings.Join(protections, ", "))
-	case len(run.NotEnforced) > 0:
-		return fmt.Sprintf("NotEnforced: %s is %s, and this version does not serve it", transport, spoken(run))
+	switch fields := run.NotEnforced; len(fields) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("NotEnforced: %s is set, and this version does not enforce it", fields[0])
+	default:
+		return fmt.Sprintf("NotEnforced: %s are set, and this version does not enforce them", strings.Join(fields, ", "))
 	}
-	return ""
-}
-
-// spoken is the transport of the backend, or of the server elsewhere.
-func spoken(run runconfig.RunConfig) string {
-	if run.Remote != nil {
-		return run.Remote.Transport
-	}
-	return run.Backend.Transport
 }
 
 // hosts are the names under which clients know the proxy: those of its Service,

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -41,6 +42,11 @@ type settings struct {
 	pods string
 	// resolv is the pod's resolv.conf, empty if it has none.
 	resolv string
+	// peers is the address on which other proxies call, podIP where they find this one, and
+	// here both once it listens. They are for a server elsewhere that needs a bridge.
+	peers string
+	podIP netip.Addr
+	here  netip.AddrPort
 	// self is where the proxy itself listens: the runner asks the backend on a
 	// client's way. Empty before it does, and then the host that is asked.
 	self string
@@ -67,6 +73,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	flags.StringVar(&address, "backend", "", "scheme and host of the backend; the backend's Service if empty")
 	flags.StringVar(&s.calls, "address", "", "address on which calls are served; the run config's port on all addresses if empty")
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
+	flags.StringVar(&s.peers, "peer-address", net.JoinHostPort("", strconv.Itoa(runconfig.PeerPort)), "address on which other proxies of the server call, for a server elsewhere of transport sse")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -97,11 +104,8 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	if s.pods = s.backend.Host; address == "" {
 		s.pods = net.JoinHostPort(headless(s.run, s.resolv), strconv.Itoa(int(s.run.Backend.PodPort())))
 	}
-	if s.run.Remote != nil {
-		if s.remote, err = remote.New(*s.run.Remote, s.remoteFiles); err != nil {
-			return settings{}, err
-		}
-		s.backend = s.remote.URL
+	if err = s.readRemote(getenv); err != nil {
+		return settings{}, err
 	}
 	s.env, s.envErr = mark(getenv)
 	if s.envErr == nil {
@@ -112,6 +116,25 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 		}
 	}
 	return s, nil
+}
+
+// readRemote reads where a server elsewhere is.
+func (s *settings) readRemote(getenv func(string) (string, bool)) (err error) {
+	if s.run.Remote == nil {
+		return nil
+	}
+	if s.remote, err = remote.New(*s.run.Remote, s.remoteFiles); err != nil {
+		return err
+	}
+	s.backend = s.remote.URL
+	if !s.run.Remote.Bridged() {
+		return nil
+	}
+	text, _ := getenv(runconfig.EnvPodIP)
+	if s.podIP, err = netip.ParseAddr(text); err != nil {
+		return fmt.Errorf("%s is %q: it is the address of the pod", runconfig.EnvPodIP, text)
+	}
+	return nil
 }
 
 // revision is the revision of the environment. There is no fallback to the file: an

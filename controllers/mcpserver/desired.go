@@ -266,12 +266,3 @@ func backendReplicas(server *v1alpha1.MCPServer) int32 {
 	}
 	return *server.Spec.Replicas
 }
-
-// notServed are the fields for which the proxy refuses calls, transport apart.
-func (want *wanted) notServed() (fields []string, transport bool) {
-	fields = slices.Clone(want.content.NotEnforced)
-	if i := slices.Index(fields, "spec.transport"); i >= 0 {
-		return slices.Delete(fields, i, i+1), true
-	}
-	return fields, false
-}

@@ -41,7 +41,6 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 // notServed says that no calls are served by intent, and which.
 func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
 	var f conditions.Finding
-	fields, transport := want.notServed()
 	switch {
 	case server.Spec.Suspend:
 		f = conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again")
@@ -51,21 +50,12 @@ func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
 			replicas = "spec.replicas or " + replicas
 		}
 		f = conditions.False(v1alpha1.ReasonScaledToZero, replicas+": raise it to start the server again")
-	case len(fields) > 0:
-		f = conditions.False(v1alpha1.ReasonNotEnforced, notEnforced(fields))
-	case transport:
-		f = conditions.False(v1alpha1.ReasonTransportNotServed, fmt.Sprintf("transport %s is not served by this version: use %s that speaks streamable-http", server.Spec.Transport, speaker(server)))
+	case len(want.content.NotEnforced) > 0:
+		f = conditions.False(v1alpha1.ReasonNotEnforced, notEnforced(want.content.NotEnforced))
 	default:
 		return nil
 	}
 	return &f
-}
-
-func speaker(server *v1alpha1.MCPServer) string {
-	if kinds.Of(server).Backend {
-		return "an image"
-	}
-	return "a server"
 }
 
 func notEnforced(fields []string) string {

@@ -70,13 +70,6 @@ func TestReadyOfWhatIsNotServed(t *testing.T) {
 			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
 			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef are set, and this version does not enforce them: calls are refused until they are removed"),
 		},
-		"a transport that is not served": {up(func(s *scene) {
-			s.want.content.NotEnforced, s.server.Spec.Transport = []string{"spec.transport"}, v1alpha1.TransportSSE
-		}), conditions.False("TransportNotServed", "transport sse is not served by this version: use an image that speaks streamable-http")},
-		"both": {
-			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.transport", "spec.authzConfig"} }),
-			conditions.False("NotEnforced", "spec.authzConfig is set, and this version does not enforce it: calls are refused until it is removed"),
-		},
 	}.check(t)
 }
 

@@ -23,6 +23,8 @@ const (
 	PortMCP = "mcp"
 	// PortProbes is the port of the proxy pod that answers probes.
 	PortProbes = "probes"
+	// PortPeers is the port on which proxies of one server call each other.
+	PortPeers = "peers"
 	// AnnotationGuards names what a proxy pod holds calls against, so that a proxy
 	// which lacks a protection is known by its template.
 	AnnotationGuards = "freehold.dev/guards"
@@ -106,6 +108,9 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 		template.Spec.WithVolumes(sessionKeys(names.Session))
 		template.Spec.Containers[0].WithVolumeMounts(mount(sessionVolume, runconfig.SessionPath))
 	}
+	if run.Remote != nil && run.Remote.Bridged() {
+		template.Spec.Containers[0].WithPorts(containerPort(PortPeers, runconfig.PeerPort)).WithEnv(podIP())
+	}
 	overlay := proxyOverlay(spec)
 	merged, problems := overlay.merge(template)
 	if len(problems) > 0 {
@@ -185,6 +190,15 @@ func fromAnnotation(name, key string) *corev1ac.EnvVarApplyConfiguration {
 
 func annotation(key string) *corev1ac.ObjectFieldSelectorApplyConfiguration {
 	return corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.annotations['" + key + "']")
+}
+
+// podIP tells the runner its own address, which other proxies call. It states apiVersion as
+// fromAnnotation does.
+func podIP() *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().
+		WithName(runconfig.EnvPodIP).
+		WithValueFrom(corev1ac.EnvVarSource().
+			WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("status.podIP")))
 }
 
 // memoryLimit tells the Go runtime the container's limit, so that it collects

@@ -15,10 +15,6 @@ func ForRemote(server *v1alpha1.MCPServer, spec *v1alpha1.MCPRemoteProxySpec, ur
 	run := For(server, url, login, policies)
 	run.Backend = runconfig.Backend{}
 	run.Remote = &runconfig.Remote{URL: spec.URL, Transport: string(transport(server.Spec)), AllowedNetworks: set(spec.AllowedNetworks)}
-	// The bridge, which speaks others, stands in a backend's pod.
-	if run.Remote.Transport != string(v1alpha1.TransportStreamableHTTP) {
-		run.NotEnforced = append(run.NotEnforced, "spec.transport")
-	}
 	if ref := spec.CABundleRef; ref != nil {
 		run.Remote.CABundle = &runconfig.Key{Name: ref.Name, Key: cmp.Or(ref.Key, defaultCAKey)}
 	}

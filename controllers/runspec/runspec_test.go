@@ -129,12 +129,3 @@ func TestForSharesNothingWithTheServer(t *testing.T) {
 		t.Errorf("the server changed: %v", server.Spec)
 	}
 }
-
-// What speaks another transport elsewhere has no bridge in front of it.
-func TestARemoteTransportThatIsNotServedIsNamed(t *testing.T) {
-	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}}
-	got := ForRemote(server, &v1alpha1.MCPRemoteProxySpec{}, "", nil, nil).NotEnforced
-	if diff := cmp.Diff([]string{"spec.transport"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}

@@ -3,8 +3,10 @@ package workload
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -51,5 +53,26 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, filepath.Join("testdata", "remote", kind+".yaml"), got)
+	}
+}
+
+// Proxies with a bridge to the server call each other.
+func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
+	for transport, want := range map[v1alpha1.RemoteTransport]bool{"sse": true, "streamable-http": false} {
+		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/sse", Transport: transport}}
+		object.Name, object.Namespace, object.UID = "far", "team", "1111"
+		opts := options
+		opts.Remote = &object.Spec
+		rendered := Render(kinds.Form(object), opts)
+		proxy, err := rendered.Proxy(1)
+		if err != nil || len(rendered.Problems) > 0 || len(rendered.Content.NotEnforced) > 0 {
+			t.Fatal(rendered.Problems, rendered.Content.NotEnforced, err)
+		}
+		container := proxy.Spec.Template.Spec.Containers[0]
+		port := slices.ContainsFunc(container.Ports, func(p corev1ac.ContainerPortApplyConfiguration) bool { return *p.ContainerPort == runconfig.PeerPort })
+		address := slices.ContainsFunc(container.Env, func(e corev1ac.EnvVarApplyConfiguration) bool { return *e.Name == runconfig.EnvPodIP })
+		if port != want || address != want {
+			t.Errorf("%s: port %t, address %t", transport, port, address)
+		}
 	}
 }

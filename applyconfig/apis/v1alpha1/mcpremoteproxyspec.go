@@ -20,8 +20,10 @@ type MCPRemoteProxySpecApplyConfiguration struct {
 	// changes calls and headers. The default is false.
 	AllowHTTP *bool `json:"allowHTTP,omitempty"`
 	// transport is how the server speaks MCP: streamable-http or sse. The default
-	// is streamable-http. This version does not serve sse: the object is then not
-	// ready, with reason TransportNotServed.
+	// is streamable-http. sse is the deprecated HTTP+SSE of revision 2024-11-05, of
+	// which url names the stream of events. Clients call the proxy by streamable HTTP
+	// whatever it is. Sessions with a server of sse are in a proxy's memory, and end
+	// with its pod; its proxies call each other on port 9442.
 	Transport *apisv1alpha1.RemoteTransport `json:"transport,omitempty"`
 	// path is the HTTP path at which clients call the proxy. The default is /mcp.
 	Path *string `json:"path,omitempty"`

@@ -10,7 +10,7 @@ import (
 func toolhiveRemote() []row {
 	return []row{
 		{from: "spec.remoteUrl", to: "spec.url", take: remoteURL},
-		{from: "spec.transport", to: "spec.transport", take: remoteTransport},
+		{from: "spec.transport", to: "spec.transport"},
 		{from: "spec.headerForward.addPlaintextHeaders", to: "spec.headers", take: plainHeaders},
 		{from: "spec.headerForward.addHeadersFromSecret", to: "spec.headers", take: secretHeaders},
 		{from: "spec.resources.limits", to: "spec.proxy.resources.limits"},
@@ -46,15 +46,6 @@ func inside(host string) bool {
 		return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
 	}
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
-}
-
-// remoteTransport sets the transport, and says that one of them is not served.
-func remoteTransport(c *conversion, to string, value any) string {
-	set(c.main, to, value)
-	if value == "sse" {
-		return "this transport is not served: the object stays not ready, with reason TransportNotServed, until the server offers streamable-http"
-	}
-	return ""
 }
 
 func plainHeaders(c *conversion, to string, value any) string {

@@ -22,15 +22,24 @@ import (
 const dialTime = 15 * time.Second
 
 // Events opens connections to a server of the transport HTTP+SSE at a URL
-// (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
-func Events(at *url.URL) func() (Conn, error) {
+// (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse),
+// over a transport, or that of net/http where it is nil.
+func Events(at *url.URL, over http.RoundTripper) func() (Conn, error) {
+	if over == nil {
+		over = &http.Transport{MaxIdleConnsPerHost: 16, MaxResponseHeaderBytes: 64 << 10}
+	}
 	client := &http.Client{
-		Transport: &http.Transport{MaxIdleConnsPerHost: 16, MaxResponseHeaderBytes: 64 << 10},
+		Transport: over,
 		// It is told by its URL, and nothing else in the pod is to be called.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return func() (Conn, error) { return dialEvents(client, at) }
+	partial := &atomic.Int64{}
+	return func() (Conn, error) { return dialEvents(client, at, partial) }
 }
+
+// maxPartial is how many bytes of events that are not whole yet are in memory at a time,
+// of all connections.
+const maxPartial = 32 << 20
 
 // events is such a connection.
 type events struct {
@@ -41,6 +50,8 @@ type events struct {
 	waiting  [][]byte // events that were cut and not read yet
 	buffer   []byte
 	cancel   context.CancelFunc
+	partial  *atomic.Int64 // what all connections have read of events that are not whole
+	mine     int64         // the part of this one
 
 	mu    sync.Mutex
 	why   string
@@ -48,7 +59,7 @@ type events struct {
 	once  sync.Once
 }
 
-func dialEvents(client *http.Client, at *url.URL) (*events, error) {
+func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*events, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	late := time.AfterFunc(dialTime, cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
@@ -62,7 +73,7 @@ func dialEvents(client *http.Client, at *url.URL) (*events, error) {
 		cancel()
 		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, err)
 	}
-	e := &events{client: client, body: response.Body, cancel: cancel, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
+	e := &events{client: client, body: response.Body, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
 	e.split = sse.Splitter{Limit: stdio.MaxMessage + 4<<10, Event: func(event []byte) error {
 		e.waiting = append(e.waiting, bytes.Clone(event))
 		return nil
@@ -81,6 +92,7 @@ func dialEvents(client *http.Client, at *url.URL) (*events, error) {
 		e.End()
 		return nil, fmt.Errorf("opening the server's stream at %s: its endpoint is of another host", at.Path)
 	}
+	to.User = nil // net/http would make credentials of it
 	late.Stop()
 	e.endpoint = to
 	return e, nil
@@ -90,7 +102,14 @@ func dialEvents(client *http.Client, at *url.URL) (*events, error) {
 func (e *events) next() ([]byte, error) {
 	for len(e.waiting) == 0 {
 		n, err := e.body.Read(e.buffer)
-		if _, tooLong := e.split.Write(e.buffer[:n]); tooLong != nil {
+		_, tooLong := e.split.Write(e.buffer[:n])
+		if e.holds(int64(len(e.split.Rest()))) > maxPartial {
+			tooLong = sse.ErrTooLong
+		}
+		if tooLong != nil || err != nil {
+			e.holds(0)
+		}
+		if tooLong != nil {
 			return nil, tooLong
 		}
 		if err != nil && len(e.waiting) == 0 {
@@ -100,6 +119,14 @@ func (e *events) next() ([]byte, error) {
 	event := e.waiting[0]
 	e.waiting = e.waiting[1:]
 	return event, nil
+}
+
+// holds counts what this connection has of an event that is not whole, and returns what
+// all have.
+func (e *events) holds(n int64) int64 {
+	all := e.partial.Add(n - e.mine)
+	e.mine = n
+	return all
 }
 
 // Receive implements Conn.

@@ -29,7 +29,7 @@ func behind(t *testing.T, handler http.Handler) front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, Config{Server: Server{Open: Events(at), Junk: func() string { return "" }}})
+	return serve(t, Config{Server: Server{Open: Events(at, nil), Junk: func() string { return "" }}})
 }
 
 // A server of the SDK's over the transport before streamable HTTP has clients of both.
@@ -115,7 +115,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := Events(at)()
+	conn, err := Events(at, nil)()
 	if err != nil {
 		t.Fatal(err)
 	}

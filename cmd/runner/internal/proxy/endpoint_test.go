@@ -39,7 +39,7 @@ func bridged(t *testing.T, n int) *backends {
 			t.Fatal(err)
 		}
 		front := bridge.New(bridge.Config{
-			Server: bridge.Server{Open: bridge.Events(at), Junk: func() string { return "" }}, Log: slog.New(slog.DiscardHandler),
+			Server: bridge.Server{Open: bridge.Events(at, nil), Junk: func() string { return "" }}, Log: slog.New(slog.DiscardHandler),
 		})
 		pod.Config.Handler = front
 		t.Cleanup(func() {

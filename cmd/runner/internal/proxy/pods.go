@@ -49,6 +49,13 @@ func newPods(hostport string) *pods {
 	}}
 }
 
+// onlyPod is one address that needs no resolver.
+func onlyPod(self netip.AddrPort) *pods {
+	p := newPods(self.String())
+	p.lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{self.Addr()}, nil }
+	return p
+}
+
 // list are the pods, asked for anew if what is known is older than age. While the
 // resolver fails, what it said before holds.
 func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error) {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -89,11 +87,17 @@ func New(config Config) *Proxy {
 	}
 	if s := config.Sessions; s != nil {
 		p.content = session.Content(s.Content)
-		if s.Pods != "" {
+		switch {
+		case s.Self.IsValid():
+			p.pods = onlyPod(s.Self)
+		case s.Pods != "":
 			p.pods = newPods(s.Pods)
 		}
 	}
 	p.backend = newTransport(config.Remote, config.Backend.Host, p.pods)
+	if s := config.Sessions; s != nil && s.Self.IsValid() {
+		p.backend.peers, p.backend.life = s.Keys.Peers, remoteLife
+	}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.backend,
@@ -227,6 +231,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	flight := flightOf(r.Context())
 	var tooLong *http.MaxBytesError
 	var unsealed *unsealed
+	var keyless session.ErrNoKey
 	switch {
 	case errors.As(err, &tooLong):
 		tooLarge().answer(w)
@@ -238,6 +243,8 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		fault{http.StatusRequestTimeout, CodeBodyRefused, fmt.Sprintf("BodyRefused: the request body took longer than %s", bodyTime)}.answer(w)
 	case errors.As(err, &unsealed):
 		noKey(unsealed.error).answer(w)
+	case errors.As(err, &keyless):
+		noKey(keyless).answer(w)
 	case flight.lost(err):
 		sessionGone().answer(w)
 	default:
@@ -254,7 +261,7 @@ func (p *Proxy) unreached(err error) fault {
 	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
 		p.config.Log.Warn("backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
-	why := reason(err)
+	why := remote.Why(err)
 	if !p.backend.answered.Load() {
 		return fault{
 			http.StatusServiceUnavailable, CodeBackendStarting,
@@ -264,22 +271,5 @@ func (p *Proxy) unreached(err error) fault {
 	return fault{
 		http.StatusBadGateway, CodeBackendUnreachable,
 		fmt.Sprintf("BackendUnreachable: no answer from the backend %s: %s", p.config.Backend.Host, why),
-	}
-}
-
-// reason says in words what happened, without the pod's address, which is not
-// the caller's business and different each time.
-func reason(err error) string {
-	var unknown *net.DNSError
-	var timeout net.Error
-	switch {
-	case errors.As(err, &unknown):
-		return "its name cannot be resolved"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "it refuses connections"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return "it does not respond in time"
-	default:
-		return "it broke the connection off"
 	}
 }

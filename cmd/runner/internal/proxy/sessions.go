@@ -22,6 +22,10 @@ type Sessions struct {
 	// Pods has the host:port whose addresses are those of the backend's ready pods. It is
 	// empty for a server elsewhere, which keeps its sessions itself.
 	Pods string
+	// Self, if valid, is where this proxy serves its own sessions with a server elsewhere,
+	// with the TLS of Keys. The other proxies of the server have such an address too, of
+	// the same port.
+	Self netip.AddrPort
 	// Content is the hash of what the backend's pods are to run, or of where the server
 	// elsewhere is.
 	Content string
@@ -92,6 +96,11 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	switch {
 	case s.Pod.IsValid() != (p.pods != nil):
 		return sessionUnknown()
+	case p.config.Sessions.Self.IsValid():
+		// Which proxies there are is not known. One that has gone does not answer, and what
+		// has its address now has no key.
+		f.place.brief = true
+		return nil
 	case p.pods != nil:
 		return p.placeAtPod(r, f, s)
 	case s.Content != p.content: // it was begun with another server, whose ids are not for this one

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -46,6 +47,7 @@ type transport struct {
 	pods     *pods         // nil where no pod keeps sessions
 	life     time.Duration // connectionLife
 	remote   *remote.Server
+	peers    func() (*tls.Config, error) // nil where no other proxy is called
 
 	mu      sync.Mutex
 	current *http.Transport
@@ -199,7 +201,35 @@ func (t *transport) connections() *http.Transport {
 	if t.remote != nil {
 		connections.DialTLSContext = t.dialTLS
 	}
+	if t.peers != nil {
+		connections.DialContext = t.dialPeer
+	}
 	return connections
+}
+
+// peerHandshake is how long the TLS handshake with another proxy may take.
+const peerHandshake = 5 * time.Second
+
+// dialPeer connects to a proxy of the same server. What fails is a dial, of which nothing
+// was sent.
+func (t *transport) dialPeer(ctx context.Context, network, address string) (net.Conn, error) {
+	config, err := t.peers()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := t.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, peerHandshake)
+	defer cancel()
+	secured := tls.Client(conn, config)
+	err = secured.HandshakeContext(ctx)
+	if err == nil {
+		return secured, nil
+	}
+	_ = conn.Close() //nolint:errcheck // nothing was sent
+	return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 }
 
 // dialTLS connects to a server that runs elsewhere.

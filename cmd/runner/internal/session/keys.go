@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,6 +36,7 @@ const (
 type key struct {
 	name [nameSize]byte
 	aead cipher.AEAD
+	peer tls.Certificate
 }
 
 // Keys are the entries of the Secret that is mounted at a directory: ids are sealed
@@ -154,6 +156,9 @@ func (k *Keys) derive(data []byte) (key, error) {
 	}
 	derived := key{}
 	copy(derived.name[:], material[size:])
-	derived.aead, err = cipher.NewGCMWithRandomNonce(block)
+	if derived.aead, err = cipher.NewGCMWithRandomNonce(block); err != nil {
+		return key{}, err
+	}
+	derived.peer, err = k.peerOf(data)
 	return derived, err
 }

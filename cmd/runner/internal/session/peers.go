@@ -1,0 +1,66 @@
+package session
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"math/big"
+)
+
+// errStranger says that the other end of a connection is no proxy of this server.
+var errStranger = errors.New("the other end has no key of this server's sessions")
+
+// ErrNoKey is the error of a connection between proxies where there is no key.
+type ErrNoKey struct{ error }
+
+// Unwrap is why.
+func (e ErrNoKey) Unwrap() error { return e.error }
+
+// Peers is TLS between the proxies of one server, for either end. Each shows that it has
+// a key of the server's: the key makes that of the certificate, which is compared, so that
+// names, issuers and times matter nothing. An address that has become another pod's
+// shows nothing, and is told nothing. It returns ErrNoKey.
+func (k *Keys) Peers() (*tls.Config, error) {
+	keys, err := k.current()
+	if err != nil {
+		return nil, ErrNoKey{err}
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{keys[0].peer},
+		ClientAuth:   tls.RequireAnyClientCert,
+		// Not left out: VerifyConnection does it, and nothing is resumed without it.
+		InsecureSkipVerify:     true, //nolint:gosec // see above
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			for _, key := range keys {
+				if len(state.PeerCertificates) > 0 && bytes.Equal(state.PeerCertificates[0].Raw, key.peer.Certificate[0]) {
+					return nil
+				}
+			}
+			return errStranger
+		},
+	}, nil
+}
+
+// Accept is Peers of each connection to a listener, with the keys of that moment.
+func (k *Keys) Accept() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return k.Peers() }}
+}
+
+// peerOf is the certificate that an entry makes: the same bytes in each proxy.
+func (k *Keys) peerOf(data []byte) (tls.Certificate, error) {
+	seed, err := hkdf.Key(sha256.New, data, nil, "freehold.dev proxies v1 of server "+k.server, ed25519.SeedSize)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	private := ed25519.NewKeyFromSeed(seed)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, err
+}
