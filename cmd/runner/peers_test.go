@@ -202,8 +202,10 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 		"another first event":   {beginning("event: message\ndata: {}\n\n"), nil, "NotMCP", "does not name an endpoint"},
 		"a huge first event":    {beginning("event: endpoint\ndata: /" + strings.Repeat("x", 5<<20) + "\n\n"), nil, "NotMCP", "does not name an endpoint"},
 		"headers without end":   {answer(http.StatusOK, "X-Long", strings.Repeat("x", 128<<10), ""), nil, "NotAnswering", "does not answer"},
-		"an address that is not": {beginning(""), func(r *runconfig.Remote) { r.AllowedNetworks = nil },
-			"AddressNotAllowed", "which is no public address"},
+		"an address that is not": {
+			beginning(""), func(r *runconfig.Remote) { r.AllowedNetworks = nil },
+			"AddressNotAllowed", "which is no public address",
+		},
 		"not trusted": {beginning(""), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted", "spec.caBundleRef"},
 	} {
 		t.Run(name, func(t *testing.T) {
