@@ -84,12 +84,12 @@ func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*event
 	}
 	first, err := e.next()
 	if err != nil || sse.Name(first) != "endpoint" {
-		e.End()
+		e.giveUp()
 		return nil, fmt.Errorf("opening the server's stream at %s: its first event does not name an endpoint: is it of transport sse?", at.Path)
 	}
 	to, err := at.Parse(string(sse.Data(first)))
 	if err != nil || to.Host != at.Host || to.Scheme != at.Scheme {
-		e.End()
+		e.giveUp()
 		return nil, fmt.Errorf("opening the server's stream at %s: its endpoint is of another host", at.Path)
 	}
 	to.User = nil // net/http would make credentials of it
@@ -127,6 +127,12 @@ func (e *events) holds(n int64) int64 {
 	all := e.partial.Add(n - e.mine)
 	e.mine = n
 	return all
+}
+
+// giveUp ends a connection that nobody reads.
+func (e *events) giveUp() {
+	e.holds(0)
+	e.End()
 }
 
 // Receive implements Conn.

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 // behind is a bridge in front of a server that listens.
@@ -170,4 +172,57 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A server may begin long events on every connection, and not end one.
+func TestEventsThatDoNotEndAreBoundedTogether(t *testing.T) {
+	begun := "data: " + strings.Repeat("x", 3<<20)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: endpoint\ndata: /messages\n\n"+begun)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer up.Close()
+	defer up.CloseClientConnections()
+	at, err := url.Parse(up.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := &http.Transport{}
+	defer over.CloseIdleConnections()
+	client, partial := &http.Client{Transport: over}, &atomic.Int64{}
+	ended, all := make(chan error, 100), []*events{}
+	const connections = 16 // of 48 MiB
+	for range connections {
+		e, err := dialEvents(client, at, partial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+		go func() {
+			_, err := e.Receive()
+			ended <- err
+		}()
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, sse.ErrTooLong) {
+			t.Errorf("one ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("%d bytes are held", partial.Load())
+	}
+	if n := partial.Load(); n > maxPartial+connections*4<<10 {
+		t.Errorf("%d bytes are held", n)
+	}
+	for _, e := range all {
+		e.End()
+	}
+	for range connections - 1 {
+		<-ended
+	}
+	if n := partial.Load(); n != 0 {
+		t.Errorf("%d bytes are counted of connections that have ended", n)
+	}
 }
