@@ -62,7 +62,7 @@ func sessions(s settings) *proxy.Sessions {
 
 // told is how a bridge is told who calls, nil where the backend is none.
 func told(run runconfig.RunConfig) func(*http.Request) string {
-	if run.Backend.Bridge == nil {
+	if run.Backend.Bridge == nil && (run.Remote == nil || !run.Remote.Bridged()) {
 		return nil
 	}
 	return sharer
