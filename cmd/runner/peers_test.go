@@ -131,6 +131,17 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	if status, _, text = post(second, id, ping); status != http.StatusOK {
 		t.Fatalf("through the other proxy: HTTP %d with %s", status, text)
 	}
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+second.self+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream.Header.Set("Accept", "text/event-stream")
+	stream.Header.Set("Mcp-Session-Id", id)
+	response, err := http.DefaultClient.Do(stream)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("its stream through the other proxy: %+v, %v", response, err)
+	}
+	defer response.Body.Close()
 	// Another proxy has the address: with other keys, as one of another server would.
 	gone := first
 	gone.sessions, gone.podIP = t.TempDir(), netip.MustParseAddr("127.0.0.3")

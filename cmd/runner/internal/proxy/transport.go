@@ -100,7 +100,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // send sends a request to the host of its URL.
 func (t *transport) send(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodGet && t.remote == nil {
+	if request.Method == http.MethodGet && t.remote == nil && t.peers == nil {
 		return t.single(request)
 	}
 	return t.young().RoundTrip(request)
