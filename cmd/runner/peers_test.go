@@ -155,6 +155,12 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 			t.Errorf("%s has the address: HTTP %d with %s", name, status, text)
 		}
 	}
+	strangersReadNothing(t, first, stranger)
+}
+
+// strangersReadNothing expects that only who has a key of the proxy's sessions gets to its bridge.
+func strangersReadNothing(t *testing.T, first, stranger settings) {
+	t.Helper()
 	for name, config := range map[string]*tls.Config{"no key": {InsecureSkipVerify: true}, "another key": peersOf(t, stranger)} {
 		conn, err := tls.Dial("tcp", first.here.String(), config)
 		if err == nil {
