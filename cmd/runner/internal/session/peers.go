@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/rand"
@@ -22,8 +21,9 @@ type ErrNoKey struct{ error }
 func (e ErrNoKey) Unwrap() error { return e.error }
 
 // Peers is TLS between the proxies of one server, for either end. Each shows that it has
-// a key of the server's: the key makes that of the certificate, which is compared, so that
-// names, issuers and times matter nothing. An address that has become another pod's
+// a key of the server's: it makes the key of the certificate, which is compared, so that
+// names, issuers and times matter nothing, nor how a release writes the rest. TLS 1.3 has
+// either end sign with that key (RFC 8446, section 4.4.3). An address that has become another pod's
 // shows nothing, and is told nothing. It returns ErrNoKey.
 func (k *Keys) Peers() (*tls.Config, error) {
 	keys, err := k.current()
@@ -38,8 +38,11 @@ func (k *Keys) Peers() (*tls.Config, error) {
 		InsecureSkipVerify:     true, //nolint:gosec // see above
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 {
+				return errStranger
+			}
 			for _, key := range keys {
-				if len(state.PeerCertificates) > 0 && bytes.Equal(state.PeerCertificates[0].Raw, key.peer.Certificate[0]) {
+				if public, ours := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey); ours && public.Equal(key.peer.Leaf.PublicKey) {
 					return nil
 				}
 			}
@@ -53,7 +56,7 @@ func (k *Keys) Accept() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return k.Peers() }}
 }
 
-// peerOf is the certificate that an entry makes: the same bytes in each proxy.
+// peerOf is the certificate that an entry makes: of the same key in each proxy.
 func (k *Keys) peerOf(data []byte) (tls.Certificate, error) {
 	seed, err := hkdf.Key(sha256.New, data, nil, "freehold.dev proxies v1 of server "+k.server, ed25519.SeedSize)
 	if err != nil {
@@ -62,5 +65,9 @@ func (k *Keys) peerOf(data []byte) (tls.Certificate, error) {
 	private := ed25519.NewKeyFromSeed(seed)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, err
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, err
 }
