@@ -3,10 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -80,26 +83,54 @@ var _ = It("A server on standard input and output that ends at once is told with
 	}).Should(Succeed())
 })
 
-var _ = It("A server of the transport before streamable HTTP serves clients of both transports and eras", func(ctx SpecContext) {
+var _ = It("Servers of the transport before streamable HTTP, here and elsewhere, serve clients of both transports and eras at each proxy", func(ctx SpecContext) {
 	s := newStory("old")
-	s.apply(ctx, fmt.Sprintf(`{image: %q, transport: sse, args: ["-host", "0.0.0.0", "-port", "8080"], path: /greeter1, proxy: {replicas: 1}}`, sseImage))
+	s.apply(ctx, fmt.Sprintf(`{image: %q, transport: sse, args: ["-host", "0.0.0.0", "-port", "8080"], path: /greeter1, replicas: 2, proxy: {replicas: 2}}`, sseImage))
 	url := s.ready(ctx).Status.URL
 	Expect(*s.server(ctx).Status.Runtime.Tools).To(BeEquivalentTo(1))
+	s.settled(ctx, proxy, 2)
+	s.settled(ctx, backend, 2)
+	s.greets(ctx, url)
+
+	By("calling one of its pods as a server elsewhere")
+	s.applyAll(ctx, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: elsewhere}\nspec: {selector: {statefulset.kubernetes.io/pod-name: %s-0}, ports: [{port: 8080}]}", workload.BackendName(s.name)))
+	service := &corev1.Service{}
+	Expect(cluster.Get(ctx, s.key("elsewhere"), service)).To(Succeed())
+	s.applyAll(ctx, fmt.Sprintf("apiVersion: freehold.dev/v1alpha1\nkind: MCPRemoteProxy\nmetadata: {name: %s}\nspec: {url: 'http://elsewhere.%s.svc:8080/greeter1', "+
+		"allowHTTP: true, transport: sse, allowedNetworks: [%s/32], proxy: {replicas: 2}}", s.name, s.namespace, service.Spec.ClusterIP))
+	live := s.remoteSays(ctx, v1alpha1.ReasonReady)
+	Eventually(ctx, func(g Gomega) {
+		deployment := &appsv1.Deployment{}
+		g.Expect(cluster.Get(ctx, s.key(workload.ProxyName(s.name+".remote")), deployment)).To(Succeed())
+		g.Expect(deployment.Status.ReadyReplicas).To(BeEquivalentTo(2))
+	}).Should(Succeed())
+	s.greets(ctx, live.Status.URL)
+})
+
+// greets calls a server of both transports and eras, often enough that each proxy gets
+// requests of sessions that another one, or another pod, has: connections are spread.
+func (s story) greets(ctx context.Context, url string) {
+	GinkgoHelper()
+	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, client := range []struct {
 		revision  string
-		transport mcp.Transport
+		transport func() mcp.Transport
 	}{
-		{"2026-07-28", &mcp.StreamableClientTransport{Endpoint: url}},
-		{"2025-06-18", &mcp.StreamableClientTransport{Endpoint: url}},
-		{"2024-11-05", &mcp.SSEClientTransport{Endpoint: url}},
+		{"2026-07-28", func() mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: fresh} }},
+		{"2025-06-18", func() mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: fresh} }},
+		{"2024-11-05", func() mcp.Transport { return &mcp.SSEClientTransport{Endpoint: url, HTTPClient: fresh} }},
 	} {
-		session := connect(ctx, client.transport, client.revision, nil)
-		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "greet1", Arguments: map[string]any{"name": "Ada"}})
-		Expect(err).NotTo(HaveOccurred(), client.revision)
-		Expect(result.Content[0].(*mcp.TextContent).Text).To(ContainSubstring("Ada"))
-		Expect(session.Close()).To(Succeed())
+		for range 3 {
+			session := connect(ctx, client.transport(), client.revision, nil)
+			for range 4 {
+				result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "greet1", Arguments: map[string]any{"name": "Ada"}})
+				Expect(err).NotTo(HaveOccurred(), client.revision)
+				Expect(result.Content[0].(*mcp.TextContent).Text).To(ContainSubstring("Ada"))
+			}
+			Expect(session.Close()).To(Succeed())
+		}
 	}
-})
+}
 
 var _ = It("A release leaves the pods of a server on standard input and output, and their sessions", func(ctx SpecContext) {
 	s := newStory("kept")
