@@ -34,6 +34,9 @@ func unansweredElsewhere(r *reply, err error) conditions.Finding {
 			}
 		}
 		return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s does not serve MCP over HTTP+SSE (%s): write the URL of its stream of events into spec.url", at, clean(r.said, maxBridge)))
+	case r.noSessions():
+		_, words, _ := strings.Cut(r.said, ": ")
+		return conditions.False(v1alpha1.ReasonNotAnswering, at+" is not asked: "+clean(words, maxName))
 	case r.ours():
 		reason, words, _ := strings.Cut(r.said, ": ")
 		if slices.Contains(refusals, reason) {

@@ -158,6 +158,23 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	strangersReadNothing(t, first, stranger)
 }
 
+// Every call is one between proxies, which know each other by the key.
+func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
+	first := elsewhere(t, old(t), overSSE)
+	keyless := first
+	keyless.sessions, keyless.peers = t.TempDir(), "127.0.0.1:0"
+	keyless = serveElsewhere(t, keyless)
+	facts, err := keyless.learn(t.Context())
+	f := facts.Answers
+	if err == nil || f.Reason != "NotAnswering" || !strings.Contains(f.Message, "the server at spec.url is not asked: ") || !strings.Contains(f.Message, "has no key for session ids") {
+		t.Errorf("it says %+v (%v)", f, err)
+	}
+	if keyless.ready(t.Context()) || !first.ready(t.Context()) {
+		t.Errorf("ready: %t without a key, %t with one", keyless.ready(t.Context()), first.ready(t.Context()))
+	}
+	strangersReadNothing(t, keyless, first)
+}
+
 // strangersReadNothing expects that only who has a key of the proxy's sessions gets to its bridge.
 func strangersReadNothing(t *testing.T, first, stranger settings) {
 	t.Helper()

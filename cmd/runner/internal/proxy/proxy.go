@@ -244,7 +244,8 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &unsealed):
 		noKey(unsealed.error).answer(w)
 	case errors.As(err, &keyless):
-		noKey(keyless).answer(w)
+		// Every call goes to another proxy, or to this one in the same way.
+		fault{http.StatusServiceUnavailable, CodeNoSessions, fmt.Sprintf("NoSessions: nothing is served without a key: %v", keyless)}.answer(w)
 	case flight.lost(err):
 		sessionGone().answer(w)
 	default:
