@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // settings are the operator's flags.
@@ -125,17 +125,8 @@ func (s *settings) networkDefaults(text string) error {
 	default:
 		return fmt.Errorf("--network-defaults has backendIngress %q: write ProxyOnly or Any", ingress)
 	}
-	for _, rule := range s.controllers.Workload.Network.Egress {
-		for _, peer := range rule.To {
-			if peer.IPBlock == nil {
-				continue
-			}
-			for _, text := range append([]string{peer.IPBlock.CIDR}, peer.IPBlock.Except...) {
-				if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
-					return fmt.Errorf("--network-defaults has the range %q: write one that begins at its first address, for example 203.0.113.0/24", text)
-				}
-			}
-		}
+	if err := podtemplate.AsError(workload.CheckNetwork("networkDefaults", s.controllers.Workload.Network)); err != nil {
+		return fmt.Errorf("--network-defaults: %w", err)
 	}
 	return nil
 }

@@ -52,7 +52,10 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 		"--proxy-resources is not JSON":    {"--runner-image=r", `--proxy-resources={"memory":"1Gi"}`},
 		"--network-defaults is not JSON":   {"--runner-image=r", `--network-defaults={"ingress":"Any"}`},
 		"has backendIngress \"None\"":      {"--runner-image=r", `--network-defaults={"backendIngress":"None"}`},
-		"the range \"10.0.0.1/8\"":         {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}`},
+		`cidr: "10.0.0.1/8" is no range`:   {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}`},
+		"except[0]: 11.0.0.0/16 is no":     {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.0/8","except":["11.0.0.0/16"]}}]}]}`},
+		"to[0].podSelector.matchLabels":    {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"podSelector":{"matchLabels":{"bad key!":"v"}}}]}]}`},
+		"matchExpressions[0].operator":     {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Is"}]}}]}]}`},
 		"resources.requests.memory: above": {"--runner-image=r", `--proxy-resources={"requests":{"memory":"1Gi"},"limits":{"memory":"1Mi"}}`},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {

@@ -122,10 +122,12 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 // isolate wants the backend's NetworkPolicy before all that carries content, or wants
 // ours to go. It depends on the spec and the release alone, so it goes out also where the spec cannot
 // be rendered and content that was accepted before keeps running. What keeps running
-// may then be guarded, though the spec is not, so none goes.
+// may then be guarded, though the spec is not, so none goes. One that the API server
+// would refuse is not sent: what stands stays, until the problem in the spec is corrected.
 func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, defaults *v1alpha1.NetworkSpec) {
 	policy := workload.BackendNetworkPolicy(server, defaults)
 	switch {
+	case len(workload.CheckNetwork("spec.network", server.Spec.Network)) > 0:
 	case policy == nil:
 		if w.policy != nil && want.renderable() && metav1.IsControlledBy(w.policy, server) {
 			want.opens = w.policy

@@ -103,6 +103,30 @@ func TestTheNetworkOfARelease(t *testing.T) {
 	}
 }
 
+// What the API server would refuse in the NetworkPolicy is a problem of the spec, and is
+// not sent: the content and the NetworkPolicy that stand stay.
+func TestEgressThatTheAPIServerRefuses(t *testing.T) {
+	for field, peer := range map[string]v1alpha1.EgressPeer{
+		"podSelector.matchLabels":                        {PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bad key!": "v a l"}}},
+		"namespaceSelector.matchExpressions[0].operator": {NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}},
+		"ipBlock.cidr":                                   {IPBlock: &v1alpha1.EgressBlock{CIDR: "10.0.0.1/8"}},
+		"ipBlock.except[0]":                              {IPBlock: &v1alpha1.EgressBlock{CIDR: "10.0.0.0/8", Except: []string{"10.0.0.0/8"}}},
+	} {
+		s := up()
+		s.server.Spec.Network = &v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{{To: []v1alpha1.EgressPeer{peer}}}}
+		s.world.policy = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ofEcho()}}
+		want := desired(s.server, s.world, options)
+		if len(want.problems) == 0 || !strings.Contains(want.problems[0].Field, "spec.network.egress[0].to[0]."+field) || !strings.Contains(want.problems[0].Message, ": write ") {
+			t.Errorf("%s: the problems are %v", field, want.problems)
+		}
+		for _, child := range want.children {
+			if _, is := child.ac.(*networkingv1ac.NetworkPolicyApplyConfiguration); is || want.opens != nil {
+				t.Errorf("%s: the NetworkPolicy that stands does not stay", field)
+			}
+		}
+	}
+}
+
 // A policy that matches no call is said, and stops nothing.
 func TestAPolicyThatMatchesNoCall(t *testing.T) {
 	server := echo()

@@ -62,6 +62,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 		applied := server.Spec
 		applied.Network = nil // in which an empty selector is written in other words
 		problems = append(podtemplate.Check("spec", &applied), renderBackend(&run, server.Status.Workload, opts)...)
+		problems = append(problems, CheckNetwork("spec.network", server.Spec.Network)...)
 	}
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
