@@ -121,11 +121,14 @@ func TestHowAChildEndedIsTold(t *testing.T) {
 }
 
 func TestAProgramThatIsNotThereCannotBeStarted(t *testing.T) {
+	const times = 50 // children of other tests may still let go of some descriptors
 	before := descriptors(t)
-	if _, err := (Command{Args: []string{"/no/such/program"}, Words: NewWords(io.Discard)}).Start(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
+	for range times {
+		if _, err := (Command{Args: []string{"/no/such/program"}, Words: NewWords(io.Discard)}).Start(); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("%v", err)
+		}
 	}
-	if after := descriptors(t); after != before {
+	if after := descriptors(t); after-before >= times {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 }
