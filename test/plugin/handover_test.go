@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -73,14 +72,11 @@ func TestAServersObjectsAreKeptWithoutIt(t *testing.T) {
 	s.says(s.asks("", "release", "mcp", "echo", "--manager", string(contract.MCPServerFinalizer), "--yes"), 0, "released")
 	s.AwaitGone(server)
 
-	configs := &corev1.ConfigMapList{}
-	s.Must(s.Client.List(s.Ctx, configs, client.InNamespace(s.Namespace), client.HasLabels{workload.LabelServer}), "listing")
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: s.Namespace} }
 	kept := map[string]client.Object{
 		"serviceaccount": &corev1.ServiceAccount{ObjectMeta: named("echo-runner")},
 		"role":           &rbacv1.Role{ObjectMeta: named("echo-runner")},
 		"rolebinding":    &rbacv1.RoleBinding{ObjectMeta: named("echo-runner")},
-		"configmap":      &configs.Items[0],
 		"service":        &corev1.Service{ObjectMeta: named("echo-proxy")},
 		"services":       &corev1.Service{ObjectMeta: named("echo-backend")},
 		"svc":            &corev1.Service{ObjectMeta: named("echo-backend-headless")},
