@@ -55,7 +55,7 @@ golden: $(TOOLS)/helm ## Write the golden files; look at the diff before you com
 	$(GO_TEST),helm $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: verify
-verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm ## Check everything that can be read: generated files, format, lint, architecture, licences, chart
+verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm $(TOOLS)/hugo ## Check everything that can be read: generated files, format, lint, architecture, licences, chart, the site
 	hack/verify.sh
 
 .PHONY: licenses
@@ -152,6 +152,10 @@ images: ## Make the images of operator, runner and the demo's server, without a 
 images-all: ## Make the images of operator and runner for every platform, as OCI layouts with their SBOMs
 	hack/images.sh all
 
+.PHONY: site
+site: $(TOOLS)/hugo ## Build the documentation as a site in bin/site, and check its links
+	hack/site.sh
+
 .PHONY: plugin
 plugin: ## Pack the plugin of kubectl for every platform, with its manifest for krew; VERSION=v1.2.3 URL=https://…
 	hack/plugin.sh
@@ -205,6 +209,10 @@ $(TOOLS)/golangci-lint: hack/tools/lint/go.mod
 $(TOOLS)/helm: hack/tools/helm/go.mod
 	@echo "building helm, which takes minutes the first time"
 	go build -C hack/tools/helm -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool
+
+$(TOOLS)/hugo: hack/tools/site/go.mod
+	@echo "building hugo, which takes two minutes the first time"
+	go build -C hack/tools/site -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool
 
 $(TOOLS)/govulncheck: hack/tools/vuln/go.mod
 	go build -C hack/tools/vuln -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool

@@ -59,6 +59,7 @@ step "architecture and schema" "mend what the tests say" \
 step "alerts" "mend config/monitoring" go -C hack/tools/alerts run . "$PWD"/config/monitoring/{alerts.yaml,dashboard.json}
 step "chart" "mend config/chart, or run make golden and look at the diff" \
 	go test -tags $tags,helm -timeout 5m -count=1 ./test/chart
+step "site" "mend the page, or hack/site" hack/site.sh
 
 if [ ${#failed[@]} -gt 0 ]; then
 	printf '\nverify: %s\n' "${failed[@]}" >&2
