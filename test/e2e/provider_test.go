@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,6 +30,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/conformance"
 )
 
 // provider is an OpenID provider of others that runs in the cluster
@@ -95,10 +95,7 @@ func (s story) gateway() *httptest.Server {
 	GinkgoHelper()
 	to, err := url.Parse("http://" + workload.ProxyName(s.name) + "." + s.namespace + ".svc:8000")
 	Expect(err).NotTo(HaveOccurred())
-	gateway := httptest.NewTLSServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(to)
-		r.Out.Host = r.In.Host
-	}})
+	gateway := httptest.NewTLSServer(conformance.NewFront(to, ""))
 	DeferCleanup(gateway.Close)
 	return gateway
 }
