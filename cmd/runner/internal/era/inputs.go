@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,10 @@ const inputKey = "input"
 
 // maxPending is how many calls wait for answers at once.
 const maxPending = 256
+
+// mayAsk are the methods whose result may ask the client (schema of revision 2026-07-28: InputRequiredResult is one of
+// CallToolResultResponse, GetPromptResultResponse and ReadResourceResultResponse). A client takes that of a list for an empty list.
+var mayAsk = []string{protocol.MethodCallTool, "prompts/get", "resources/read"}
 
 const tooManyQuestions = "TooManyQuestions: the server has asked in the middle of this call, and too many calls wait for answers of " +
 	"their clients, of all callers or of this one; this call may have run"
@@ -97,6 +102,11 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	needed := needs(m)
 	if needed == nil {
 		t.tell(c, rpcError{code: protocol.CodeMethodNotFound, message: "the client does not know the method " + m.Method}.response(m.ID))
+		return false
+	}
+	if !slices.Contains(mayAsk, c.method) {
+		// What a server asks when a session begins comes with whatever is on its way, since a server over stdio does not say why it asks.
+		t.tell(c, rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked in an answer to " + c.method}.response(m.ID))
 		return false
 	}
 	if !declares(c.meta[protocol.MetaCapabilities], needed) {
@@ -210,7 +220,7 @@ func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
 			Elicitations []jsontext.Value `json:"elicitations"`
 		} `json:"data"`
 	}
-	if json.Unmarshal(e, &said) != nil || said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
+	if !slices.Contains(mayAsk, c.method) || json.Unmarshal(e, &said) != nil || said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
 		return false
 	}
 	if !declares(c.meta[protocol.MetaCapabilities], urlMode) {
