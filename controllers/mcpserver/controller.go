@@ -81,7 +81,13 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 // Reconcile is one pass over one object, in the form of a server.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object := r.kind.New()
-	if err := r.reader.Get(ctx, req.NamespacedName, object); err != nil {
+	err := r.reader.Get(ctx, req.NamespacedName, object)
+	if r.kind.Backend && client.IgnoreNotFound(err) == nil {
+		if left, e := r.removeLeftPolicy(ctx, req.NamespacedName, object.GetUID()); left || e != nil {
+			return ctrl.Result{}, e // its end wakes the next pass
+		}
+	}
+	if err != nil {
 		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
 	}
 	server := kinds.Form(object)

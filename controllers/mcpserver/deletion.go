@@ -7,8 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -59,16 +61,17 @@ const (
 	awaitProxies
 	deleteBackend
 	awaitBackend
+	deletePolicy
 	removeFinalizer
 )
 
 // next is the whole order in which a server stops, because it is deleted or
 // because its spec wants no backend. Calls in flight end first: proxies go to
 // zero, then no proxy pod may be left (bounded), then the backend goes, by its
-// replicas or as a whole, and of a deleted server the finalizer. With the finalizer the
-// garbage collector takes the backend's NetworkPolicy, so where one stands the backend
-// pods end first: until then they answer whoever reaches them. Who refuses the first
-// two steps only delays the others.
+// replicas or as a whole, and of a deleted server the finalizer. Where a NetworkPolicy
+// stands before the backend, its pods end first, since until then they answer whoever
+// reaches them; then the policy goes, which config/policy/deletion-order.yaml keeps from
+// the garbage collector. Who refuses the first two steps only delays the others.
 func next(w world, since, now time.Time) step {
 	patient := now.Before(since.Add(w.patience()))
 	switch {
@@ -78,8 +81,10 @@ func next(w world, since, now time.Time) step {
 		return awaitProxies
 	case w.backend != nil && w.backend.DeletionTimestamp == nil && w.ownBackend:
 		return deleteBackend
-	case w.policy != nil && w.running(workload.ComponentBackend) > 0 && (w.backend == nil || w.backend.DeletionTimestamp != nil):
+	case w.ownPolicy && w.running(workload.ComponentBackend) > 0 && (w.backend == nil || w.backend.DeletionTimestamp != nil):
 		return awaitBackend
+	case w.ownPolicy:
+		return deletePolicy
 	}
 	return removeFinalizer
 }
@@ -108,6 +113,8 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 		return p.Remove(ctx, r.kind.ChildrenManager, w.backend)
 	case awaitBackend:
 		return r.awaitBackend(ctx, p, w)
+	case deletePolicy:
+		return r.deletePolicy(ctx, p, w)
 	default:
 		return p.RemoveFinalizer(ctx)
 	}
@@ -135,8 +142,8 @@ func left(w world, since, now time.Time) time.Duration {
 // itsBackend is the backend of a server in the list of what stops.
 type itsBackend struct{ server types.UID }
 
-// awaitBackend keeps the finalizer, and with it the NetworkPolicy, while backend pods
-// end, for as long as their patience lasts.
+// awaitBackend keeps the NetworkPolicy while backend pods end, for as long as their
+// patience lasts.
 func (r *Reconciler) awaitBackend(ctx context.Context, p *pass, w world) error {
 	since, now, patience := r.goingSince(itsBackend{p.server.UID}), r.Now(), w.backendPatience()
 	if wait := since.Add(patience).Sub(now); wait > 0 {
@@ -145,7 +152,30 @@ func (r *Reconciler) awaitBackend(ctx context.Context, p *pass, w world) error {
 	}
 	p.Event(corev1.EventTypeWarning, "BackendPodsRemain", "Delete",
 		fmt.Sprintf("%d backend pods have not ended within %s; their NetworkPolicy goes without them", w.running(workload.ComponentBackend), patience))
+	return r.deletePolicy(ctx, p, w)
+}
+
+// deletePolicy deletes the backend's NetworkPolicy, and then lets the server go.
+func (r *Reconciler) deletePolicy(ctx context.Context, p *pass, w world) error {
+	if err := p.Remove(ctx, r.kind.ChildrenManager, w.policy); err != nil {
+		return err
+	}
 	return p.RemoveFinalizer(ctx)
+}
+
+// removeLeftPolicy deletes the NetworkPolicy of an earlier server of this name, whose
+// finalizer somebody removed, since the garbage collector is refused it. It reports
+// whether there was one. uid is that of the server that is there, empty if there is none.
+func (r *Reconciler) removeLeftPolicy(ctx context.Context, server client.ObjectKey, uid types.UID) (bool, error) {
+	policy := &networkingv1.NetworkPolicy{}
+	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}, policy); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	owner := metav1.GetControllerOf(policy)
+	if owner == nil || owner.Kind != r.kind.Object.Kind || owner.Name != server.Name || owner.UID == uid {
+		return false, nil
+	}
+	return true, r.Applier.As(r.kind.ChildrenManager).Remove(ctx, policy)
 }
 
 // goingSince is when this process first saw that a server, by uid, or its backend stops.

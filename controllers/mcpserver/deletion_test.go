@@ -23,7 +23,7 @@ func TestTheOrderOfAStop(t *testing.T) {
 	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
 	going := metav1.NewTime(noon)
 	backendGoes := func(s *scene) { s.world.backend.DeletionTimestamp = &going }
-	closed := func(s *scene) { s.world.policy = &networkingv1.NetworkPolicy{} }
+	closed := func(s *scene) { s.world.policy, s.world.ownPolicy = &networkingv1.NetworkPolicy{}, true }
 	for name, tc := range map[string]struct {
 		edits []edit
 		after time.Duration
@@ -47,8 +47,10 @@ func TestTheOrderOfAStop(t *testing.T) {
 		"but behind its policy its pods end first": {[]edit{stopped, ended, noBackend, closed}, 0, awaitBackend},
 		"also while the backend is going":          {[]edit{stopped, ended, backendGoes, closed}, 0, awaitBackend},
 		"also if the proxies did not end":          {[]edit{noBackend, closed}, time.Hour, awaitBackend},
-		"pods that have ended open nothing":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.pods[0].Status.Phase = corev1.PodFailed }}, 0, removeFinalizer},
-		"pods of another's backend do not end":     {[]edit{stopped, ended, closed, func(s *scene) { s.world.ownBackend = false }}, 0, removeFinalizer},
+		"pods that have ended open nothing":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.pods[0].Status.Phase = corev1.PodFailed }}, 0, deletePolicy},
+		"then their policy goes":                   {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.pods = nil }}, 0, deletePolicy},
+		"but another's policy holds nobody":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.ownPolicy = false }}, 0, removeFinalizer},
+		"pods of another's backend do not end":     {[]edit{stopped, ended, closed, func(s *scene) { s.world.ownBackend = false }}, 0, deletePolicy},
 		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, removeFinalizer},
 		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, removeFinalizer},
 		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, deleteBackend},

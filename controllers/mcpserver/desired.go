@@ -129,7 +129,7 @@ func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, defaults *v1alp
 	switch {
 	case len(workload.CheckNetwork("spec.network", server.Spec.Network)) > 0:
 	case policy == nil:
-		if w.policy != nil && want.renderable() && metav1.IsControlledBy(w.policy, server) {
+		if w.ownPolicy && want.renderable() {
 			want.opens = w.policy
 		}
 	case want.renderable() || w.proxy != nil:

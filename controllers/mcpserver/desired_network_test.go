@@ -48,7 +48,8 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, w := echo(), world{policy: tc.live}
+			server := echo()
+			w := world{policy: tc.live, ownPolicy: tc.live != nil && metav1.IsControlledBy(tc.live, server)}
 			for _, edit := range tc.edits {
 				edit(server)
 			}
@@ -114,7 +115,7 @@ func TestEgressThatTheAPIServerRefuses(t *testing.T) {
 	} {
 		s := up()
 		s.server.Spec.Network = &v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{{To: []v1alpha1.EgressPeer{peer}}}}
-		s.world.policy = &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ofEcho()}}
+		s.world.policy, s.world.ownPolicy = &networkingv1.NetworkPolicy{}, true
 		want := desired(s.server, s.world, options)
 		if len(want.problems) == 0 || !strings.Contains(want.problems[0].Field, "spec.network.egress[0].to[0]."+field) || !strings.Contains(want.problems[0].Message, ": write ") {
 			t.Errorf("%s: the problems are %v", field, want.problems)

@@ -39,9 +39,9 @@ type world struct {
 	calls, names *corev1.Service
 	// policy is the backend's NetworkPolicy.
 	policy *networkingv1.NetworkPolicy
-	// ownBackend says that the backend belongs to this server, and not to an
-	// earlier one of its name.
-	ownBackend bool
+	// ownBackend and ownPolicy say that the backend and its NetworkPolicy belong to this
+	// server, and not to an earlier one of its name or to somebody else.
+	ownBackend, ownPolicy bool
 	// remote is the spec of an MCPRemoteProxy, nil for a server.
 	remote *v1alpha1.MCPRemoteProxySpec
 	// configs are run configs, without their data.
@@ -99,6 +99,7 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 		return world{}, err
 	}
 	w.ownBackend = w.backend != nil && metav1.IsControlledBy(w.backend, server)
+	w.ownPolicy = w.policy != nil && metav1.IsControlledBy(w.policy, server)
 	return w, w.list(ctx, reader, server)
 }
 

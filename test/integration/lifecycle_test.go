@@ -4,16 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -137,11 +141,65 @@ var _ = DescribeTable("Calls end before what they call, where a server", func(re
 	Entry("is scaled to zero", v1alpha1.ReasonScaledToZero, func(s *kit.Env) { s.Scale(serverOf(s, "echo"), "autoscaler", 0) }, false),
 )
 
+// A pod that ends still answers, so what keeps others from it stays as long.
+var _ = DescribeTable("The policy in front of a backend outlives its pods, where a server", func(stop func(*kit.Env)) {
+	s := newEnv()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", "network: {backendIngress: ProxyOnly, egress: []}"))
+	ready(s, "echo")
+	policies, pods := s.RecordAll(&networkingv1.NetworkPolicy{}), s.RecordAll(&corev1.Pod{})
+	isBackend := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentBackend }
+	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isBackend(p) })
+	stop(s)
+	live := serverOf(s, "echo")
+	s.Await(live, "it waits for its backend pods", func() error {
+		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
+		if c == nil || !strings.Contains(c.Message, "waiting for the backend pods to end") {
+			return fmt.Errorf("the condition is %v", c)
+		}
+		return nil
+	})
+	release()
+	s.AwaitGone(live)
+	leavesNothing(s)
+	lastBackend := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isBackend(o) })
+	policies.Check(func(state kit.State) error {
+		if state.Deleted && !kit.Before(lastBackend, state) {
+			return errors.New("it was deleted before the last backend pod was gone")
+		}
+		return nil
+	})
+},
+	Entry("is deleted in the background", deleted(metav1.DeletePropagationBackground)),
+	Entry("is deleted in the foreground", deleted(metav1.DeletePropagationForeground)),
+)
+
 func deleted(policy metav1.DeletionPropagation) func(*kit.Env) {
 	return func(s *kit.Env) { s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy)) }
 }
 
 var _ = Describe("A deletion", func() {
+	// The garbage collector is refused the policy, and no server of that uid comes back.
+	It("leaves no NetworkPolicy of a server whose finalizer somebody removed, nor keeps the next one of its name waiting", func() {
+		s := newEnv()
+		o := operate(s)
+		s.RunProxies()
+		for _, next := range []bool{true, false} {
+			s.Apply(git, server("echo", "network: {egress: []}"))
+			ready(s, "echo")
+			o.stop()
+			s.Delete(serverOf(s, "echo"))
+			s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":null}}`)
+			s.AwaitGone(serverOf(s, "echo"))
+			if next {
+				s.Apply(git, server("echo", "network: {egress: []}"))
+			}
+			o.start(controllers.Options{})
+		}
+		leavesNothing(s)
+	})
+
 	It("ends for a server that never became ready", func() {
 		s := newEnv()
 		image := "registry.example.com/" + s.Namespace + ":1"
@@ -223,6 +281,7 @@ func leavesNothing(s *kit.Env) {
 	GinkgoHelper()
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &appsv1.ReplicaSetList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}, &corev1.PodList{},
+		&networkingv1.NetworkPolicyList{},
 	} {
 		s.AwaitAll(list, fmt.Sprintf("%T is empty", list), func() error { return emptyList(list) }, client.HasLabels{workload.LabelServer})
 	}

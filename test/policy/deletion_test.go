@@ -11,32 +11,40 @@ import (
 )
 
 // TestTheBackendIsLeftToTheOperator holds that the garbage collector alone is
-// refused a backend, and in foreground deletion alone.
+// refused a backend, in foreground deletion alone, and its NetworkPolicy always.
 func TestTheBackendIsLeftToTheOperator(t *testing.T) {
 	server := object(kit.Server("kept", "registry.example.com/echo:1", ""))
 	server.SetNamespace(namespace)
 	if err := admin.Create(t.Context(), server); err != nil {
 		t.Fatal(err)
 	}
-	backend := workload("StatefulSet", "kept-backend", "1")
+	backend, closes := workload("StatefulSet", "kept-backend", "1"), object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, spec: {podSelector: {}}}")
+	closes.SetNamespace(namespace)
+	closes.SetName("kept-backend")
 	owner := []metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "kept", UID: server.GetUID(), Controller: new(true)}}
 	component := map[string]string{managedBy: "freehold", "app.kubernetes.io/component": "backend"}
 	collector, background, foreground := as(t, "kube-system", "generic-garbage-collector"), metav1.DeletePropagationBackground, metav1.DeletePropagationForeground
 	for name, tc := range map[string]struct {
+		object *unstructured.Unstructured
 		edit   func(*unstructured.Unstructured)
 		by     client.Client
 		policy metav1.DeletionPropagation
 		says   string
 	}{
-		"the garbage collector, in the foreground":   {nil, collector, foreground, "when the calls of its proxies have ended"},
-		"the garbage collector, in the background":   {nil, collector, background, ""},
-		"a person, in the foreground":                {nil, admin, foreground, ""},
-		"what has no server":                         {func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }, collector, foreground, ""},
-		"what is not ours":                           {func(o *unstructured.Unstructured) { o.SetLabels(nil) }, collector, foreground, ""},
-		"the namespace controller, in the namespace": {nil, as(t, "kube-system", "namespace-controller"), background, ""},
+		"the garbage collector, in the foreground":   {backend, nil, collector, foreground, "when the calls of its proxies have ended"},
+		"the garbage collector, in the background":   {backend, nil, collector, background, ""},
+		"a person, in the foreground":                {backend, nil, admin, foreground, ""},
+		"what has no server":                         {backend, func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }, collector, foreground, ""},
+		"what is not ours":                           {backend, func(o *unstructured.Unstructured) { o.SetLabels(nil) }, collector, foreground, ""},
+		"the namespace controller, in the namespace": {backend, nil, as(t, "kube-system", "namespace-controller"), background, ""},
+		"a policy, the garbage collector":            {closes, nil, collector, background, "when the backend's pods have"},
+		"a policy, a person":                         {closes, nil, admin, background, ""},
+		"a policy that has no server":                {closes, func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }, collector, background, ""},
+		"a policy that is not ours":                  {closes, func(o *unstructured.Unstructured) { o.SetLabels(nil) }, collector, background, ""},
+		"a policy, the namespace controller":         {closes, nil, as(t, "kube-system", "namespace-controller"), background, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := backend.DeepCopy()
+			o := tc.object.DeepCopy()
 			o.SetOwnerReferences(owner)
 			o.SetLabels(component)
 			if tc.edit != nil {
