@@ -327,7 +327,9 @@ func TestAListAsksNothing(t *testing.T) {
 	}
 	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		m := message{}
-		_ = json.Unmarshal(body, &m)
+		if _ = json.Unmarshal(body, &m); m.Method != "tools/list" {
+			return false
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url"}]}}}`)
 		return true
