@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -30,7 +31,8 @@ const (
 type callBody struct {
 	io.ReadCloser
 	deadline func(time.Time) error
-	length   int64 // as the client announced it, -1 if it did not
+	client   context.Context //nolint:containedctx // one request's; ends when it has been answered, or the client leaves
+	length   int64           // as the client announced it, -1 if it did not
 
 	mu    sync.Mutex // the transport reads while the response is read
 	seen  []byte
@@ -46,6 +48,7 @@ func limited(w http.ResponseWriter, r *http.Request) *callBody {
 	b := &callBody{
 		ReadCloser: http.MaxBytesReader(w, r.Body, MaxBody),
 		deadline:   http.NewResponseController(w).SetReadDeadline,
+		client:     r.Context(),
 		length:     r.ContentLength,
 	}
 	b.setDeadline(time.Now().Add(bodyTime))
@@ -63,6 +66,12 @@ func (b *callBody) setDeadline(t time.Time) {
 
 func (b *callBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, http.ErrBodyReadAfterClose) {
+		// The backend has begun to answer before it had the whole body, and the server has taken the rest. For an error the transport
+		// would cut the answer (https://go.dev/issue/40747), and an end would pass for that of the whole body.
+		<-b.client.Done()
+		return n, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.remember(p[:n])

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -54,12 +56,76 @@ func (c *closing) Read(p []byte) (int, error) {
 func TestBodyStaysAtItsEnd(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", io.NopCloser(new(closing)))
 	r.ContentLength = 2
+	ctx, end := context.WithCancel(t.Context())
+	end() // nothing waits for this call
+	r = r.WithContext(ctx)
 	limited(httptest.NewRecorder(), r)
 	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
 		t.Fatalf("got %q, %v", body, err)
 	}
 	if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("asked again it says %v, which cuts the answer short", err)
+	}
+}
+
+// tardy reads on in the body of a request once the client has the beginning of the answer, as a transport does that gets
+// no time in between.
+type tardy struct {
+	http.RoundTripper
+	answered chan struct{}
+}
+
+func (d tardy) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Body = &tardyBody{ReadCloser: r.Body, answered: d.answered}
+	return d.RoundTripper.RoundTrip(r)
+}
+
+type tardyBody struct {
+	io.ReadCloser
+	answered chan struct{}
+	begun    bool
+}
+
+func (b *tardyBody) Read(p []byte) (int, error) {
+	if b.begun {
+		<-b.answered
+	}
+	b.begun = true
+	return b.ReadCloser.Read(p[:1]) // and not with its end
+}
+
+// A backend may answer before it has read the body to its end, as soon as it knows the message or refuses it. Then the server takes
+// what is left of the body, and nothing of that is a reason to cut the answer.
+func TestAnAnswerThatComesBeforeTheEndOfTheBody(t *testing.T) {
+	cut := make(chan struct{})
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // else it would wait for the end of the body
+		if _, err := r.Body.Read(make([]byte, 1)); err != nil {
+			t.Errorf("reading the beginning of the body: %v", err)
+		}
+		send := events(w)
+		send("data: one\n\n")
+		select {
+		case <-r.Context().Done(): // the proxy has hung up
+		case <-cut:
+		}
+		send("data: two\n\n")
+	}))
+	end := tardy{b.proxy.backend, make(chan struct{})}
+	b.proxy.reverse.Transport = end
+	request := b.request(http.MethodPost, "/mcp", "{}", "Content-Type", "application/json")
+	request.ContentLength = -1 // in chunks, of which the last says that it is the last
+	answer := bufio.NewReader(b.do(request).Body)
+	if event := nextEvent(t, answer); event != "data: one\n\n" {
+		t.Errorf("the answer begins with %q", event)
+	}
+	close(end.answered)
+	time.AfterFunc(200*time.Millisecond, func() { close(cut) }) // in which the connection would end
+	if event := nextEvent(t, answer); event != "data: two\n\n" {
+		t.Errorf("the answer goes on with %q", event)
+	}
+	if rest, err := io.ReadAll(answer); len(rest) > 0 || err != nil {
+		t.Errorf("the answer ends with %q, %v", rest, err)
 	}
 }
 
