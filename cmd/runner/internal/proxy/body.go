@@ -37,6 +37,7 @@ type callBody struct {
 	mu    sync.Mutex // the transport reads while the response is read
 	seen  []byte
 	whole bool
+	ended bool // it was read to its end
 	late  bool // the client did not send it in time
 }
 
@@ -76,6 +77,7 @@ func (b *callBody) Read(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	b.remember(p[:n])
 	if errors.Is(err, io.EOF) {
+		b.ended = true
 		b.whole = b.length < remembered && len(b.seen) < remembered
 		b.setDeadline(time.Time{})
 	}
@@ -93,6 +95,18 @@ func (b *callBody) remember(p []byte) {
 		b.seen = make([]byte, 0, max(int(b.length), len(p)))
 	}
 	b.seen = append(b.seen, p[:min(len(p), remembered-len(b.seen))]...)
+}
+
+// stop ends the wait for a client that is still sending the body.
+func (b *callBody) stop() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.setDeadline(past)
+	}
 }
 
 // overdue reports whether the client did not send the body in time.

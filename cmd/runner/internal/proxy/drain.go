@@ -173,6 +173,7 @@ func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Conte
 	}
 	if t.over && r.Method != http.MethodDelete { // sessions are still ended
 		cancel(errDraining)
+		body.stop()
 	}
 	return f, f.ctx
 }
@@ -228,6 +229,7 @@ func (t *traffic) cancel() {
 	t.over = true
 	for f := range t.flights {
 		f.cancel(errDraining)
+		f.body.stop()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -50,7 +49,7 @@ type transport struct {
 	peers    func() (*tls.Config, error) // nil where no other proxy is called
 
 	mu      sync.Mutex
-	current *http.Transport
+	current *connections
 	since   time.Time
 
 	// present is whether the last dial found a backend: only then do calls wait
@@ -80,6 +79,11 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	if t.remote == nil && t.peers == nil {
+		if err := gather(request); err != nil {
+			return nil, err
+		}
+	}
 	f, _ := request.Context().Value(flightKey{}).(*flight)
 	var response *http.Response
 	var err error
@@ -103,14 +107,18 @@ func (t *transport) send(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodGet && t.remote == nil && t.peers == nil {
 		return t.single(request)
 	}
-	return t.young().RoundTrip(request)
+	young := t.young()
+	if _, ready := request.Body.(*readBody); ready && young.direct != nil && request.URL.Scheme == "http" {
+		return young.direct.RoundTrip(request)
+	}
+	return young.RoundTrip(request)
 }
 
 // any sends a request to a pod, and to the next where nothing was sent because there
 // was no connection. It waits for pods as dial does.
 func (t *transport) any(request *http.Request, f *flight) (*http.Response, error) {
 	body := &heldBody{ReadCloser: request.Body}
-	if request.Body != nil && request.Body != http.NoBody {
+	if _, again := request.Body.(*readBody); !again && request.Body != nil && request.Body != http.NoBody {
 		request.Body = body
 	}
 	end, age := time.Now().Add(t.patience), freshPods
@@ -142,45 +150,27 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 	}
 }
 
-// heldBody stays open for the next attempt where the one before got no connection:
-// a transport closes the body of each request.
-type heldBody struct {
-	io.ReadCloser
-	mu       sync.Mutex
-	released bool
-	closed   bool
-}
-
-// Close closes the body once it is released.
-func (b *heldBody) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed = true; b.released {
-		return b.ReadCloser.Close()
-	}
-	return nil
-}
-
-func (b *heldBody) release() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.released = true; b.closed {
-		_ = b.ReadCloser.Close() //nolint:errcheck // the server closes it once more
-	}
-}
-
 // young is the set of connections on which calls begin now. Those of the one
 // before close when their calls have ended.
-func (t *transport) young() *http.Transport {
+func (t *transport) young() *connections {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := time.Now(); t.current == nil || now.Sub(t.since) >= t.life {
 		if t.current != nil {
 			go t.current.CloseIdleConnections()
 		}
-		t.current, t.since = t.connections(), now
+		t.current, t.since = &connections{Transport: t.connections()}, now
+		if t.remote == nil && t.peers == nil {
+			t.current.direct = newWires(t.life, t.dial)
+		}
 	}
 	return t.current
+}
+
+// connections are those on which calls begin at a time.
+type connections struct {
+	*http.Transport
+	direct *wires // nil where the way is TLS
 }
 
 func (t *transport) connections() *http.Transport {
