@@ -75,7 +75,7 @@ test-unit: ## Run the tests that need nothing but Go
 PLANES ?= 2
 
 .PHONY: test
-test: controlplane ## Run every test that needs no root: also against a real API server
+test: controlplane $(TOOLS)/helm ## Run every test that needs no root: also against a real API server
 	@$(MAKE) test-unit
 	GOGC=400 $(GO_TEST) -timeout 40m -count=1 -p $(PLANES) $$(hack/packages.sh plane)
 	go -C test/example test -timeout 10m -count=1 -p 1 ./...
@@ -173,7 +173,7 @@ verify-release: $(TOOLS)/helm ## Make a release of HEAD twice, push it to a regi
 	hack/verify-release.sh
 
 .PHONY: controlplane
-controlplane: ## Build kube-apiserver, etcd and kube-controller-manager; minutes the first time
+controlplane: ## Build kube-apiserver, etcd, kube-controller-manager and kubectl; minutes the first time
 	hack/controlplane/build.sh envtest
 
 .PHONY: clean

@@ -74,10 +74,7 @@ chart() {
 		# A tag has no +.
 		go -C hack/images run ./push -to "$registry/charts/freehold:${number//+/_}" -chart "$PWD/$out/freehold-$number.tgz" | tee -a "$out/images.txt"
 	fi
-	{
-		printf -- '# Freehold %s: kubectl apply --server-side -f install.yaml\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: freehold-system\n' "$VERSION"
-		"$helm" template freehold "$out/freehold-$number.tgz" --namespace freehold-system
-	} >"$out/install.yaml"
+	hack/manifest.sh "$out/freehold-$number.tgz" "$VERSION" >"$out/install.yaml"
 }
 
 plugin() {

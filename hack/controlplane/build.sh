@@ -19,8 +19,8 @@ version=${K8S_VERSION:-$default}
 out=${K8S_BIN:-$root/bin/k8s/$version}
 
 # kube-apiserver first: everything that tests against an API server waits for it.
-envtest=(kube-apiserver etcd kube-controller-manager)
-cluster=("${envtest[@]}" kubectl kube-scheduler kubelet kube-proxy coredns)
+envtest=(kube-apiserver etcd kube-controller-manager kubectl)
+cluster=("${envtest[@]}" kube-scheduler kubelet kube-proxy coredns)
 
 fail() { echo "build.sh: $*" >&2; exit 1; }
 

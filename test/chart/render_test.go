@@ -223,3 +223,14 @@ func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
+
+// Helm's merge takes false for unset: merged with ours, a tlsConfig could not turn verification on.
+func TestATLSConfigThatIsGivenStaysAsItIs(t *testing.T) {
+	for _, monitor := range []string{"serviceMonitor", "podMonitor"} {
+		out := render(t, "--set", "metrics.port=8443,metrics.secure=true,metrics."+monitor+".enabled=true,metrics."+monitor+".endpoint.tlsConfig.insecureSkipVerify=false",
+			"--show-only", "templates/metrics.yaml")
+		if !strings.Contains(out, "insecureSkipVerify: false") || strings.Contains(out, "insecureSkipVerify: true") {
+			t.Errorf("%s does not verify though it is told to:\n%s", monitor, out)
+		}
+	}
+}

@@ -6,21 +6,15 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,40 +30,8 @@ import (
 // good order.
 func operate(s *kit.Env) (end func()) {
 	s.Helper()
-	config := plane.OperatorConfig()
-	kubeconfig := filepath.Join(s.TempDir(), "kubeconfig")
-	s.Must(clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {Token: config.BearerToken}},
-	}, kubeconfig), "writing a kubeconfig")
-	var log bytes.Buffer
-	command := exec.Command(program, "--runner-image=freehold.dev/runner:test", "--namespaces="+s.Namespace, "--probe-address=0",
+	return s.Run(program, plane.OperatorConfig(), "--runner-image=freehold.dev/runner:test", "--namespaces="+s.Namespace, "--probe-address=0",
 		"--leader-elect", "--lease-namespace="+kit.SystemNamespace, "--identity-namespace="+kit.SystemNamespace)
-	command.Env = []string{"KUBECONFIG=" + kubeconfig, "PATH=" + os.Getenv("PATH")}
-	command.Stdout, command.Stderr = &log, &log
-	s.Must(command.Start(), "starting the operator")
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	s.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-ended
-		if s.Failed() {
-			s.Logf("the operator said:\n%s", log.String())
-		}
-	})
-	return func() {
-		s.Helper()
-		s.Must(command.Process.Signal(syscall.SIGTERM), "ending the operator")
-		select {
-		case err := <-ended:
-			ended <- err
-			s.Must(err, "the operator ended")
-		case <-time.After(s.Patience):
-			s.Fatalf("the operator does not end")
-		}
-	}
 }
 
 // ready waits until the server is, for its present spec, with so many replicas.

@@ -5,7 +5,7 @@
 // deletion are those of Kubernetes.
 //
 // plane.go and manager.go start and stop the processes, files.go finds them, options.go says how,
-// process.go kills some and starts them again; install.go does what the chart
+// process.go kills some and starts them again; program.go runs other programs; install.go does what the chart
 // does for an operator; kubelet.go, fate.go and missing.go are the pods,
 // runners.go what runs in those of a proxy; requests.go counts what a client
 // sends; env.go is one test's namespace and what can be done in it, await.go

@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,14 +81,7 @@ func tell(t *testing.T) *story {
 	t.Helper()
 	s := &story{Env: kit.NewEnv(t, plane)}
 	s.kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
-	s.Must(clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c", Namespace: s.Namespace}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: plane.Config.Host, CertificateAuthorityData: plane.Config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {
-			ClientCertificateData: plane.Config.CertData, ClientKeyData: plane.Config.KeyData,
-		}},
-	}, s.kubeconfig), "writing a kubeconfig")
+	s.Must(kit.WriteKubeconfig(s.kubeconfig, plane.Config, s.Namespace), "telling a story")
 	s.reconciler = mcpserver.New(kinds.Servers(), plane.Client, plane.Client, controllers.NewApplier(plane.Client, plane.Client),
 		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	return s

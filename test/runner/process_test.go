@@ -19,8 +19,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -141,18 +139,9 @@ func (s *server) free() string {
 func (s *server) kubeconfig(dir string) string {
 	s.Helper()
 	config := plane.AsServiceAccount(s.Namespace, workload.RunnerName("echo"))
+	config.Host = "https://" + s.wire.address()
 	path := filepath.Join(dir, "kubeconfig")
-	s.Must(clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: "https://" + s.wire.address(), CertificateAuthorityData: config.CAData,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {
-			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
-			Impersonate: config.Impersonate.UserName, ImpersonateGroups: config.Impersonate.Groups,
-		}},
-	}, path), "writing a kubeconfig")
+	s.Must(kit.WriteKubeconfig(path, config, s.Namespace), "preparing a runner")
 	return path
 }
 

@@ -65,12 +65,19 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* The endpoint of a ServiceMonitor or a PodMonitor. */}}
+{{/* The endpoint of a ServiceMonitor or a PodMonitor. A tlsConfig that is given replaces ours: merged, ours would turn
+verification off, since Helm's merge takes false for unset. */}}
 {{- define "freehold.endpoint" -}}
 {{- $endpoint := dict "port" "metrics" "path" "/metrics" "interval" .monitor.interval "scrapeTimeout" .monitor.scrapeTimeout }}
 {{- if .root.Values.metrics.secure }}
 {{- $_ := set $endpoint "scheme" "https" }}
-{{- $_ := set $endpoint "tlsConfig" (dict "insecureSkipVerify" true) }}
+{{- $tls := dict "insecureSkipVerify" true }}
+{{- with .root.Values.metrics.certificateSecret }}
+{{- $tls = dict "ca" (dict "secret" (dict "name" . "key" "ca.crt")) "serverName" (printf "%s-operator-metrics.%s.svc" (include "freehold.fullname" $.root) $.root.Release.Namespace) }}
+{{- end }}
+{{- if not (hasKey .monitor.endpoint "tlsConfig") }}
+{{- $_ := set $endpoint "tlsConfig" $tls }}
+{{- end }}
 {{- if .token }}
 {{- $_ := set $endpoint "bearerTokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" }}
 {{- end }}
