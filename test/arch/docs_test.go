@@ -102,20 +102,42 @@ func TestGuidesQuoteCodeThatIsTested(t *testing.T) {
 	}
 }
 
-// The README draws managers by their short names.
+// hurried finds commands of a page that give up after kubectl wait's 30 seconds, in
+// which few nodes pull an image.
+func hurried(name, page string) []string {
+	var findings []string
+	for _, command := range regexp.MustCompile(`kubectl wait --for[^\n`+"`"+`]*`).FindAllString(page, -1) {
+		if !strings.Contains(command, "--timeout=") {
+			findings = append(findings, name+": `"+command+"` gives up after 30 seconds: add --timeout=")
+		}
+	}
+	return findings
+}
+
+func TestEveryWaitSaysHowLong(t *testing.T) {
+	for _, name := range files(t) {
+		if path.Ext(name) == ".md" {
+			report(t, hurried(name, read(t, name)))
+		}
+	}
+	expect(t, hurried("docs/a.md", "`kubectl wait --for=condition=Ready --timeout=3m mcp/a`\n$ kubectl wait --for=delete --timeout=1m mcp/a\n"))
+	expect(t, hurried("docs/a.md", "$ kubectl wait --for=condition=Ready mcp/a\n"), "gives up after 30 seconds")
+}
+
+// The page about owners draws managers by their short names.
 func TestTheManagersThatAreDrawnAreTheContracts(t *testing.T) {
 	drawn := map[string]bool{}
-	for _, name := range regexp.MustCompile(`([a-z]+)…/([a-z]+)`).FindAllStringSubmatch(block(t, read(t, "README.md"), "Who writes what"), -1) {
+	for _, name := range regexp.MustCompile(`([a-z]+)…/([a-z]+)`).FindAllStringSubmatch(block(t, read(t, "docs/concepts/ownership.md"), "Each field manager"), -1) {
 		drawn[name[1]+".freehold.dev/"+name[2]] = true
 	}
 	for _, g := range contract.Freehold().Grants {
 		if !drawn[string(g.Manager)] {
-			t.Errorf("the README's picture leaves out %s", g.Manager)
+			t.Errorf("the picture of docs/concepts/ownership.md leaves out %s", g.Manager)
 		}
 	}
 	for name := range drawn {
 		if len(contract.Freehold().Of(ownership.Manager(name))) == 0 {
-			t.Errorf("the README's picture has %s, which the contract does not know", name)
+			t.Errorf("the picture of docs/concepts/ownership.md has %s, which the contract does not know", name)
 		}
 	}
 }
