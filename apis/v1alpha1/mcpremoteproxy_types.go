@@ -104,6 +104,11 @@ type MCPRemoteProxySpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
+	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
+	// Changing it replaces the proxy's pods. It may stay in Git afterwards.
+	// +optional
+	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
+
 	// progressDeadlineSeconds is how many seconds the object may go without
 	// progress before the condition Stalled says why. The default is 600. It is a
 	// fifth of that for causes that only repeat. Progress clears Stalled. At most

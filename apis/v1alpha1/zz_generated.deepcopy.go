@@ -488,6 +488,10 @@ func (in *MCPRemoteProxySpec) DeepCopyInto(out *MCPRemoteProxySpec) {
 		*out = new(AuthzConfig)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.RestartedAt != nil {
+		in, out := &in.RestartedAt, &out.RestartedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.ProgressDeadlineSeconds != nil {
 		in, out := &in.ProgressDeadlineSeconds, &out.ProgressDeadlineSeconds
 		*out = new(int32)

@@ -1572,6 +1572,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.ProxySpec
       default: {}
+    - name: restartedAt
+      type:
+        namedType: Time.v1.meta.apis.pkg.apimachinery.k8s.io
     - name: suspend
       type:
         scalar: boolean

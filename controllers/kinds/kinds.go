@@ -130,7 +130,7 @@ func remote(o *v1alpha1.MCPRemoteProxy) *v1alpha1.MCPServer {
 		Spec: v1alpha1.MCPServerSpec{
 			Transport: v1alpha1.Transport(spec.Transport), Path: spec.Path, Proxy: spec.Proxy,
 			OIDCConfigRef: spec.OIDCConfigRef, AuthzConfigRef: spec.AuthzConfigRef, AuthzConfig: spec.AuthzConfig,
-			Suspend: spec.Suspend, ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
+			Suspend: spec.Suspend, RestartedAt: spec.RestartedAt, ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
 		},
 		Status: v1alpha1.MCPServerStatus{
 			ObservedGeneration: status.ObservedGeneration, Conditions: status.Conditions,

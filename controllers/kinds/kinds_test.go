@@ -3,6 +3,7 @@ package kinds
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 func TestTheFormHasAllThatBothKindsHave(t *testing.T) {
 	text := `{"metadata":{"name":"echo","namespace":"team","uid":"u","generation":3},
 		"spec":{"transport":"sse","path":"/p","proxy":{"replicas":2},"oidcConfigRef":{"name":"a"},"authzConfigRef":{"name":"b"},
-			"authzConfig":{"policies":[{"name":"c","policy":"d"}]},"suspend":true,"progressDeadlineSeconds":7},
+			"authzConfig":{"policies":[{"name":"c","policy":"d"}]},"suspend":true,"restartedAt":"2026-01-01T00:00:00Z","progressDeadlineSeconds":7},
 		"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"R","message":""}],
 			"workload":{"generation":4,"hash":"h"},"runtime":{"serverUID":"u","generation":4},"url":"http://x"}}`
 	var remote v1alpha1.MCPRemoteProxy
@@ -33,7 +34,7 @@ func TestTheFormHasAllThatBothKindsHave(t *testing.T) {
 	for name := range schemaOf(t, v1alpha1.MCPRemoteProxySpec{
 		URL: "u", AllowHTTP: true, AllowedNetworks: []string{"n"}, CABundleRef: &v1alpha1.CABundleReference{}, Headers: []v1alpha1.RemoteHeader{{}},
 		Transport: "sse", Path: "/p", Proxy: &v1alpha1.ProxySpec{}, OIDCConfigRef: &v1alpha1.OIDCConfigReference{}, AuthzConfigRef: &v1alpha1.LocalReference{},
-		AuthzConfig: &v1alpha1.AuthzConfig{}, Suspend: true, ProgressDeadlineSeconds: new(int32(1)),
+		AuthzConfig: &v1alpha1.AuthzConfig{}, Suspend: true, RestartedAt: &metav1.Time{Time: time.Unix(1, 0)}, ProgressDeadlineSeconds: new(int32(1)),
 	}) {
 		if _, both := schemaOf(t, Form(&remote).Spec)[name]; both == own[name] {
 			t.Errorf("spec.%s is in the form: %t", name, both)

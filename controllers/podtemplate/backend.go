@@ -15,7 +15,8 @@ import (
 const (
 	// ServerContainer runs the user's image.
 	ServerContainer = "server"
-	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods.
+	// AnnotationRestartedAt is spec.restartedAt, on the backend's pods, or on the proxy's
+	// where there is no backend.
 	AnnotationRestartedAt = "freehold.dev/restarted-at"
 )
 
@@ -55,9 +56,7 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 		bridge(user, run)
 	}
 	user.WithLabels(labels)
-	if at := run.RestartedAt; at != "" {
-		user.WithAnnotations(map[string]string{AnnotationRestartedAt: at})
-	}
+	user.WithAnnotations(restarted(run.RestartedAt))
 	overlay := backendOverlay(run)
 	merged, problems := overlay.merge(user)
 	problems = append(problems, meetsBridge(run)...)
@@ -73,6 +72,14 @@ func Backend(run runconfig.Backend, labels map[string]string) (*corev1ac.PodTemp
 	declare(merged, run)
 	sleepFirst(merged.Spec)
 	return merged, nil
+}
+
+// restarted is the annotation that replaces pods when at changes; none for no time.
+func restarted(at string) map[string]string {
+	if at == "" {
+		return nil
+	}
+	return map[string]string{AnnotationRestartedAt: at}
 }
 
 // claimProblems finds metadata that no claim may have, and volumes of the overlay in whose

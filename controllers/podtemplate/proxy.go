@@ -111,6 +111,9 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 	if run.Remote != nil && run.Remote.Bridged() {
 		template.Spec.Containers[0].WithPorts(containerPort(PortPeers, runconfig.PeerPort)).WithEnv(podIP())
 	}
+	if opts.Remote != nil {
+		template.WithAnnotations(restarted(runspec.RestartedAt(opts.Remote.RestartedAt)))
+	}
 	overlay := proxyOverlay(spec)
 	merged, problems := overlay.merge(template)
 	if len(problems) > 0 {

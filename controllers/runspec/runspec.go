@@ -86,10 +86,17 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 		b.ClaimsWhenDeleted = policy.WhenDeleted
 	}
 	b.Bridge = bridge(spec)
-	if spec.RestartedAt != nil && !spec.RestartedAt.IsZero() {
-		b.RestartedAt = spec.RestartedAt.UTC().Format(time.RFC3339)
-	}
+	b.RestartedAt = RestartedAt(spec.RestartedAt)
 	return b
+}
+
+// RestartedAt is spec.restartedAt as RFC 3339 in UTC, to the second, so that the same
+// time in another zone restarts nothing; empty where the spec says none.
+func RestartedAt(at *metav1.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 // claims are templates in the type of Kubernetes.

@@ -5,13 +5,16 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
@@ -74,5 +77,33 @@ func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 		if port != want || address != want {
 			t.Errorf("%s: port %t, address %t", transport, port, address)
 		}
+	}
+}
+
+// A time in another zone is the same time.
+func TestARemoteProxyRestartsWithAnotherTime(t *testing.T) {
+	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+	render := func(at *metav1.Time) (Rendered, string) {
+		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/mcp", RestartedAt: at}}
+		object.Name, object.Namespace, object.UID = "far", "team", "1111"
+		opts := options
+		opts.Remote = &object.Spec
+		rendered := Render(kinds.Form(object), opts)
+		proxy, err := rendered.Proxy(1)
+		if err != nil || len(rendered.Problems) > 0 {
+			t.Fatal(rendered.Problems, err)
+		}
+		return rendered, proxy.Spec.Template.Annotations[podtemplate.AnnotationRestartedAt]
+	}
+	never, none := render(nil)
+	once, annotation := render(&metav1.Time{Time: at})
+	if none != "" || annotation != "2026-05-06T07:08:09Z" {
+		t.Errorf("without a time the pods say %q, with one %q", none, annotation)
+	}
+	if elsewhere, _ := render(&metav1.Time{Time: at.In(time.FixedZone("", 7200))}); elsewhere.Hash != once.Hash {
+		t.Error("another zone restarts it")
+	}
+	if again, _ := render(&metav1.Time{Time: at.Add(time.Second)}); again.Hash == once.Hash || once.Hash == never.Hash {
+		t.Error("another time restarts nothing")
 	}
 }

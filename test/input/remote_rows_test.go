@@ -29,6 +29,7 @@ var remoteRows = []subject{
 		{mistake: "a header twice", whole: remoteProxy("{url: 'https://mcp.example.com/mcp', headers: [{name: X-Team, value: a}, {name: x-team, value: b}]}"), field: "spec.headers", says: "Invalid value: two headers have one name: names of headers differ in more than upper and lower case; keep one of them"},
 		{mistake: "a line break in a value", whole: remoteProxy("{url: 'https://mcp.example.com/mcp', headers: [{name: X-Team, value: \"a\\nb\"}]}"), field: "spec.headers[0].value", says: "Invalid value: \"a\\nb\": the value of a header holds only visible ASCII characters, with spaces between them: remove what is not"},
 		{mistake: "a day without progress", whole: remoteProxy("{url: 'https://mcp.example.com/mcp', progressDeadlineSeconds: 86400}"), field: "spec.progressDeadlineSeconds", says: "Invalid value: 86400: spec.progressDeadlineSeconds in body should be less than or equal to 3600"},
+		{mistake: "a word as restart", whole: remoteProxy("{url: 'https://mcp.example.com/mcp', restartedAt: now}"), field: "spec.restartedAt", says: "Invalid value: \"now\": spec.restartedAt in body must be of type date-time: \"now\""},
 		{mistake: "policies twice", whole: remoteProxy("{url: 'https://mcp.example.com/mcp', authzConfigRef: {name: a}, authzConfig: {policies: [{name: a, policy: b}]}}"), field: "spec", says: "Invalid value: authzConfig and authzConfigRef exclude each other: keep one of them"},
 	}},
 }

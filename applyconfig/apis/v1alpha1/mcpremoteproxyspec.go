@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	apisv1alpha1 "github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // MCPRemoteProxySpecApplyConfiguration represents a declarative configuration of the MCPRemoteProxySpec type for use
@@ -56,6 +57,9 @@ type MCPRemoteProxySpecApplyConfiguration struct {
 	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
 	// suspend stops the proxy. The objects stay. The default is false.
 	Suspend *bool `json:"suspend,omitempty"`
+	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
+	// Changing it replaces the proxy's pods. It may stay in Git afterwards.
+	RestartedAt *v1.Time `json:"restartedAt,omitempty"`
 	// progressDeadlineSeconds is how many seconds the object may go without
 	// progress before the condition Stalled says why. The default is 600. It is a
 	// fifth of that for causes that only repeat. Progress clears Stalled. At most
@@ -170,6 +174,14 @@ func (b *MCPRemoteProxySpecApplyConfiguration) WithAuthzConfig(value *AuthzConfi
 // If called multiple times, the Suspend field is set to the value of the last call.
 func (b *MCPRemoteProxySpecApplyConfiguration) WithSuspend(value bool) *MCPRemoteProxySpecApplyConfiguration {
 	b.Suspend = &value
+	return b
+}
+
+// WithRestartedAt sets the RestartedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartedAt field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithRestartedAt(value v1.Time) *MCPRemoteProxySpecApplyConfiguration {
+	b.RestartedAt = &value
 	return b
 }
 
