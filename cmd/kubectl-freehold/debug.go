@@ -40,8 +40,9 @@ the end of the logs of the operator and of the proxy. A NAME without a kind is t
 of an MCPServer.
 
 It reads no Secret, and leaves out the values of environment variables, headers and
-flags. Other arguments, names and log lines stay: look through the file before you
-publish it. The logs of the backend, which is your image, are left out unless you ask for them; those of the
+flags, also where logs and messages repeat them, and passwords in URLs, bearer
+tokens and JSON Web Tokens. Other arguments, names and log lines stay, and so do the
+last words of a container that ended: look through the file before you publish it. The logs of the backend, which is your image, are left out unless you ask for them; those of the
 bridge beside a server of transport sse are in.`,
 		Example: `  # For an issue
   kubectl freehold debug everything
@@ -108,7 +109,7 @@ func (c *cli) collect(ctx context.Context, args []string, d debugging) error {
 	if err != nil {
 		return err
 	}
-	b := bundle{files: map[string][]byte{}}
+	b := newBundle()
 	b.object("", server)
 	children, err := c.selected(false, serverLabel+"="+key, c.bundledKinds()...)
 	b.objects("objects/", children, err)
@@ -151,10 +152,15 @@ func (c *cli) asks(command func(*cli) error) string {
 	return text.String()
 }
 
-// bundle are files by name.
+// bundle are files by name, and what is left out of them.
 type bundle struct {
+	redactor
 	files  map[string][]byte
 	unread []string
+}
+
+func newBundle() bundle {
+	return bundle{redactor: redactor{hidden: map[string]bool{}}, files: map[string][]byte{}}
 }
 
 func (b *bundle) said(name, text string) { b.files[name] = []byte(text) }
@@ -165,7 +171,7 @@ func (b *bundle) missed(what string, err error) {
 
 // object adds an object without what may be secret.
 func (b *bundle) object(folder string, u *unstructured.Unstructured) {
-	data, err := yaml.Marshal(redact(u).Object)
+	data, err := yaml.Marshal(b.redact(u).Object)
 	if err != nil {
 		b.missed(title(u), err)
 		return
@@ -242,11 +248,12 @@ func (b *bundle) pack(out io.Writer, root string) error {
 	compressed := gzip.NewWriter(out)
 	archive := tar.NewWriter(compressed)
 	for _, name := range slices.Sorted(maps.Keys(b.files)) {
-		header := &tar.Header{Name: root + "/" + name, Mode: 0o600, Size: int64(len(b.files[name])), Typeflag: tar.TypeReg}
+		text := b.scrub(string(b.files[name]))
+		header := &tar.Header{Name: root + "/" + name, Mode: 0o600, Size: int64(len(text)), Typeflag: tar.TypeReg}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}
-		if _, err := archive.Write(b.files[name]); err != nil {
+		if _, err := io.WriteString(archive, text); err != nil {
 			return err
 		}
 	}

@@ -27,11 +27,12 @@ metadata:
   annotations:
     kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"env":[{"value":"s3cret"}]}}'
     note: stays
+    packed: "H4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cretH4sIAs3cret"
 data:
   run.json: '{"backend":{"env":[{"name":"TOKEN","value":"s3cret"}]},"kept":"image"}'
   text: stays
 spec:
-  args: [--stays, --token=s3cret, --key, s3cret, stays]
+  args: [--stays, --token=s3cret, --key, s3cret, stays, TOKEN=s3cret, "stays:a=b"]
   headers:
   - {name: Authorization, value: s3cret}
   env:
@@ -51,7 +52,8 @@ spec:
 func TestABundleHasNoSecrets(t *testing.T) {
 	u := fromYAML(t, leaky)
 	before := u.DeepCopy()
-	data, err := yaml.Marshal(redact(u).Object)
+	b := newBundle()
+	data, err := yaml.Marshal(b.redact(u).Object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestABundleHasNoSecrets(t *testing.T) {
 	if text, _ := yaml.Marshal(before.Object); !bytes.Contains(text, []byte("s3cret")) || u.GetAnnotations()["note"] != "stays" {
 		t.Error("the test has no secret to leave out")
 	}
-	secret := redact(fromYAML(t, `{kind: Secret, metadata: {name: x}, data: {token: czNjcmV0}, stringData: {other: s3cret}}`))
+	secret := b.redact(fromYAML(t, `{kind: Secret, metadata: {name: x}, data: {token: czNjcmV0}, stringData: {other: s3cret}}`))
 	if text, _ := yaml.Marshal(secret.Object); strings.Contains(string(text), "czNjcmV0") || strings.Contains(string(text), "s3cret") {
 		t.Errorf("a Secret has its data: %s", text)
 	}
@@ -75,7 +77,7 @@ func TestWhatIsInABundle(t *testing.T) {
 	event := func(name, uid, at, message string) *unstructured.Unstructured {
 		return fromYAML(t, `{apiVersion: v1, kind: Event, metadata: {name: `+name+`}, type: Warning, reason: R, message: "`+message+`", lastTimestamp: "`+at+`", involvedObject: {kind: Pod, name: p, uid: "`+uid+`"}}`)
 	}
-	b := bundle{files: map[string][]byte{}}
+	b := newBundle()
 	b.object("", server)
 	b.objects("objects/", []*unstructured.Unstructured{d.object(t, "proxy"), d.object(t, "backend")}, nil)
 	b.objects("configurations/", nil, errors.New("forbidden"))
@@ -123,5 +125,42 @@ func TestABundleReadsNoSecret(t *testing.T) {
 	}}
 	if kinds := d.bundledKinds(); !slices.Equal(kinds, []string{"Deployment.v1.apps", "pods.v1."}) {
 		t.Errorf("it reads %v", kinds)
+	}
+}
+
+// What was left out of an object is left out of the logs and messages that repeat it, and
+// so is what is a password by its form.
+func TestABundleRepeatsNoSecret(t *testing.T) {
+	b := newBundle()
+	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo, namespace: ns}, spec: {
+		env: [{name: LONG, value: hostile-value-1}, {name: LONGER, value: hostile-value-1-and-more}, {name: SHORT, value: info}],
+		args: [--token=hostile-flag, "postgres://me:hostile-password@db/x"]}}`))
+	b.said("logs/a.log", "info: no access with hostile-value-1-and-more, hostile-value-1, or hostile-flag\n")
+	b.said("events.txt", "GET https://me:hostile-password@db/x with Authorization: Bearer hostile.token-of_someone\n")
+	b.said("status.txt", "a token eyJhbGciOiJub25lIn0.eyJzdWIiOiJob3N0aWxlIn0.c2lnbmF0dXJl and mail to me@example.com at https://example.com/a@b\n")
+	want := map[string]string{
+		"logs/a.log": "info: no access with REDACTED, REDACTED, or REDACTED\n",
+		"events.txt": "GET https://REDACTED@db/x with Authorization: Bearer REDACTED\n",
+		"status.txt": "a token REDACTED and mail to me@example.com at https://example.com/a@b\n",
+	}
+	for name, text := range b.files {
+		got := b.scrub(string(text))
+		if strings.Contains(got, "hostile") || want[name] != "" && got != want[name] {
+			t.Errorf("%s says:\n%s", name, got)
+		}
+	}
+	if got := b.scrub("postgres://me:hostile-password@db/x"); got != "postgres://REDACTED@db/x" {
+		t.Errorf("an argument became %s", got)
+	}
+	var packed bytes.Buffer
+	if err := b.pack(&packed, "root"); err != nil {
+		t.Fatal(err)
+	}
+	uncompressed, err := gzip.NewReader(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(uncompressed); err != nil || bytes.Contains(text, []byte("hostile")) {
+		t.Errorf("the archive has what was left out: %v", err)
 	}
 }

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,11 +15,63 @@ import (
 // redacted stands for what is left out.
 const redacted = "REDACTED"
 
+// Limits of what is taken for a secret.
+const (
+	// hiddenLength is how long a value is at least that is looked for elsewhere: "true"
+	// and "info" are in every log.
+	hiddenLength = 8
+	// noteLength is how long an annotation of somebody's is at most that is no JSON. Tools
+	// keep copies of whole objects in longer ones, packed.
+	noteLength = 256
+)
+
+// passwords are what is a credential wherever it stands: the user and password of a URL, a
+// bearer token (RFC 6750, section 2.1), and a JSON Web Token (RFC 7519, section 3).
+var passwords = regexp.MustCompile(`(://)[^\s/?#@"']+@|(?i:(bearer[ +]))[A-Za-z0-9._~+/=-]{8,}|()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+
+// assigned is a variable with its value as one argument.
+var assigned = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// redactor leaves out of objects what may be secret, and remembers it, so that it is
+// found again in logs and messages.
+type redactor struct {
+	// hidden are values that were left out.
+	hidden map[string]bool
+}
+
+// hide is what stands for a value that is left out.
+func (r *redactor) hide(value string) string {
+	if len(value) >= hiddenLength && value != redacted {
+		r.hidden[value] = true
+	}
+	return redacted
+}
+
+// scrub leaves out of a text what was left out of objects, and passwords.
+func (r *redactor) scrub(text string) string {
+	// The longest first: one may be a part of another.
+	values := slices.SortedFunc(maps.Keys(r.hidden), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	})
+	for _, value := range values {
+		text = strings.ReplaceAll(text, value, redacted)
+	}
+	return passwords.ReplaceAllStringFunc(text, func(found string) string {
+		switch at := strings.Index(found, "://"); {
+		case at == 0:
+			return "://" + redacted + "@"
+		case strings.HasPrefix(found, "eyJ"):
+			return redacted
+		}
+		return found[:len("bearer ")] + redacted
+	})
+}
+
 // redact removes from an object what may be a secret: values of environment
 // variables, headers and flags, also in the JSON of a ConfigMap or an annotation, the data of a Secret,
-// and the copy of the whole object that kubectl keeps in an annotation. Names, and
+// and the copies of the whole object that tools keep in annotations. Names, and
 // references to Secrets, stay.
-func redact(u *unstructured.Unstructured) *unstructured.Unstructured {
+func (r *redactor) redact(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if annotations := u.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		annotations[corev1.LastAppliedConfigAnnotation] = redacted
@@ -27,36 +83,40 @@ func redact(u *unstructured.Unstructured) *unstructured.Unstructured {
 		for key, value := range data {
 			text, isText := value.(string)
 			if ok && isText && !secret && field == "data" {
-				data[key] = redactText(text)
+				data[key] = r.text(text)
 				continue
 			}
-			data[key] = redacted
+			data[key] = r.hide(text)
 		}
 	}
-	redactValue(u.Object)
+	r.value(u.Object)
 	return u
 }
 
-// redactTexts redacts annotations, of which one has the run config.
-func redactTexts(annotations any) {
+// annotations redacts annotations, of which one has the run config.
+func (r *redactor) annotations(annotations any) {
 	texts, ok := annotations.(map[string]any)
 	if !ok {
 		return
 	}
 	for key, value := range texts {
-		if text, isText := value.(string); isText {
-			texts[key] = redactText(text)
+		text, isText := value.(string)
+		if !isText {
+			continue
+		}
+		if texts[key] = r.text(text); texts[key] == text && len(text) > noteLength && !json.Valid([]byte(text)) {
+			texts[key] = r.hide(text)
 		}
 	}
 }
 
-// redactText redacts JSON; other text stays.
-func redactText(text string) string {
+// text redacts JSON; other text stays.
+func (r *redactor) text(text string) string {
 	var value any
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") || json.Unmarshal([]byte(text), &value) != nil {
 		return text
 	}
-	redactValue(value)
+	r.value(value)
 	data, err := json.Marshal(value)
 	if err != nil {
 		return redacted
@@ -64,31 +124,32 @@ func redactText(text string) string {
 	return string(data)
 }
 
-// redactValue redacts, anywhere below a value, the values of variables and headers, in
+// value redacts, anywhere below a value, the values of variables and headers, in
 // lists of {name, value} and in maps, and those of flags.
-func redactValue(value any) {
+func (r *redactor) value(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, below := range v {
 			switch key {
 			case "env", "headers", "httpHeaders":
-				redactNamed(below)
+				r.named(below)
 			case "args", "command":
-				redactFlags(below)
+				r.flags(below)
 			case "annotations":
-				redactTexts(below)
+				r.annotations(below)
 			}
-			redactValue(below)
+			r.value(below)
 		}
 	case []any:
 		for _, item := range v {
-			redactValue(item)
+			r.value(item)
 		}
 	}
 }
 
-// redactFlags redacts what follows a flag, as --name=value and as an item of its own.
-func redactFlags(arguments any) {
+// flags redacts what follows a flag, as --name=value and as an item of its own, and
+// the value of a variable.
+func (r *redactor) flags(arguments any) {
 	list, ok := arguments.([]any)
 	if !ok {
 		return
@@ -96,30 +157,31 @@ func redactFlags(arguments any) {
 	follows := false
 	for i, item := range list {
 		text, _ := item.(string)
-		name, _, joined := strings.Cut(text, "=")
+		name, value, joined := strings.Cut(text, "=")
 		flag := strings.HasPrefix(text, "-")
 		switch {
-		case flag && joined:
-			list[i] = name + "=" + redacted
+		case flag && joined, assigned.MatchString(text):
+			list[i] = name + "=" + r.hide(value)
 		case !flag && follows:
-			list[i] = redacted
+			list[i] = r.hide(text)
 		}
 		follows = flag && !joined
 	}
 }
 
-func redactNamed(values any) {
+func (r *redactor) named(values any) {
 	switch list := values.(type) {
 	case []any:
 		for _, item := range list {
 			if variable, ok := item.(map[string]any); ok && variable["value"] != nil {
-				variable["value"] = redacted
+				value, _ := variable["value"].(string)
+				variable["value"] = r.hide(value)
 			}
 		}
 	case map[string]any:
 		for name, value := range list {
-			if _, text := value.(string); text {
-				list[name] = redacted
+			if text, is := value.(string); is {
+				list[name] = r.hide(text)
 			}
 		}
 	}
