@@ -53,6 +53,7 @@ var OverSSE = map[string]map[string]string{
 // Spread are the scenarios that a server with several pods ends in another way where chance leads two of its requests to two pods.
 var Spread = map[string]map[string]string{"2026-07-28": {
 	"server-stateless": "a pod tells those who listen at it that a list has changed; who listens at another one is not told",
+	"tools-list":       "the pod that was told to change its list has one tool more than another one",
 }}
 
 const noStream = "answers are JSON where there is nothing to stream"

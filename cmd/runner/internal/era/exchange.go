@@ -203,10 +203,22 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 			if a.message = messages[0]; a.message.Response() {
 				return a, nil
 			}
+			if a.message.Call() {
+				t.answerAlone(ctx, r, a.message, header)
+			}
 		case <-ctx.Done():
 			return reply{}, ctx.Err()
 		}
 	}
+}
+
+// answerAlone answers a question of the backend's that comes with a request of ours: there is no client to be asked.
+func (t *Translator) answerAlone(ctx context.Context, r *http.Request, m jsonrpc.Message, header http.Header) {
+	answer := rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked now"}.response(m.ID)
+	if m.Method == "ping" {
+		answer = response(m.ID, jsontext.Value("{}"))
+	}
+	_, _ = t.ask(ctx, r, answer, header) //nolint:errcheck // where it does not arrive, the answer to our request does not either
 }
 
 // refusedError is an answer that is no result.
