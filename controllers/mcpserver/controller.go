@@ -179,7 +179,7 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	if err != nil {
 		return false, err
 	}
-	p.Claimed(fmt.Sprintf("workload generation %d: %s", want.revision.Generation, want.changes(server, w)))
+	p.Claimed(want.revision.Generation, want.changes(server, w))
 	return true, nil
 }
 
@@ -263,9 +263,10 @@ func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 }
 
 // applyScale carries spec.replicas to the backend, once the runner has made it.
-// None are wanted only after the calls of the proxies have ended.
+// None are wanted only after the calls of the proxies have ended. The API server's
+// default is left as it is until somebody states another number.
 func (r *Reconciler) applyScale(ctx context.Context, p *pass, w world) error {
-	if !w.ownBackend || w.draining > 0 {
+	if !w.ownBackend || w.draining > 0 || hasByDefault(w.backend, backendReplicas(p.server)) {
 		return nil
 	}
 	_, err := p.Apply(ctx, contract.MCPServerScale, w.backend, scale(p.server))

@@ -16,9 +16,9 @@ func framed(kind kinds.Kind) reconcile.Kind {
 		ConditionsManager: kind.ConditionsManager,
 		Conditions:        kind.Conditions,
 		Expected:          []string{v1alpha1.ReasonReady, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending, v1alpha1.ReasonSuspended, v1alpha1.ReasonScaledToZero},
-		// The Event of the claim tells that it starts or is updated; a turn, RolledOut of the configuration.
+		// That it starts is no news, the Event of the claim tells that it is updated; a turn, RolledOut of the configuration.
 		Waits: []string{v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
-		// One Event tells a change of what serves; a birth has two, and trouble its own.
+		// One Event tells a change of what serves, one a birth, and trouble has its own.
 		Renews:   []string{v1alpha1.ReasonUpdating, v1alpha1.ReasonRolloutPending},
 		Managers: []ownership.Manager{kind.FinalizerManager, kind.WorkloadManager, kind.ConditionsManager, kind.StatusManager},
 	}

@@ -258,6 +258,19 @@ func scale(server *v1alpha1.MCPServer) *appsv1ac.StatefulSetApplyConfiguration {
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(backendReplicas(server)))
 }
 
+// replicasPath is what scale states, in the terms of field ownership.
+var replicasPath = ownership.MustPath("spec.replicas")
+
+// hasByDefault reports whether a backend has so many replicas and no manager owns
+// the number, as when the API server has set it at birth.
+func hasByDefault(backend *appsv1.StatefulSet, replicas int32) bool {
+	if n := backend.Spec.Replicas; n == nil || *n != replicas || len(backend.ManagedFields) == 0 {
+		return false
+	}
+	owners, err := ownership.Owners(backend.ManagedFields, replicasPath)
+	return err == nil && len(owners) == 0
+}
+
 // backendReplicas is spec.replicas, 1 where it is unset, 0 while suspended.
 func backendReplicas(server *v1alpha1.MCPServer) int32 {
 	switch {

@@ -310,6 +310,32 @@ func TestBackendReplicas(t *testing.T) {
 	}
 }
 
+// The default that nobody owns is not stated: that would be a write at each birth.
+func TestTheDefaultOfReplicasIsLeft(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	runner, other := entry(string(contract.RunnerBackend), `{"f:spec":{"f:serviceName":{}}}`), entry("kubectl", `{"f:spec":{"f:replicas":{}}}`)
+	for name, tc := range map[string]struct {
+		stands *int32
+		fields []metav1.ManagedFieldsEntry
+		wanted int32
+		want   bool
+	}{
+		"as it was born":        {new(int32(1)), []metav1.ManagedFieldsEntry{runner}, 1, true},
+		"another number":        {new(int32(1)), []metav1.ManagedFieldsEntry{runner}, 3, false},
+		"stated by another":     {new(int32(1)), []metav1.ManagedFieldsEntry{runner, other}, 1, false},
+		"after a reset":         {new(int32(1)), nil, 1, false},
+		"none":                  {nil, []metav1.ManagedFieldsEntry{runner}, 1, false},
+		"what cannot be parsed": {new(int32(1)), []metav1.ManagedFieldsEntry{entry("x", "{")}, 1, false},
+	} {
+		backend := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.fields}, Spec: appsv1.StatefulSetSpec{Replicas: tc.stands}}
+		if got := hasByDefault(backend, tc.wanted); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // Where a protection is added, pods without it do not serve until its successor
 // is ready, which may be never.
 func TestAProxyWithoutAProtectionStopsFirst(t *testing.T) {

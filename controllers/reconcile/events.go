@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,10 +28,13 @@ func (p *Pass) Event(kind, reason, action, note string) {
 	p.core.Events.Eventf(p.object, nil, kind, reason, action, "%s", note)
 }
 
-// Claimed records and counts that a workload generation was claimed.
-func (p *Pass) Claimed(note string) {
+// Claimed counts that a workload generation was claimed, and records what it changes.
+// The first changes nothing: whoever made the object knows of it, and Ready is told.
+func (p *Pass) Claimed(generation int64, changes string) {
 	metrics.Claims.WithLabelValues(p.core.Kind.Kind).Inc()
-	p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", note)
+	if generation > 1 {
+		p.Event(corev1.EventTypeNormal, "WorkloadClaimed", "Claim", fmt.Sprintf("workload generation %d: %s", generation, changes))
+	}
 }
 
 // announce records as an Event what Ready has become, unless it only waits or has

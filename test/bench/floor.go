@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -218,8 +217,6 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 
 func afterBackend(server *v1alpha1.MCPServer) []statement {
 	return []statement{
-		{contract.MCPServerScale, appsv1ac.StatefulSet(workload.BackendName(server.Name), server.Namespace).
-			WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(*server.Spec.Replicas))},
 		{contract.MCPServerConditions, ready(server)},
 		{contract.MCPServerAddress, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().
 			WithURL(workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)).WithReplicas(*server.Spec.Replicas).WithReadyReplicas(*server.Spec.Replicas).

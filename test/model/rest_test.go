@@ -48,7 +48,7 @@ func (j *checker) rest() {
 			j.scenario.broke(err)
 			return
 		}
-		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() {
+		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() && !(s.manager == contract.MCPServerScale && j.scenario.scaledByDefault(object)) {
 			j.found(lostField, "%s: %s lacks %s", s.of, s.manager, lost)
 		}
 	}
@@ -120,6 +120,16 @@ func (p *scenario) stillStated(k key) bool {
 		return !taken || !slices.Contains([]string{workload.BackendName(p.name), workload.HeadlessName(p.name)}, k.name)
 	}
 	return true
+}
+
+// scaledByDefault reports whether a backend has the replicas that the server asks for
+// and nobody owns the number: then nobody restates it.
+func (p *scenario) scaledByDefault(backend *unstructured.Unstructured) bool {
+	owners, err := ownership.Owners(backend.GetManagedFields(), ownership.MustPath("spec.replicas"))
+	stands, _, _ := unstructured.NestedInt64(backend.Object, "spec", "replicas")
+	asked, _, _ := unstructured.NestedInt64(p.server().Object, "spec", "replicas")
+	suspended, _, _ := unstructured.NestedBool(p.server().Object, "spec", "suspend")
+	return err == nil && len(owners) == 0 && stands == asked && !suspended
 }
 
 // taken reports whether another hand has the name of a child.

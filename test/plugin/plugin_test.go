@@ -48,7 +48,7 @@ func TestAServerThatRunsIsSound(t *testing.T) {
 			`metadata.finalizers[="freehold.dev/mcpserver"]`, "mcpserver.freehold.dev/conditions", "runner.freehold.dev/report", "ours", "git", "foreign",
 		},
 		"deployment/echo-proxy":    {"mcpserver.freehold.dev/children", "ours", "kube-controller-manager", "foreign"},
-		"statefulset/echo-backend": {"runner.freehold.dev/backend", "mcpserver.freehold.dev/scale", "ours"},
+		"statefulset/echo-backend": {"runner.freehold.dev/backend", "ours"},
 	} {
 		got := s.asks("", "owners", object)
 		s.says(got, 0, append(texts, "VERDICT")...)
