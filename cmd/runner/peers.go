@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -53,7 +52,7 @@ func (s *settings) bridgeFar(ctx context.Context, logger *slog.Logger, failed ch
 		// Who has no key of ours gets no further; that is not worth a line each time.
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	go serve(f.server, tls.NewListener(listener, s.keys().Accept()), failed)
+	go serve(f.server, s.keys().Listen(listener), failed)
 	return f, nil
 }
 
