@@ -82,3 +82,10 @@ func common(value any) any {
 	}
 	return value
 }
+
+// outOfTime are the words of clients that have run out of time.
+var outOfTime = regexp.MustCompile(`(?mi)^\s*[-+].*(deadline exceeded|timed out|timeout)`)
+
+// Late reports whether a difference of two looks, as cmp.Diff tells it, is one of a client that has run out of time. Any other one
+// would be there again, or is a fault.
+func Late(diff string) bool { return outOfTime.MatchString(diff) }

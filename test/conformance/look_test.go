@@ -1,6 +1,11 @@
 package conformance
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func TestWhatAClientSawIsComparedWithoutIDsAndTimes(t *testing.T) {
 	const seen = `{"b":[{"resultType":"complete","ttlMs":0,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n"}},"text":"at 2026-11-22T16:05:18.296Z"}],
@@ -32,5 +37,23 @@ func TestWhatAClientSawIsComparedWithoutIDsAndTimes(t *testing.T) {
 	}
 	if _, err := Normal([]byte("no JSON")); err == nil {
 		t.Error("what is no JSON was read")
+	}
+}
+
+func TestAClientThatHasRunOutOfTimeIsTold(t *testing.T) {
+	const seen = "{\n \"description\": \"has a timeout\",\n \"tools\": [\n  \"one\"\n ],\n \"read\": \"text\"\n}"
+	for after, want := range map[string]bool{
+		seen:                                    false,
+		strings.Replace(seen, `"one"`, "", 1):   false,
+		strings.Replace(seen, `"text"`, "1", 1): false,
+		strings.Replace(seen, `"text"`, `{"failed": "context deadline exceeded"}`, 1):              true,
+		strings.Replace(seen, `"text"`, `{"failed": "MCP error -32001: Request timed out"}`, 1):    true,
+		strings.Replace(seen, `"text"`, `{"failed": "TimeoutError: aborted due to timeout"}`, 1):   true,
+		strings.Replace(seen, `"text"`, `{"failed": "HTTP 502: the backend broke the stream"}`, 1): false,
+		strings.Replace(seen, `"text"`, `{"failed": "HTTP 503: TooManySessions: try again"}`, 1):   false,
+	} {
+		if got := Late(cmp.Diff(seen, after)); got != want {
+			t.Errorf("%v of\n%s", got, cmp.Diff(seen, after))
+		}
 	}
 }
