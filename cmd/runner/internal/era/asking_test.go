@@ -49,6 +49,30 @@ func TestAServerThatAsksTheProxyGetsAnAnswer(t *testing.T) {
 	}
 }
 
+// A backend that has a question for every message is not answered for ever.
+func TestAServerThatOnlyAsks(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
+	before := len(b.got(http.MethodPost))
+	b.answers(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"roots/list\"}\n\n")
+		return true
+	})
+	status, got := send(t, endpoint, modern("2", "tools/list", "", ""), asModern("tools/list", "")...)
+	if status != http.StatusBadGateway || got.Error == nil {
+		t.Errorf("HTTP %d with %+v", status, got)
+	}
+	// The list, the answer to its question, and the answer to the question that this led to.
+	if asked := len(b.got(http.MethodPost)) - before; asked != 3 {
+		t.Errorf("the backend got %d messages, want 3", asked)
+	}
+}
+
 // What a server asks while a list is on its way, as for roots when a session begins, is refused: the list is answered.
 func TestAListAsksNothing(t *testing.T) {
 	b := newBackend(t, legacyOnly)

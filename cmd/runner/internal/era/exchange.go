@@ -212,13 +212,19 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	}
 }
 
-// answerAlone answers a question of the backend's that comes with a request of ours: there is no client to be asked.
+// answerAlone answers a question of the backend's that comes with a request of ours: there is no client to be asked. It reads nothing
+// of what the backend says to that, which may be another question.
 func (t *Translator) answerAlone(ctx context.Context, r *http.Request, m jsonrpc.Message, header http.Header) {
 	answer := rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked now"}.response(m.ID)
 	if m.Method == "ping" {
 		answer = response(m.ID, jsontext.Value("{}"))
 	}
-	_, _ = t.ask(ctx, r, answer, header) //nolint:errcheck // where it does not arrive, the answer to our request does not either
+	x := t.exchange(ctx, r, http.MethodPost, answer, header)
+	defer x.cancel()
+	select {
+	case <-x.began: // where it does not arrive, the answer to our request does not either
+	case <-ctx.Done():
+	}
 }
 
 // refusedError is an answer that is no result.
