@@ -37,7 +37,7 @@ if ! diff -rq bin/_applyconfig applyconfig >/dev/null 2>&1; then
 	rm -rf applyconfig && mv bin/_applyconfig applyconfig
 fi
 
-echo "generate: docs/ownership.md, docs/api.md, the table in docs/maintainers/architecture.md, config/policy and config/rbac"
+echo "generate: docs/ownership.md, docs/api.md, the table in docs/architecture.md, config/policy and config/rbac"
 mkdir -p config/rbac
 go run ./hack/docs
 

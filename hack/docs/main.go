@@ -1,5 +1,5 @@
 // Command docs writes what is generated from the contract: docs/ownership.md,
-// in docs/maintainers/architecture.md the table under "Who writes what", the admission
+// in docs/architecture.md the table under "Who writes what", the admission
 // policies config/policy/managers-*.yaml and the roles config/rbac/*.yaml. Run
 // by `make generate` from the root of the repository. api.go writes docs/api.md from
 // the CRDs.
@@ -21,7 +21,7 @@ import (
 
 const (
 	ownershipPage    = "docs/ownership.md"
-	architecturePage = "docs/maintainers/architecture.md"
+	architecturePage = "docs/architecture.md"
 )
 
 // The lines around the generated table.

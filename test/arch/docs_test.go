@@ -29,18 +29,18 @@ func block(t *testing.T, page, heading string) string {
 // Who looks for a folder finds what it is for.
 func TestEveryFolderIsDrawn(t *testing.T) {
 	drawn := map[string]bool{}
-	for line := range strings.Lines(block(t, read(t, "docs/maintainers/architecture.md"), "Folders")) {
+	for line := range strings.Lines(block(t, read(t, "docs/architecture.md"), "Folders")) {
 		name, _, _ := strings.Cut(line, " ")
 		drawn[name] = true
 		if info, err := os.Stat(filepath.Join(root(t), name)); err != nil || !info.IsDir() {
-			t.Errorf("docs/maintainers/architecture.md draws a folder %q, which does not exist", name)
+			t.Errorf("docs/architecture.md draws a folder %q, which does not exist", name)
 		}
 	}
 	for _, name := range files(t) {
 		steps := strings.Split(path.Dir(name), "/")
 		folder := strings.Join(steps[:min(2, len(steps))], "/")
 		if strings.HasSuffix(name, ".go") && steps[0] != "applyconfig" && !drawn[folder] {
-			t.Errorf("docs/maintainers/architecture.md draws no folder %s: add a line for it", folder)
+			t.Errorf("docs/architecture.md draws no folder %s: add a line for it", folder)
 			drawn[folder] = true // said once
 		}
 	}
@@ -48,7 +48,7 @@ func TestEveryFolderIsDrawn(t *testing.T) {
 
 // A pass is drawn as its code reads.
 func TestThePassIsDrawnAsItIs(t *testing.T) {
-	picture, pass := block(t, read(t, "docs/maintainers/architecture.md"), "A pass"), read(t, "controllers/mcpserver/controller.go")
+	picture, pass := block(t, read(t, "docs/architecture.md"), "A pass"), read(t, "controllers/mcpserver/controller.go")
 	for _, step := range []struct{ verb, call string }{
 		{"observe", "observe(ctx"},
 		{"desired", "desired(server"},
@@ -67,17 +67,17 @@ func TestThePassIsDrawnAsItIs(t *testing.T) {
 
 // P2 names the packages that hack/lint lets write.
 func TestThePageNamesWhoMayWrite(t *testing.T) {
-	_, principle, found := strings.Cut(read(t, "docs/maintainers/architecture.md"), "\n- **P2** Only ")
+	_, principle, found := strings.Cut(read(t, "docs/architecture.md"), "\n- **P2** Only ")
 	principle, _, ends := strings.Cut(principle, " writes")
 	if !found || !ends {
-		t.Fatal("docs/maintainers/architecture.md has no P2 that says who writes")
+		t.Fatal("docs/architecture.md has no P2 that says who writes")
 	}
 	var named []string
 	for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(principle, -1) {
 		named = append(named, name[1])
 	}
 	if may := rules.Writers(); !slices.Equal(named, may) {
-		t.Errorf("P2 in docs/maintainers/architecture.md lets %v write, and hack/lint %v", named, may)
+		t.Errorf("P2 in docs/architecture.md lets %v write, and hack/lint %v", named, may)
 	}
 }
 

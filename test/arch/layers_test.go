@@ -15,7 +15,7 @@ var below = []string{
 	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
-// layers is the picture of docs/maintainers/architecture.md: which packages of ours a
+// layers is the picture of docs/architecture.md: which packages of ours a
 // package may import. The longest name that fits a package counts; a name
 // that ends in /... fits everything below it too. A package may always import
 // what lies below itself.
@@ -109,7 +109,7 @@ func layerOf(dir string) (string, bool) {
 func direction(dir string, imports map[string]string) []string {
 	layer, placed := layerOf(dir)
 	if !placed {
-		return []string{fmt.Sprintf("%s has no place in the picture of docs/maintainers/architecture.md: "+
+		return []string{fmt.Sprintf("%s has no place in the picture of docs/architecture.md: "+
 			"add it to layers in test/arch/layers_test.go, or move its code to a package that has one", dir)}
 	}
 	var findings []string

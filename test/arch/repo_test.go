@@ -1,4 +1,4 @@
-// Package arch holds the architecture: each principle of docs/maintainers/architecture.md
+// Package arch holds the architecture: each principle of docs/architecture.md
 // is a check here, with a message that says what to do instead.
 //
 // repo_test.go reads the repository, layers_test.go judges imports,

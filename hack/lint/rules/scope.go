@@ -16,7 +16,7 @@ const (
 	contract = module + "/apis/contract"
 )
 
-// writers may write to the API server. P2 of docs/maintainers/architecture.md names them,
+// writers may write to the API server. P2 of docs/architecture.md names them,
 // and test/arch compares the two.
 var writers = []string{module + "/controllers/apply"}
 
