@@ -23,8 +23,6 @@ type board struct {
 	open     map[string]bool // servers that do not answer the question
 	closed   time.Time       // when the last did
 	changed  chan struct{}
-	// each, if set, is called with every state of a server.
-	each func(*v1alpha1.MCPServer)
 }
 
 func newBoard() *board {
@@ -62,9 +60,6 @@ func (b *board) record(name string, server *v1alpha1.MCPServer) {
 	} else {
 		b.servers[name] = server
 		b.judge(name, server)
-		if b.each != nil {
-			b.each(server)
-		}
 	}
 	b.closed = time.Now()
 	select {

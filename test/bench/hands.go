@@ -15,6 +15,15 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
+// Two of the hands, and what they write.
+const (
+	labeller  = "labeller"
+	auditor   = "auditor"
+	label     = "example.com/team"
+	note      = "example.com/note"
+	condition = "Audited"
+)
+
 // hand is a foreign writer that says one thing about one object of a server,
 // differently in each turn. Nobody but it may change what it says.
 type hand struct {

@@ -46,7 +46,7 @@ type plan struct {
 	scenarios, players       []string
 	converge, life, memories []int
 	configs                  []int
-	foreign, rate, rounds    int
+	rounds                   int
 	owned, writes, costs     int
 	patience                 time.Duration
 	out                      string
@@ -69,14 +69,12 @@ func run(ctx context.Context, args []string) error {
 func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	scenarios := flags.String("scenarios", "converge,foreign,life,memory", "which to measure, of these and config, ownership and cost")
-	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge and foreign")
+	scenarios := flags.String("scenarios", "converge,life,memory", "which to measure, of these and config, ownership and cost")
+	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
 	configs := flags.String("configs", "100", "how many servers refer to the MCPAuthzConfig that is changed")
 	memories := flags.String("memory", "600", "how many servers memory is measured with")
-	flags.IntVar(&p.foreign, "foreign", 100, "how many servers two others write to")
-	flags.IntVar(&p.rate, "rate", 60, "writes a second of each of those two")
 	flags.IntVar(&p.rounds, "rounds", 1, "how often converge is measured; the table shows medians")
 	flags.IntVar(&p.owned, "owned", 10, "how many servers ownership plays with")
 	flags.IntVar(&p.writes, "writes", 300, "how many foreign writes ownership plays beside each player")
@@ -133,11 +131,6 @@ func (b *bench) play(ctx context.Context, p plan) error {
 			for _, name := range p.players {
 				do("converge", func(ctx context.Context) error { return b.converge(ctx, name, n) })
 			}
-		}
-	}
-	for _, name := range p.players {
-		if name != "floor" { // it looks at nothing, so nothing can be in its way
-			do("foreign", func(ctx context.Context) error { return b.foreign(ctx, name, p.foreign, p.rate) })
 		}
 	}
 	for _, n := range p.life {

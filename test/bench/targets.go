@@ -34,7 +34,6 @@ func apiServer(s Step) float64 { return s.CPU["kube-apiserver"] }
 // goals are the targets. Each reads the steps of a run and returns false if the
 // run did not measure it.
 func goals() []goal {
-	conflicts := func(s Step) float64 { return float64(s.Counts.sum().Conflicts) }
 	requests := func(s Step) float64 { return float64(s.Counts.sum().Requests) }
 	unguarded := func(s Step) float64 {
 		claims, gate := s.guarded()
@@ -49,12 +48,6 @@ func goals() []goal {
 		{"converge 500: requests", 6000, of("converge", "", 500, requests)},
 		{"converge 500: seconds, times the floor", 1.3, ratio("converge", 500, seconds)},
 		{"converge 500: API server CPU, times the floor", 1.3, ratio("converge", 500, apiServer)},
-		{"two foreign writers, birth: lost fields", 0, of("foreign", "birth", 0, value("lost", 1))},
-		{"two foreign writers, birth: 409s to Freehold", 0, of("foreign", "birth", 0, conflicts)},
-		{"two foreign writers, birth: 409s to them", 0, of("foreign", "birth", 0, value("conflicts", 1))},
-		{"two foreign writers, rest: lost fields", 0, of("foreign", "rest", 0, value("lost", 1))},
-		{"two foreign writers, rest: requests of Freehold", 0, of("foreign", "rest", 0, requests)},
-		{"two foreign writers, rest: 409s to them", 0, of("foreign", "rest", 0, value("conflicts", 1))},
 		{"ownership, birth: lost fields", 0, of("ownership", "birth", 0, value("lost", 1))},
 		{"ownership, birth: 409s to Freehold, claims and gate apart", 0, of("ownership", "birth", 0, unguarded)},
 		{"ownership, birth: 409s to foreign writers that do not lock", 0, of("ownership", "birth", 0, value("unlocked conflicts", 1))},
