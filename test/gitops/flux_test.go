@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,9 +33,12 @@ var (
 )
 
 // startFlux starts source-controller and kustomize-controller with the administrator's rights, as Flux has them by default.
-func startFlux(ctx context.Context) error {
-	if err := plane.ApplyDir(ctx, filepath.Join(bin, "manifests")); err != nil {
-		return err
+// The first story of Flux does.
+var startFlux = sync.OnceValue(func() error {
+	for _, module := range []string{"flux", "source"} {
+		if err := plane.ApplyDir(context.Background(), filepath.Join(bin, "manifests", module)); err != nil {
+			return fmt.Errorf("%w: run hack/gitops/build.sh flux", err)
+		}
 	}
 	storage, err := free()
 	if err != nil {
@@ -51,7 +55,7 @@ func startFlux(ctx context.Context) error {
 		return err
 	}
 	return start(exec.Command(filepath.Join(bin, "kustomize-controller"), append(common, "--requeue-dependency=5s")...), environment...)
-}
+})
 
 // flux is a story with Flux: a repository, and what of config/gitops/flux.yaml was applied.
 type flux struct {
@@ -64,6 +68,7 @@ type flux struct {
 func newFlux(t *testing.T) *flux {
 	t.Helper()
 	f := &flux{Env: newEnv(t, fluxSystem), repo: newRepository(t)}
+	f.Must(startFlux(), "starting Flux")
 	f.Force("admin", "{apiVersion: v1, kind: Namespace, metadata: {name: "+fluxSystem+"}}")
 	f.RunProxies("team-dev", "team-staging", "team-prod")
 	f.encrypt()
@@ -160,9 +165,13 @@ func (f *flux) push(message string) string {
 // `flux get kustomizations` shows.
 func (f *flux) says(environment, revision, status, reason string) string {
 	f.Helper()
-	object := kustomization(environment)
+	return f.saysOf(kustomization(environment), revision, status, reason)
+}
+
+func (f *flux) saysOf(object *unstructured.Unstructured, revision, status, reason string) string {
+	f.Helper()
 	message := ""
-	f.Await(object, fmt.Sprintf("Flux says Ready=%s, %s of %s", status, reason, environment), func() error {
+	f.Await(object, fmt.Sprintf("Flux says Ready=%s, %s of %s", status, reason, object.GetName()), func() error {
 		tried, _, _ := unstructured.NestedString(object.Object, "status", "lastAttemptedRevision")
 		is, why, text := condition(object, "Ready")
 		message = text

@@ -1,6 +1,6 @@
-// Package gitops holds config/gitops to Flux: its controllers, as hack/gitops/build.sh builds them, read it from a Git server and
-// apply it, beside the operator's program, on a control plane with pretended pods (test/kit). Each story applies the recipes as they
-// are shipped; only the address of the repository is the test's. make test-gitops runs them.
+// Package gitops holds config/gitops and docs/gitops.md to Flux and to Argo CD: their controllers, as hack/gitops/build.sh builds
+// them, read the recipes from a Git server and apply them, beside the operator's program, on a control plane with pretended pods
+// (test/kit). Each story applies the recipes as they are shipped; only addresses are the test's. make test-gitops runs them.
 package gitops
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/test/kit"
@@ -51,7 +53,10 @@ func run(m *testing.M) int {
 	for _, p := range processes {
 		p.end()
 	}
-	if err = errors.Join(err, plane.Stop(), os.RemoveAll(work)); err != nil {
+	if !onCluster() {
+		err = errors.Join(err, plane.Stop())
+	}
+	if err = errors.Join(err, os.RemoveAll(work)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -65,23 +70,38 @@ func prepare(ctx context.Context) (err error) {
 	if bin = os.Getenv("GITOPS_BIN"); bin == "" {
 		bin = filepath.Join(root, "bin", "gitops")
 	}
-	if _, err := os.Stat(filepath.Join(bin, "kustomize-controller")); err != nil {
-		return fmt.Errorf("the tools are not in %s: run hack/gitops/build.sh: %w", bin, err)
-	}
 	if work, err = os.MkdirTemp("", "freehold-gitops-"); err != nil {
 		return err
 	}
-	if err := pretend(ctx); err != nil {
+	if onCluster() {
+		err = reach()
+	} else {
+		err = pretend(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	kubeconfig = filepath.Join(work, "kubeconfig")
 	if err := writeKubeconfig(kubeconfig, plane.Config); err != nil {
 		return err
 	}
-	if err := serveGit(ctx); err != nil {
-		return err
+	return serveGit(ctx)
+}
+
+// onCluster says whether the stories are those of a real cluster, which hack/e2e-gitops.sh brings up.
+func onCluster() bool { return os.Getenv("GITOPS_CLUSTER") == "1" }
+
+// reach connects to the cluster of KUBECONFIG.
+func reach() error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return fmt.Errorf("reading KUBECONFIG: %w", err)
 	}
-	return startFlux(ctx)
+	config.QPS = -1
+	scheme := kit.Scheme()
+	reader, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	plane = &kit.Plane{Config: config, Client: reader, Scheme: scheme}
+	return err
 }
 
 // pretend starts a plane, with what the chart installs and the operator's program.
@@ -119,6 +139,9 @@ func writeKubeconfig(path string, config *rest.Config) error {
 // newEnv is a story's view of the plane, in a namespace that may exist. What a story does when it ends is waited for too.
 func newEnv(t *testing.T, namespace string) *kit.Env {
 	t.Helper()
+	if strings.HasPrefix(t.Name(), "TestCluster") != onCluster() {
+		t.Skip("the stories of a real cluster run by make e2e-gitops, the others by make test-gitops")
+	}
 	s := &kit.Env{TB: t, Plane: plane, Ctx: context.WithoutCancel(t.Context()), Namespace: namespace, Patience: patience}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -155,7 +178,7 @@ func start(command *exec.Cmd, environment ...string) error {
 		return err
 	}
 	command.Stdout, command.Stderr = log, log
-	command.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + work, "TMPDIR=" + work}, environment...)
+	command.Env = append([]string{"PATH=" + bin + ":" + filepath.Join(root, "bin", "tools") + ":" + os.Getenv("PATH"), "HOME=" + work, "TMPDIR=" + work}, environment...)
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", command.Path, err)
 	}
