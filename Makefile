@@ -102,7 +102,7 @@ vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product
 	hack/vuln.sh
 
 .PHONY: test-gitops
-test-gitops: controlplane ## Hold config/gitops to Flux's own controllers; a quarter of an hour the first time. RUN= names stories
+test-gitops: controlplane $(TOOLS)/helm ## Hold config/gitops to Flux and Argo CD themselves; half an hour the first time. RUN= names stories
 	hack/gitops/build.sh
 	$(GO_TEST) -timeout 30m -count=1 -v -run '$(RUN)' ./test/gitops
 
@@ -113,6 +113,11 @@ fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a tes
 .PHONY: e2e
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
 	hack/e2e.sh
+
+.PHONY: e2e-gitops
+e2e-gitops: images $(TOOLS)/helm ## Have Flux and Argo CD install, change and delete on a real cluster of this machine; needs root
+	hack/gitops/build.sh
+	hack/e2e-gitops.sh
 
 .PHONY: conformance
 conformance: images $(TOOLS)/helm ## Hold a server behind Freehold against the same server without, with the conformance suite of MCP on a real cluster; needs root
