@@ -212,18 +212,26 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	}
 }
 
-// answerAlone answers a question of the backend's that comes with a request of ours: there is no client to be asked. It reads nothing
-// of what the backend says to that, which may be another question.
+// answerAlone answers a question of the backend's that comes with a request of ours: there is no client to be asked.
 func (t *Translator) answerAlone(ctx context.Context, r *http.Request, m jsonrpc.Message, header http.Header) {
 	answer := rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked now"}.response(m.ID)
 	if m.Method == "ping" {
 		answer = response(m.ID, jsontext.Value("{}"))
 	}
-	x := t.exchange(ctx, r, http.MethodPost, answer, header)
+	t.say(ctx, r, answer, header)
+}
+
+// say sends a message that has no answer, and waits for its end. It passes over what the backend says to it, which may be another
+// question. Where it does not arrive, nobody is to be told: what it is about tells how it ends.
+func (t *Translator) say(ctx context.Context, r *http.Request, message []byte, header http.Header) {
+	x := t.exchange(ctx, r, http.MethodPost, message, header)
 	defer x.cancel()
-	select {
-	case <-x.began: // where it does not arrive, the answer to our request does not either
-	case <-ctx.Done():
+	for more := true; more; {
+		select {
+		case _, more = <-x.messages:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -183,8 +183,7 @@ func missing(needed map[string]any) rpcError {
 func (t *Translator) tell(c *call, message []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	//nolint:errcheck // where it does not arrive, the call's own stream tells how it ends
-	_, _ = t.ask(ctx, c.origin, message, c.held.session.header())
+	t.say(ctx, c.origin, message, c.held.session.header())
 }
 
 // resume goes on with a call that has asked its client something.

@@ -179,8 +179,7 @@ func (t *Translator) abandon(c *call) {
 	defer c.exchange.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	//nolint:errcheck // nobody is there to be told
-	_, _ = t.ask(ctx, c.origin, notification("notifications/cancelled", jsonrpc.Object{
+	t.say(ctx, c.origin, notification("notifications/cancelled", jsonrpc.Object{
 		"requestId": encoded(c.sent), "reason": encoded("the client has left"),
 	}), c.held.session.header())
 }
