@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,22 +33,23 @@ const (
 // changes nothing of an object that it has slimmed already.
 func slim(obj any) (any, error) {
 	switch o := obj.(type) {
+	case *v1alpha1.MCPServer:
+		return slimOwn(o), nil
+	case *v1alpha1.MCPRemoteProxy:
+		return slimOwn(o), nil
+	case *v1alpha1.MCPOIDCConfig:
+		return slimOwn(o), nil
+	case *v1alpha1.MCPAuthzConfig:
+		return slimOwn(o), nil
 	case *corev1.Pod:
 		return slimPod(o), nil
 	case *corev1.Event:
 		return slimEvent(o), nil
-	case *v1alpha1.MCPOIDCConfig:
-		return slimConfig(o), nil
-	case *v1alpha1.MCPAuthzConfig:
-		return slimConfig(o), nil
 	case client.Object:
-		if backend, ok := o.(*appsv1.StatefulSet); ok {
-			forgetTexts(&backend.Spec.Template.Spec)
-		}
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
 			return stub(o), nil
-		case tooLarge(o):
+		case tooLarge(slimChild(o)):
 			small := stub(o)
 			small.SetAnnotations(map[string]string{workload.AnnotationCut: "true"})
 			return small, nil
@@ -94,23 +96,47 @@ func stub(obj client.Object) client.Object {
 	return small
 }
 
-// slimConfig keeps what a pass over a configuration reads: not the copy of it that
-// kubectl apply keeps.
-func slimConfig(config client.Object) client.Object {
-	config.SetLabels(nil)
-	config.SetAnnotations(picked(config.GetAnnotations(), contract.AdoptAnnotation))
-	return config
+// slimOwn keeps what a pass over an object of a kind of ours reads: not the copy of it
+// that kubectl apply keeps.
+func slimOwn(object client.Object) client.Object {
+	object.SetLabels(nil)
+	object.SetAnnotations(picked(object.GetAnnotations(), contract.AdoptAnnotation))
+	return object
 }
 
-// forgetTexts drops what the user's containers are started with, which can be a
-// megabyte. The runner writes it; the operator looks at names only.
-func forgetTexts(pod *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
-		for i := range containers {
-			c := &containers[i]
-			c.Command, c.Args, c.Env, c.EnvFrom = nil, nil, nil, nil
+// slimChild drops from a child, in place, what no pass reads of it: nearly all that the
+// runner writes, such as what the user's containers are started with.
+func slimChild(child client.Object) client.Object {
+	switch o := child.(type) {
+	case *appsv1.Deployment:
+		o.Status.Conditions = slices.DeleteFunc(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type != appsv1.DeploymentReplicaFailure })
+	case *appsv1.StatefulSet:
+		pod, meta := o.Spec.Template.Spec, o.Spec.Template.Annotations
+		o.Spec = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas}
+		o.Spec.Template.Annotations = picked(meta, workload.AnnotationBackendHash)
+		o.Spec.Template.Spec = corev1.PodSpec{InitContainers: named(pod.InitContainers), Containers: named(pod.Containers), Volumes: volumes(pod.Volumes)}
+	case *corev1.Service:
+		if key := o.Labels[workload.LabelServer]; o.Name == workload.BackendName(key) || o.Name == workload.HeadlessName(key) {
+			o.Spec, o.Status, o.ManagedFields = corev1.ServiceSpec{}, corev1.ServiceStatus{}, nil
 		}
 	}
+	return child
+}
+
+func named(containers []corev1.Container) []corev1.Container {
+	small := make([]corev1.Container, len(containers))
+	for i := range containers {
+		small[i].Name = containers[i].Name
+	}
+	return small
+}
+
+func volumes(of []corev1.Volume) []corev1.Volume {
+	small := make([]corev1.Volume, len(of))
+	for i := range of {
+		small[i].Name = of[i].Name
+	}
+	return small
 }
 
 // slimPod keeps what a pass reads of a pod: whose it is, which content it runs,
@@ -124,12 +150,23 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	}
 	pod.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds}
 	pod.Status = corev1.PodStatus{
-		Phase:                 pod.Status.Phase,
-		Conditions:            pod.Status.Conditions,
-		InitContainerStatuses: pod.Status.InitContainerStatuses,
-		ContainerStatuses:     pod.Status.ContainerStatuses,
+		Phase: pod.Status.Phase,
+		Conditions: slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type != corev1.PodReady && c.Type != corev1.PodScheduled
+		}),
+		InitContainerStatuses: states(pod.Status.InitContainerStatuses),
+		ContainerStatuses:     states(pod.Status.ContainerStatuses),
 	}
 	return pod
+}
+
+// states are how containers fare, and of which image.
+func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
+	small := make([]corev1.ContainerStatus, len(of))
+	for i, c := range of {
+		small[i] = corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: c.Ready, State: c.State, LastTerminationState: c.LastTerminationState}
+	}
+	return small
 }
 
 // slimEvent keeps which pod an Event is about, and what it says.

@@ -79,10 +79,10 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// Of a configuration everything is read but what kubectl apply keeps beside it, which
-// is as large as its policies.
-func TestAConfigurationIsKeptOnce(t *testing.T) {
-	for _, kind := range []client.Object{&v1alpha1.MCPOIDCConfig{}, &v1alpha1.MCPAuthzConfig{}} {
+// Of an object of ours everything is read but what kubectl apply keeps beside it, which
+// is as large as its spec.
+func TestAnObjectOfOursIsKeptOnce(t *testing.T) {
+	for _, kind := range []client.Object{&v1alpha1.MCPServer{}, &v1alpha1.MCPRemoteProxy{}, &v1alpha1.MCPOIDCConfig{}, &v1alpha1.MCPAuthzConfig{}} {
 		kind.SetFinalizers([]string{"freehold.dev/x"})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 		want := kind.DeepCopyObject()
@@ -102,7 +102,6 @@ func TestOurChildrenAreKept(t *testing.T) {
 		"echo-proxy": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "proxy", Args: []string{megabyte}}},
 		}}}},
-		"echo-backend-headless": &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "None"}},
 	} {
 		kind.SetName(name)
 		kind.SetLabels(map[string]string{"freehold.dev/server": "echo", "theirs": "1"})
@@ -149,16 +148,46 @@ func TestALargeChildIsKeptOnlyWhereAServerControlsIt(t *testing.T) {
 	}
 }
 
-// Of the backend, which the runner writes, the texts go that can be long.
-func TestOfABackendTheTextsGo(t *testing.T) {
-	backend := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", Labels: map[string]string{"freehold.dev/server": "echo"}}}
-	backend.Spec.Replicas = new(int32(2))
+// Of what the runner writes little is read.
+func TestOfABackendLittleIsKept(t *testing.T) {
 	c := corev1.Container{Name: "server", Image: "i", Args: []string{megabyte}, Command: []string{megabyte}, Env: []corev1.EnvVar{{Value: megabyte}}}
-	backend.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{c}, Containers: []corev1.Container{c}, Volumes: []corev1.Volume{{Name: "v"}}}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Name: name, UID: "u", Labels: map[string]string{"freehold.dev/server": "echo"}, Annotations: map[string]string{"freehold.dev/workload-generation": "7"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo"}},
+		}
+	}
+	backend := &appsv1.StatefulSet{ObjectMeta: meta("echo-backend")}
+	backend.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "runner.freehold.dev/backend"}}
+	backend.Status.ReadyReplicas = 2
+	backend.Spec.Replicas = new(int32(2))
 	want := backend.DeepCopy()
-	want.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "server", Image: "i"}}
-	want.Spec.Template.Spec.Containers = []corev1.Container{{Name: "server", Image: "i"}}
-	if kept, err := slim(backend); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+	backend.Spec.ServiceName = "echo-backend-headless"
+	backend.Spec.Template.Annotations = map[string]string{"freehold.dev/backend-hash": "ab", "note": megabyte}
+	backend.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{c}, Containers: []corev1.Container{c}, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}}
+	want.Spec.Template.Annotations = map[string]string{"freehold.dev/backend-hash": "ab"}
+	want.Spec.Template.Spec = corev1.PodSpec{InitContainers: []corev1.Container{{Name: "server"}}, Containers: []corev1.Container{{Name: "server"}}, Volumes: []corev1.Volume{{Name: "v"}}}
+	service := &corev1.Service{ObjectMeta: meta("echo-backend-headless"), Spec: corev1.ServiceSpec{ClusterIP: "None"}}
+	service.ManagedFields = backend.ManagedFields
+	for kept, want := range map[client.Object]client.Object{
+		backend: want,
+		service: &corev1.Service{ObjectMeta: meta("echo-backend-headless")},
+		&corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec}: &corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec},
+	} {
+		if kept, err := slim(kept); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+			t.Errorf("it keeps %+v (%v), want %+v", kept, err, want)
+		}
+	}
+}
+
+// Of the status of a proxy one condition is read.
+func TestOfAProxyTheFailureIsKept(t *testing.T) {
+	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "echo-proxy", Labels: map[string]string{"freehold.dev/server": "echo"}}}
+	failure := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "no"}
+	proxy.Status.Replicas, proxy.Status.Conditions = 1, []appsv1.DeploymentCondition{failure}
+	want := proxy.DeepCopy()
+	proxy.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}, failure, {Type: appsv1.DeploymentProgressing}}
+	if kept, err := slim(proxy); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 		t.Errorf("it keeps %+v (%v)", kept, err)
 	}
 }
@@ -173,9 +202,9 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(300))},
 		Status: corev1.PodStatus{
 			Phase:                 corev1.PodRunning,
-			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}},
+			Conditions:            []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}, {Type: corev1.PodReady}},
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "first"}},
-			ContainerStatuses:     []corev1.ContainerStatus{{Name: "proxy", RestartCount: 2}},
+			ContainerStatuses:     []corev1.ContainerStatus{{Name: "proxy", Image: "i", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 		},
 	}
 	whole := read.DeepCopy()
@@ -183,6 +212,8 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	whole.Labels["pod-template-hash"], whole.Annotations["someone.example/s"] = "h", "note"
 	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	whole.Spec.NodeName, whole.Status.PodIP = "node", "10.0.0.1"
+	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized})
+	whole.Status.ContainerStatuses[0].ImageID, whole.Status.ContainerStatuses[0].RestartCount = "sha256:ab", 2
 	kept, err := slim(whole)
 	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
 		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
