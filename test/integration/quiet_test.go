@@ -54,7 +54,7 @@ var _ = Describe("A server at rest", func() {
 		op.restart()
 		r := s.RunProxies()
 		r.Wire = recorded.wire
-		s.Apply(git, server("echo", odd))
+		s.Apply(git, server("echo", odd+"replicas: 2\n")) // not the default, so that it is stated
 		atRest(s, "echo")
 		labelAll(s)
 		op.stop()
