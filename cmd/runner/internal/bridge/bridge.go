@@ -66,6 +66,7 @@ type Bridge struct {
 	sharing  chan struct{} // held while the shared server starts
 	shared   *shared
 	inFlight *share.Places // a byte of a body each
+	unread   *share.Places // a byte of an event each
 }
 
 // New makes a bridge, which starts no server yet.
@@ -81,6 +82,7 @@ func New(config Config) *Bridge {
 		config: config, starter: starter, modern: newModern(starter),
 		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}), sharing: make(chan struct{}, 1),
 		inFlight: share.New(maxInFlight, share.Half(maxInFlight)),
+		unread:   share.New(maxUnread, share.Half(maxUnread)),
 	}
 	go b.sweep()
 	return b

@@ -75,7 +75,7 @@ func (p *peer) about(m *said) *call {
 // answerTo is an answer that goes to a stream.
 func answerTo(s *stream) func([]byte, int, bool) {
 	return func(data []byte, status int, patient bool) {
-		if !s.push(event{data, status}, patient) {
+		if !s.push(event{data: data, status: status}, patient) {
 			s.end()
 		}
 		s.settle()

@@ -30,13 +30,17 @@ func accepts(r *http.Request) (asJSON, asEvents bool) {
 // the session is one only after the server has agreed.
 func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	id := messages[0].ID
-	s, f := b.open(r.Context(), r.Header.Get(protocol.HeaderCaller), newStream(standingID, true))
+	caller := r.Header.Get(protocol.HeaderCaller)
+	s, f := b.open(r.Context(), caller, b.stream(standingID, true, caller))
 	if f != nil {
 		f.answer(w, id)
 		return
 	}
-	answer := newStream("", false)
+	answer := b.stream("", false, caller)
 	answer.begin(1)
+	answer.attach(false, 0)
+	defer answer.detach()
+	defer answer.free()
 	if f := s.post(r.Context(), messages, answer); f != nil {
 		b.end(s)
 		f.answer(w, id)
@@ -48,6 +52,7 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 		f.answer(w, id)
 		return
 	}
+	defer e.hold.part()
 	if at(e.data, "result") == nil {
 		b.end(s)
 	} else {
@@ -67,10 +72,16 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, *fault) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	got := make(chan event, 1)
+	got := make(chan event)
 	go func() {
-		if e, _, ok := answer.take(ctx); ok {
-			got <- e
+		e, _, ok := answer.take(ctx)
+		if !ok {
+			return
+		}
+		select {
+		case got <- e:
+		case <-ctx.Done():
+			e.hold.part()
 		}
 	}()
 	return await(ctx, b.starter, s.peer, got)
@@ -112,13 +123,13 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 		return
 	}
 	asJSON, asEvents := accepts(r)
-	to := newStream(rand.Text(), asEvents)
+	to := b.stream(rand.Text(), asEvents, s.caller)
 	to.begin(len(calls))
 	to.attach(false, 0)
 	s.keep(to)
 	if f := s.post(r.Context(), messages, to); f != nil {
+		to.detach()
 		s.forget(to)
-		to.end()
 		f.answer(w, calls[0].ID)
 		return
 	}

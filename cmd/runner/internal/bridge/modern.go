@@ -181,9 +181,11 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	}
 	params := oneLine(m.Params)
 	asJSON, asEvents := accepts(r)
-	to := newStream(rand.Text(), false)
+	to := b.stream(rand.Text(), false, r.Header.Get(protocol.HeaderCaller))
 	to.begin(1)
 	to.attach(false, 0)
+	defer to.detach()
+	defer to.free()
 	c := &call{id: m.ID, method: m.Method, owner: to, caller: r.Header.Get(protocol.HeaderCaller), to: to, answer: answerTo(to), modern: true}
 	if err := p.ask(r.Context(), c, params); err != nil {
 		asFault(err).answer(w, m.ID)
@@ -196,7 +198,6 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	if !(reading{s: to, quick: quick, events: asEvents, json: asJSON}).serve(w, r) {
 		p.cancel(context.WithoutCancel(r.Context()), to, m.ID, []byte(`{"requestId":0,"reason":"the client has left"}`))
 	}
-	to.end()
 }
 
 func requested(r *http.Request, m jsonrpc.Message) string {

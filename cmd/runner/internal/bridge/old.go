@@ -13,9 +13,10 @@ import (
 
 // getOld begins a session and is its stream: the session ends with it.
 func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
-	standing := newStream("", false)
+	caller := r.Header.Get(protocol.HeaderCaller)
+	standing := b.stream("", false, caller)
 	standing.begin(1) // it lasts longer than what was asked
-	s, f := b.open(r.Context(), r.Header.Get(protocol.HeaderCaller), standing)
+	s, f := b.open(r.Context(), caller, standing)
 	if f != nil {
 		f.answer(w, nil)
 		return

@@ -34,6 +34,7 @@ type session struct {
 	streams []*stream
 	used    time.Time
 	asked   map[string]bool // resources that it subscribed to, of a shared server
+	over    bool
 }
 
 // touch says that the client was there.
@@ -65,9 +66,13 @@ func (s *session) idle() (since time.Time, ok bool) {
 func (s *session) keep(stream *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		defer stream.free()
+	}
 	s.streams = append(s.streams, stream)
 	for i := 0; len(s.streams) > maxFinished && i < len(s.streams); {
 		if s.streams[i].idle() {
+			s.streams[i].free()
 			s.streams = append(s.streams[:i], s.streams[i+1:]...)
 			continue
 		}
@@ -80,6 +85,7 @@ func (s *session) forget(stream *stream) {
 	defer s.mu.Unlock()
 	for i, kept := range s.streams {
 		if kept == stream {
+			stream.free()
 			s.streams = append(s.streams[:i], s.streams[i+1:]...)
 			return
 		}
@@ -207,6 +213,13 @@ func (s *session) answered(question []byte) {
 func (s *session) end() {
 	s.once.Do(func() { close(s.gone); s.leave() })
 	s.standing.end()
+	s.standing.free()
+	s.mu.Lock()
+	s.over = true
+	for _, stream := range s.streams {
+		stream.free()
+	}
+	s.mu.Unlock()
 	if s.shared != nil {
 		s.shared.leave(s)
 		return

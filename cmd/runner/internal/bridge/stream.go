@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 const (
@@ -19,6 +20,7 @@ const (
 type event struct {
 	data   []byte
 	status int
+	hold   *hold // nil where it takes no room
 }
 
 // stream is what a client reads: the answer to one POST, or all else of a session.
@@ -26,6 +28,7 @@ type stream struct {
 	id string
 	// replays says that what was written is kept.
 	replays bool
+	unread  unread
 
 	mu       sync.Mutex
 	events   []event
@@ -36,12 +39,14 @@ type stream struct {
 	open     int // calls that are not answered yet
 	ended    bool
 	attached bool
+	freed    bool
 	// changed is closed and made anew at each change.
 	changed chan struct{}
 }
 
-func newStream(id string, replays bool) *stream {
-	return &stream{id: id, replays: replays, changed: make(chan struct{})}
+// stream makes a stream of a caller's. It must be freed.
+func (b *Bridge) stream(id string, replays bool, caller string) *stream {
+	return &stream{id: id, replays: replays, unread: unread{b.unread, caller}, changed: make(chan struct{})}
 }
 
 // change wakes who waits. The lock is held.
@@ -50,30 +55,36 @@ func (s *stream) change() {
 	s.changed = make(chan struct{})
 }
 
-// push adds an event. Where the client does not keep up it waits, if patient and as
+// push adds an event. Where the client does not keep up, or there is no room among all, it waits, if patient and as
 // long as somebody reads, and reports false otherwise: the event is lost then. A
 // stream that nobody reads loses its oldest events instead.
 func (s *stream) push(e event, patient bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.unsent > 0 && s.unsent+len(e.data) > maxUnsent && !s.ended {
+	late := time.Time{}
+	for !s.ended { // else it is of no use to anybody
+		admitted, wide := s.admit(e)
 		switch {
-		case !s.attached:
+		case admitted:
+			return true
+		case !wide && !s.attached:
 			s.drop()
-		case !patient:
+		case wide && s.lose():
+		case wide && !s.attached:
+			return true // lost, as the oldest are
+		case !patient && !wide:
 			return false
+		case !patient || !late.IsZero() && time.Now().After(late):
+			return s.giveUp(e)
+		case !wide:
+			s.wait(0)
 		default:
-			changed := s.changed
-			s.mu.Unlock()
-			<-changed
-			s.mu.Lock()
+			if late.IsZero() {
+				late = time.Now().Add(roomTime)
+			}
+			s.wait(roomPause)
 		}
 	}
-	if s.ended {
-		return true // it is of no use to anybody
-	}
-	s.events, s.unsent = append(s.events, e), s.unsent+len(e.data)
-	s.change()
 	return true
 }
 
@@ -81,13 +92,14 @@ func (s *stream) push(e event, patient bool) bool {
 func (s *stream) drop() {
 	i := s.next - s.first
 	s.unsent -= len(s.events[i].data)
-	s.events[i].data = nil
+	s.events[i].hold.part()
+	s.events[i] = event{}
 	s.next++
 	s.trim()
 }
 
 // take is the next event and its number, once there is one; false where none comes
-// any more or ctx has ended.
+// any more or ctx has ended. Its hold must be left once it has been written.
 func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,6 +118,7 @@ func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
 		}
 	}
 	e, n = s.events[s.next-s.first], s.next
+	e.hold.join()
 	s.next++
 	s.unsent -= len(e.data)
 	s.sent += len(e.data)
@@ -117,13 +130,19 @@ func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
 // trim lets go of events that were written. The lock is held.
 func (s *stream) trim() {
 	for s.first < s.next && (!s.replays || s.sent > maxReplay) {
-		s.sent -= len(s.events[0].data)
-		s.events[0] = event{}
-		s.events, s.first = s.events[1:], s.first+1
+		s.shift()
 	}
 	if len(s.events) == 0 {
 		s.events = nil
 	}
+}
+
+// shift lets go of the oldest event, which was written. The lock is held.
+func (s *stream) shift() {
+	s.sent -= len(s.events[0].data)
+	s.events[0].hold.part()
+	s.events[0] = event{}
+	s.events, s.first = s.events[1:], s.first+1
 }
 
 // last reports whether nothing follows what was taken.
@@ -155,6 +174,7 @@ func (s *stream) detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attached = false
+	s.letGo()
 	s.change()
 }
 

@@ -48,6 +48,7 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 	cancel()
 	if ok && r.json && !r.batch && r.s.last() {
 		writeJSON(w, max(e.status, http.StatusOK), e.data)
+		e.hold.part()
 		return true
 	}
 	defer out.end()
@@ -63,8 +64,11 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 	}
 	for {
 		if ok {
-			if out.event(e, n) != nil {
+			broken := out.event(e, n)
+			if broken != nil {
 				r.s.lost(n)
+			}
+			if e.hold.part(); broken != nil {
 				return false
 			}
 			if r.s.last() {
@@ -91,12 +95,19 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 // collect writes all answers as JSON, for a client that takes no stream.
 func (r reading) collect(w http.ResponseWriter, request *http.Request) bool {
 	var all [][]byte
+	var held []*hold
+	defer func() {
+		for _, h := range held {
+			h.part()
+		}
+	}()
 	status := http.StatusOK
 	for {
 		e, _, ok := r.s.take(request.Context())
 		if !ok {
 			break
 		}
+		held = append(held, e.hold)
 		all, status = append(all, e.data), max(e.status, http.StatusOK)
 	}
 	switch {

@@ -1,0 +1,201 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
+)
+
+// roomy waits until all room for events is free.
+func (f front) roomy(t *testing.T) {
+	t.Helper()
+	within(t, 2*time.Minute, "all room is free", func() bool {
+		leave, err := f.unread.Take("", maxUnread)
+		if err == nil {
+			leave()
+		}
+		return err == nil
+	})
+}
+
+// longest is the length of the longest answer, in bytes.
+const longest = 4 << 20
+
+// asks asks for the longest answer, and reads its head.
+func (f front) asks(t *testing.T, session, id, caller string) *http.Response {
+	t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"big %d"}`, id, longest)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Accept": "application/json, text/event-stream", "Content-Type": "application/json",
+		protocol.HeaderSession: session, protocol.HeaderCaller: caller,
+	} {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// Clients that read nothing of long answers take no more memory than there is room for, and none of what is another caller's.
+func TestAnswersThatNobodyReadsHaveABoundAndAShare(t *testing.T) {
+	defer func(d time.Duration) { roomTime = d }(roomTime)
+	roomTime = 50 * time.Millisecond
+	f := serve(t, Config{Server: child("")})
+	var unread []*http.Response
+	var sessions []string
+	for range share.Half(maxUnread)/longest + 3 {
+		sessions = append(sessions, f.post(hello, protocol.HeaderCaller, "mallory").header.Get(protocol.HeaderSession))
+	}
+	for _, session := range sessions {
+		unread = append(unread, f.asks(t, session, "1", "mallory"))
+	}
+	if leave, err := f.unread.Take("", int64(share.Half(maxUnread))); err != nil {
+		t.Errorf("one caller has more than half: %v", err)
+	} else {
+		leave()
+	}
+	ann := f.post(hello, protocol.HeaderCaller, "ann").header.Get(protocol.HeaderSession)
+	if got, err := io.ReadAll(f.asks(t, ann, "7", "ann").Body); err != nil || len(got) < longest {
+		t.Errorf("another caller got %d bytes, %v", len(got), err)
+	}
+	whole, lost := 0, 0
+	for _, response := range unread {
+		got, err := io.ReadAll(response.Body)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case len(got) >= longest:
+			whole++
+		case strings.Contains(string(got), "AnswerLost: ") && strings.Contains(string(got), `"id":1`):
+			lost++
+		default:
+			t.Errorf("got %d bytes: %.200s", len(got), got)
+		}
+	}
+	if whole == 0 || lost == 0 {
+		t.Errorf("%d answers came and %d were lost", whole, lost)
+	}
+	for id := range f.sessions {
+		response := f.do(http.MethodDelete, "", protocol.HeaderSession, id)
+		_ = response.Body.Close()
+	}
+	f.roomy(t)
+}
+
+// However clients come and go, the room of what they were sent is given back.
+func TestRoomIsGivenBack(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	sessions := make([]string, 0, 10)
+	for range cap(sessions) {
+		sessions = append(sessions, f.begin())
+	}
+	for i, session := range sessions {
+		f.want(f.call(session, "1", "big 100000"), http.StatusOK)
+		ctx, cancel := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"flood 100"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set(protocol.HeaderSession, session)
+		if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
+			_, _ = io.CopyN(io.Discard, response.Body, int64(i)*1000)
+			cancel()
+			_ = response.Body.Close()
+		}
+		cancel()
+	}
+	for _, session := range sessions {
+		response := f.do(http.MethodDelete, "", protocol.HeaderSession, session)
+		_ = response.Body.Close()
+	}
+	f.roomy(t)
+	modern := serve(t, Config{Server: child("modern")})
+	for range 5 {
+		modern.want(modern.modernly("1", "pid", ""), http.StatusOK)
+	}
+	modern.roomy(t)
+}
+
+// apart is a stream beside which there is nothing, and its room.
+func apart(places int, replays bool) (*stream, *share.Places) {
+	all := share.New(places, places)
+	return (&Bridge{unread: all}).stream("s", replays, "ann"), all
+}
+
+func free(all *share.Places, n int64) bool {
+	leave, err := all.Take("", n)
+	if err == nil {
+		leave()
+	}
+	return err == nil
+}
+
+func message(n int) event { return event{data: []byte(strings.Repeat("x", n))} }
+
+func TestAStreamMakesRoomOfItsOwn(t *testing.T) {
+	nobody, all := apart(100, true)
+	for range 5 {
+		if !nobody.push(message(40), true) {
+			t.Error("a stream that nobody reads did not lose its oldest")
+		}
+	}
+	if !free(all, 20) || free(all, 21) {
+		t.Error("other than two of five wait")
+	}
+	if e, n, ok := nobody.take(t.Context()); !ok || n != 3 {
+		t.Errorf("%d is next, %v", n, ok)
+	} else {
+		e.hold.part()
+	}
+	if !nobody.push(message(40), true) || !nobody.push(message(90), true) {
+		t.Error("what is kept for a client that resumes makes no room")
+	}
+	nobody.free()
+	if !free(all, 100) {
+		t.Error("not all is given back")
+	}
+	if !nobody.push(message(40), true) || !free(all, 100) {
+		t.Error("it takes room after its end")
+	}
+}
+
+func TestAnAnswerWithoutRoomBecomesAnError(t *testing.T) {
+	read, all := apart(100, false)
+	read.attach(false, 0)
+	read.push(message(90), true)
+	if read.push(message(40), false) {
+		t.Error("there was room for more than there is")
+	}
+	if !read.push(event{data: []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 90) + `"}`), status: 200}, false) {
+		t.Error("an answer is lost without a word")
+	}
+	first, _, _ := read.take(t.Context())
+	second, _, _ := read.take(t.Context())
+	if second.status != http.StatusBadGateway || !strings.Contains(string(second.data), `"id":7`) || !strings.Contains(string(second.data), "AnswerLost") {
+		t.Errorf("got %d %s", second.status, second.data)
+	}
+	read.free()
+	read.detach()
+	if free(all, 11) {
+		t.Error("room is given back while it is written")
+	}
+	first.hold.part()
+	second.hold.part()
+	if !free(all, 100) {
+		t.Error("not all is given back")
+	}
+}
