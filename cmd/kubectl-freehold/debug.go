@@ -117,7 +117,7 @@ func (c *cli) collect(ctx context.Context, args []string, d debugging) error {
 	b.objects("configurations/", configs, err)
 	events, err := c.listed(false, "events.v1.")
 	b.events(events, append(children, server), err)
-	operators, err := c.operatorDeployments()
+	operators, _, err := c.operatorDeployments()
 	b.objects("operator/", operators, err)
 	b.said("status.txt", c.asks(func(told *cli) error {
 		found, err := told.operators()
@@ -160,7 +160,7 @@ type bundle struct {
 }
 
 func newBundle() bundle {
-	return bundle{redactor: redactor{hidden: map[string]bool{}}, files: map[string][]byte{}}
+	return bundle{redactor: *newRedactor(), files: map[string][]byte{}}
 }
 
 func (b *bundle) said(name, text string) { b.files[name] = []byte(text) }
@@ -171,14 +171,15 @@ func (b *bundle) missed(what string, err error) {
 
 // object adds an object without what may be secret.
 func (b *bundle) object(folder string, u *unstructured.Unstructured) {
-	data, err := yaml.Marshal(b.redact(u).Object)
+	r, name := &b.redactor, strings.ToLower(u.GetKind())+"-"+u.GetName()+".yaml"
+	if folder == "operator/" {
+		// Its flags are images and namespaces, which are in every log.
+		r, name = newRedactor(), u.GetNamespace()+"-"+name
+	}
+	data, err := yaml.Marshal(r.redact(u).Object)
 	if err != nil {
 		b.missed(title(u), err)
 		return
-	}
-	name := strings.ToLower(u.GetKind()) + "-" + u.GetName() + ".yaml"
-	if folder == "operator/" {
-		name = u.GetNamespace() + "-" + name
 	}
 	b.files[folder+name] = data
 }

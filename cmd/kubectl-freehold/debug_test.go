@@ -135,10 +135,13 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo, namespace: ns}, spec: {
 		env: [{name: LONG, value: hostile-value-1}, {name: LONGER, value: hostile-value-1-and-more}, {name: SHORT, value: info}],
 		args: [--token=hostile-flag, "postgres://me:hostile-password@db/x"]}}`))
+	b.object("operator/", fromYAML(t, `{kind: Deployment, metadata: {name: o, namespace: ns}, spec: {args: [--runner-image=freehold.dev/runner:v1]}}`))
+	b.said("logs/o.log", "the runner is freehold.dev/runner:v1\n")
 	b.said("logs/a.log", "info: no access with hostile-value-1-and-more, hostile-value-1, or hostile-flag\n")
 	b.said("events.txt", "GET https://me:hostile-password@db/x with Authorization: Bearer hostile.token-of_someone\n")
 	b.said("status.txt", "a token eyJhbGciOiJub25lIn0.eyJzdWIiOiJob3N0aWxlIn0.c2lnbmF0dXJl and mail to me@example.com at https://example.com/a@b\n")
 	want := map[string]string{
+		"logs/o.log": "the runner is freehold.dev/runner:v1\n",
 		"logs/a.log": "info: no access with REDACTED, REDACTED, or REDACTED\n",
 		"events.txt": "GET https://REDACTED@db/x with Authorization: Bearer REDACTED\n",
 		"status.txt": "a token REDACTED and mail to me@example.com at https://example.com/a@b\n",

@@ -38,12 +38,13 @@ const operatorSelector = "app.kubernetes.io/component=operator"
 
 // operatorDeployments are the Deployments of Freehold's operators, and of no other
 // product that has the same label. Who may not list Deployments of all namespaces sees
-// those of the own one.
-func (c *cli) operatorDeployments() ([]*unstructured.Unstructured, error) {
+// those of the own one, which everywhere tells.
+func (c *cli) operatorDeployments() (found []*unstructured.Unstructured, everywhere bool, err error) {
 	deployments, err := c.selected(true, operatorSelector, "deployments.v1.apps")
+	everywhere = err == nil
 	if err != nil {
 		if deployments, err = c.selected(false, operatorSelector, "deployments.v1.apps"); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	var unread error
@@ -56,7 +57,7 @@ func (c *cli) operatorDeployments() ([]*unstructured.Unstructured, error) {
 		_, ours := operatorOf(&d)
 		return !ours
 	})
-	return ours, unread
+	return ours, everywhere, unread
 }
 
 // operatorPods are the pods that the selectors of these Deployments fit.
@@ -77,10 +78,13 @@ func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstruc
 	return pods, unread
 }
 
-// operators are the installations in the cluster.
+// operators are the installations in the cluster, nil where the user may not see them.
 func (c *cli) operators() ([]operatorStatus, error) {
+	deployments, everywhere, unread := c.operatorDeployments()
+	if !everywhere && len(deployments) == 0 {
+		return nil, unread
+	}
 	found := []operatorStatus{}
-	deployments, unread := c.operatorDeployments()
 	for _, u := range deployments {
 		var d appsv1.Deployment
 		if err := decode(u, &d); err != nil {

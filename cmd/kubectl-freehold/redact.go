@@ -39,6 +39,8 @@ type redactor struct {
 	hidden map[string]bool
 }
 
+func newRedactor() *redactor { return &redactor{hidden: map[string]bool{}} }
+
 // hide is what stands for a value that is left out.
 func (r *redactor) hide(value string) string {
 	if len(value) >= hiddenLength && value != redacted {

@@ -24,6 +24,7 @@ const screen = 10
 
 // freeholdStatus is what status prints for programs.
 type freeholdStatus struct {
+	// Operators are null where the user may not see them.
 	Operators []operatorStatus `json:"operators"`
 	Kinds     []kindStatus     `json:"kinds"`
 	// Attention are the objects for which a person has to do something, and then
@@ -125,9 +126,9 @@ func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unst
 	return nil
 }
 
-// idle reports whether no operator has a ready pod.
+// idle reports whether no operator has a ready pod, as far as the user may see.
 func (s freeholdStatus) idle() bool {
-	return !slices.ContainsFunc(s.Operators, func(o operatorStatus) bool { return o.Ready > 0 })
+	return s.Operators != nil && !slices.ContainsFunc(s.Operators, func(o operatorStatus) bool { return o.Ready > 0 })
 }
 
 func compareBool(a, b bool) int {
@@ -190,10 +191,15 @@ func (c *cli) screen(out io.Writer, s freeholdStatus, whole bool) error {
 			o.Namespace + "/" + o.Name, fmt.Sprintf("%d/%d", o.Ready, o.Replicas), safe(o.leader(c.now())), safe(o.Version), safe(o.Runner),
 		})
 	}
-	if len(s.Operators) == 0 {
-		fmt.Fprintln(out, "No operator of Freehold is found. Install one with its chart, or ask somebody who may list Deployments.")
-	} else if err := table(out, lines); err != nil {
-		return err
+	switch {
+	case s.Operators == nil:
+		fmt.Fprintln(out, "You may not list Deployments of all namespaces, so no operator is shown. Ask an administrator how it is.")
+	case len(s.Operators) == 0:
+		fmt.Fprintln(out, "No operator of Freehold is found. Install one with its chart.")
+	default:
+		if err := table(out, lines); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintln(out)
 	lines = [][]string{{"KIND", "TOTAL", "STATES"}}
@@ -216,7 +222,7 @@ func (c *cli) screen(out io.Writer, s freeholdStatus, whole bool) error {
 // next writes what to do, the most urgent first.
 func (c *cli) next(out io.Writer, s freeholdStatus, whole bool) {
 	stopped := len(s.Operators) > 0 && s.idle()
-	if len(s.Attention) == 0 && !stopped && whole && len(s.Operators) > 0 {
+	if len(s.Attention) == 0 && !stopped && whole && (s.Operators == nil || len(s.Operators) > 0) {
 		fmt.Fprintln(out, "\nThere is nothing to do.")
 	}
 	if stopped {
