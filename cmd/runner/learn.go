@@ -130,9 +130,15 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
 	hello := session.InitializeResult()
+	seen, begun := versions(ctx, client, s.endpoint(), hello.ProtocolVersion)
+	if begun != nil && hello.ServerInfo != nil {
+		// The translator tells what it was told when it began the session that it holds, which
+		// may be with a pod of before.
+		hello = begun
+	}
 	facts := backend.Facts{
 		Answers:          conditions.True(v1alpha1.ReasonAnswers, answered(s.run)),
-		ProtocolVersions: versions(ctx, client, s.endpoint(), hello.ProtocolVersion),
+		ProtocolVersions: seen,
 	}
 	if who := hello.ServerInfo; who != nil {
 		if name := clean(who.Name, maxName); name != "" {
@@ -172,17 +178,19 @@ func connectMCP(ctx context.Context, client *asking, endpoint, revision string) 
 }
 
 // versions are the revisions that the backend was seen to speak: the one that
-// was agreed on, and the legacy one if that is offered as well.
-func versions(ctx context.Context, client *asking, endpoint, agreed string) []string {
-	seen := []string{agreed}
+// was agreed on, and the legacy one if that is offered as well, with what was said at
+// the begin of its session.
+func versions(ctx context.Context, client *asking, endpoint, agreed string) (seen []string, begun *mcp.InitializeResult) {
+	seen = []string{agreed}
 	if agreed > protocol.Legacy {
 		if session, err := connectMCP(ctx, client, endpoint, protocol.Legacy); err == nil {
-			seen = append(seen, session.InitializeResult().ProtocolVersion)
+			begun = session.InitializeResult()
+			seen = append(seen, begun.ProtocolVersion)
 			_ = session.Close() //nolint:errcheck // it was asked all there is
 		}
 	}
 	slices.Sort(seen)
-	return slices.DeleteFunc(slices.Compact(seen), func(v string) bool { return v == "" })
+	return slices.DeleteFunc(slices.Compact(seen), func(v string) bool { return v == "" }), begun
 }
 
 // count counts a list: 0 if it is not offered, nil if it cannot be read.

@@ -88,6 +88,31 @@ func through(t *testing.T, s settings) settings {
 	return s
 }
 
+// The proxy is ready once it has reached the backend of before, and begins a session with
+// it; what stands in its place is asked anew.
+func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
+	var now atomic.Pointer[http.Handler]
+	become := func(version string) {
+		server := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: version}, nil)
+		var handler http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+		now.Store(&handler)
+	}
+	become("1")
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(func() { backend.CloseClientConnections(); backend.Close() })
+	p := start(t, sample(t), backend.URL)
+	p.await("it reaches the backend", func() bool { return p.get("/readyz") == http.StatusOK })
+	s := settings{self: p.calls, run: runconfig.RunConfig{Backend: runconfig.Backend{Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"}}}
+	if first, err := s.learn(t.Context()); err != nil || first.Server == nil || first.Server.Version != "1" {
+		t.Fatalf("it is %+v: %v", first.Server, err)
+	}
+	become("2")
+	facts, err := s.learn(t.Context())
+	if err != nil || facts.Server == nil || facts.Server.Version != "2" {
+		t.Errorf("it is %+v: %v", facts.Server, err)
+	}
+}
+
 func answer(status int, header, value, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(header, value)
