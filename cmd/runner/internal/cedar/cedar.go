@@ -256,15 +256,16 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 // method; empty for a stream that is resumed. The backend must not compress them.
 func (j *judge) filtered(w http.ResponseWriter, r *http.Request, method string) {
 	r.Header.Del("Accept-Encoding")
-	caller := j.config.Caller(r)
+	caller, ctx := j.config.Caller(r), r.Context()
+	asked := new(http.Request).WithContext(ctx) // a stream that is silent for hours keeps no headers
 	a := &answer{
 		ResponseWriter: w,
 		visible:        func(call authz.Call) bool { return j.config.Policies.Visible(caller, call) },
-		acquire:        func() error { return j.lists.Acquire(r.Context(), 1) },
+		acquire:        func() error { return j.lists.Acquire(ctx, 1) },
 		release:        func() { j.lists.Release(1) },
-		sending:        func() (func(), error) { return func() { j.sends.Release(1) }, j.sends.Acquire(r.Context(), 1) },
-		join:           func() (func(), error) { return j.join(r.Context(), caller) },
-		unreadable:     func() { j.audit(r, decided{method: method, reason: "the answer cannot be filtered"}) },
+		sending:        func() (func(), error) { return func() { j.sends.Release(1) }, j.sends.Acquire(ctx, 1) },
+		join:           func() (func(), error) { return j.join(ctx, caller) },
+		unreadable:     func() { j.audit(asked, decided{method: method, reason: "the answer cannot be filtered"}) },
 		refuse: func(w http.ResponseWriter) {
 			j.config.Refuse(w, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
 		},

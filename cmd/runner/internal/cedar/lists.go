@@ -239,6 +239,15 @@ func (a *answer) Flush() {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
+// Follow has it filter a stream for another writer once its handler has returned. It is false for an answer that is none.
+func (a *answer) Follow(to http.ResponseWriter) (end func(), follows bool) {
+	if a.mode != events || a.failed {
+		return nil, false
+	}
+	a.ResponseWriter = to
+	return a.part, true
+}
+
 // end sends what was collected. It must be called when the handler has returned.
 func (a *answer) end() {
 	if a.mode == wholeJSON && !a.failed {

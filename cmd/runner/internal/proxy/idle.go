@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"runtime/debug"
 	"strconv"
 	"time"
 )
@@ -29,6 +31,17 @@ type held struct {
 	http.ResponseWriter
 	answer *http.Response // the backend's, once it is taken
 	stream io.ReadCloser  // its body
+	filter Filter         // nil where none stands between
+}
+
+// Filter is a writer between the proxy and the client that stays with a stream whose handler has returned.
+type Filter interface {
+	http.ResponseWriter
+	// Unwrap is the writer that it was made with.
+	Unwrap() http.ResponseWriter
+	// Follow has it write to another writer from now on, until end is called. It is false for an answer that it does not pass on
+	// part by part.
+	Follow(to http.ResponseWriter) (end func(), follows bool)
 }
 
 // hold returns a writer for a request whose stream can be taken: over HTTP/1.1, whose connection is the request's alone.
@@ -40,8 +53,8 @@ func hold(w http.ResponseWriter, r *http.Request) *held {
 	return &held{ResponseWriter: w}
 }
 
-// take leaves the answer without a body. What is between the proxy and the client, a filter for example, must see the
-// body: then there is another writer, and nothing is taken.
+// take leaves the answer without a body. What is between the proxy and the client must see the body: where it is no Filter, nothing
+// is taken.
 func (h *held) take(response *http.Response) {
 	if h == nil || response.StatusCode != http.StatusOK || len(response.Trailer) > 0 {
 		return
@@ -69,11 +82,17 @@ func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 // unfiltered tells a flight of its writer, if nothing stands between.
 func unfiltered(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		w := to
+		filter, filtered := w.(Filter)
+		if filtered {
+			w = filter.Unwrap()
+		}
 		if h, ok := w.(*held); ok {
+			h.filter = filter
 			flightOf(r.Context()).held = h
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(to, r)
 	})
 }
 
@@ -105,17 +124,20 @@ func (p *Proxy) open(h *held, r *http.Request) {
 	if !follows() {
 		panic(http.ErrAbortHandler) // the client has left
 	}
+	s := &idle{body: h.stream, buffers: p.reverse.BufferPool, log: p.config.Log}
+	if !s.follow(h.filter) {
+		panic(http.ErrAbortHandler)
+	}
 	answer := statusAndHeaders(h.Header())
 	conn, _, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	taken = true
+	taken, s.conn = true, conn
 	flight.take(conn)
 	// What is still known of the request must not keep the server's buffers, nor headers.
-	h.ResponseWriter, h.answer.Header, h.answer.Request = nil, nil, nil
+	h.ResponseWriter, h.filter, h.answer.Header, h.answer.Request = nil, nil, nil, nil
 	flight.request = &http.Request{Method: r.Method}
-	s := &idle{conn: conn, body: h.stream, buffers: p.reverse.BufferPool}
 	go s.watch(left)
 	go s.pass(answer, end)
 }
@@ -125,6 +147,43 @@ type idle struct {
 	conn    net.Conn
 	body    io.ReadCloser
 	buffers httputil.BufferPool
+	filter  Filter // nil where the body passes as it is
+	end     func() // of the filter
+	log     *slog.Logger
+}
+
+// follow has a filter, if there is one, write to the connection. It is false where that does not pass the stream on.
+func (s *idle) follow(filter Filter) (follows bool) {
+	if filter == nil {
+		return true
+	}
+	s.filter = filter
+	s.end, follows = filter.Follow(&chunkWriter{stream: s})
+	return follows
+}
+
+// chunkWriter is what a filter writes to: each part is a chunk.
+type chunkWriter struct{ stream *idle }
+
+// Header implements http.ResponseWriter. The headers have been written.
+func (c *chunkWriter) Header() http.Header { return http.Header{} }
+
+// WriteHeader implements http.ResponseWriter.
+func (c *chunkWriter) WriteHeader(int) {}
+
+// SetWriteDeadline is for http.ResponseController.
+func (c *chunkWriter) SetWriteDeadline(t time.Time) error { return c.stream.conn.SetWriteDeadline(t) }
+
+// Write implements http.ResponseWriter.
+func (c *chunkWriter) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil // a chunk of none would end the stream
+	}
+	parts := net.Buffers{append(strconv.AppendInt(nil, int64(len(p)), 16), "\r\n"...), p, []byte("\r\n")}
+	if _, err := parts.WriteTo(c.stream.conn); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // statusAndHeaders is the beginning of the answer.
@@ -155,6 +214,9 @@ func (s *idle) watch(left context.CancelCauseFunc) {
 func (s *idle) pass(head []byte, end func()) {
 	defer end()
 	defer s.body.Close() //nolint:errcheck // it was read as far as it goes
+	if s.end != nil {
+		defer s.end()
+	}
 	_, err := s.conn.Write(head)
 	if err == nil {
 		err = s.copy()
@@ -180,7 +242,7 @@ func (s *idle) copy() error {
 	for buffer := small; ; {
 		n, err := s.body.Read(buffer[beforeChunk : len(buffer)-behindChunk])
 		if n > 0 {
-			if _, broken := s.conn.Write(framed(buffer, n)); broken != nil {
+			if broken := s.write(buffer, n); broken != nil {
 				return broken
 			}
 		}
@@ -195,6 +257,30 @@ func (s *idle) copy() error {
 			buffer = small
 		}
 	}
+}
+
+// write writes what was read to a buffer, in which there is room for a chunk's ends.
+func (s *idle) write(buffer []byte, n int) error {
+	if s.filter == nil {
+		_, err := s.conn.Write(framed(buffer, n))
+		return err
+	}
+	// In a goroutine that ends: what filters needs a deep stack, and a stream that is silent afterwards would keep it.
+	written := make(chan error, 1)
+	go func() { written <- s.filtered(buffer[beforeChunk : beforeChunk+n]) }()
+	return <-written
+}
+
+// filtered writes through the filter. A panic ends the stream alone, as it does in a handler.
+func (s *idle) filtered(p []byte) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			s.log.Error("a filter of a stream panicked", "why", why, "stack", string(debug.Stack()))
+			err = http.ErrAbortHandler
+		}
+	}()
+	_, err = s.filter.Write(p)
+	return err
 }
 
 // framed is a chunk, of which the data are in the buffer.

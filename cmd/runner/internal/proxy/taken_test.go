@@ -3,8 +3,10 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -284,4 +286,58 @@ func TestAnswersToAGET(t *testing.T) {
 			settle(t, b, before)
 		})
 	}
+}
+
+// A filter that panics ends its stream, and nothing else.
+func TestAFilterThatPanicsEndsItsStream(t *testing.T) {
+	var said bytes.Buffer
+	s := &idle{filter: panicking{}, log: slog.New(slog.NewTextHandler(&said, nil))}
+	if err := s.write(make([]byte, 100), 10); !errors.Is(err, http.ErrAbortHandler) || !strings.Contains(said.String(), "panicked") {
+		t.Errorf("got %v, and in the log %s", err, said.String())
+	}
+}
+
+type panicking struct{ shouting }
+
+func (panicking) Write([]byte) (int, error)                             { panic("of a filter") }
+func (panicking) Follow(http.ResponseWriter) (end func(), follows bool) { return func() {}, true }
+
+func TestAStreamWhoseFilterStaysIsTaken(t *testing.T) {
+	ended := make(chan struct{})
+	b := serve(t, Config{Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(&staying{shouting{w}, ended, r.URL.RawQuery != "not"}, r)
+		})
+	}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		send := events(w)
+		send("data: secret\n\n")
+		send("data: " + strings.Repeat("x", 100_000) + "\n\n")
+	}))
+	conn, r := b.dial()
+	_, _ = io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	response, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, response); got != "DATA: SECRET\n\nDATA: "+strings.Repeat("X", 100_000)+"\n\n" {
+		t.Errorf("got %d bytes: %.100q", len(got), got)
+	}
+	wait(t, "the filter's end", ended)
+	conn, r = b.dial()
+	_, _ = io.WriteString(conn, "GET /mcp?not HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if response, err := http.ReadResponse(r, nil); err == nil {
+		t.Errorf("what the filter does not pass on got %s", response.Status)
+	}
+}
+
+// staying filters also when its handler has returned.
+type staying struct {
+	shouting
+	ended   chan struct{}
+	follows bool
+}
+
+func (s *staying) Follow(to http.ResponseWriter) (end func(), follows bool) {
+	s.ResponseWriter = to
+	return func() { close(s.ended) }, s.follows
 }

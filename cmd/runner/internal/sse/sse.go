@@ -31,7 +31,7 @@ type Splitter struct {
 
 // keep is the largest buffer, in bytes, that is used for the next event. A stream may
 // be idle for ever.
-const keep = 64 << 10
+const keep = 4 << 10
 
 // mark is what a stream may begin with (a byte order mark); it is of no line.
 var mark = []byte("\ufeff")
