@@ -56,7 +56,8 @@ step "lint" "mend what the linters say, or tell them why not with //nolint:NAME 
 step "rules" "do what the findings say: no comment silences these" hack/lint.sh
 step "architecture and schema" "mend what the tests say" \
 	go test -tags $tags -timeout 5m -count=1 ./test/arch ./test/schema
-step "alerts" "mend config/monitoring" go -C hack/tools/alerts run . "$PWD"/config/monitoring/{alerts.yaml,dashboard.json}
+step "alerts" "mend config/monitoring, or config/chart" \
+	go -C hack/tools/alerts run . "$PWD"/config/monitoring/{alerts.yaml,dashboard.json} "$PWD"/test/chart/testdata/{everything,elsewhere}.golden.yaml
 step "chart" "mend config/chart, or run make golden and look at the diff" \
 	go test -tags $tags,helm -timeout 5m -count=1 ./test/chart
 step "site" "mend the page, or hack/site" hack/site.sh
