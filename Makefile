@@ -88,7 +88,7 @@ test-versions: ## Run `make test` against each of K8S_VERSIONS
 	done
 
 .PHONY: race
-race: controlplane ## Run every test under the race detector; needs a C compiler
+race: controlplane $(TOOLS)/helm ## Run every test under the race detector; needs a C compiler
 	hack/race.sh
 
 .PHONY: soak
@@ -105,6 +105,12 @@ vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product
 test-gitops: controlplane $(TOOLS)/helm ## Hold config/gitops to Flux and Argo CD themselves; half an hour the first time. RUN= names stories
 	hack/gitops/build.sh
 	$(GO_TEST) -timeout 30m -count=1 -v -run '$(RUN)' ./test/gitops
+
+.PHONY: test-helm
+test-helm: controlplane $(TOOLS)/helm $(TOOLS)/helm3/helm ## Install, upgrade, roll back and uninstall the chart, with Helm 4 and with Helm 3
+	for helm in helm helm3/helm; do \
+		HELM=$(CURDIR)/$(TOOLS)/$$helm $(GO_TEST) -timeout 20m -count=1 -v -run Helm ./test/install; \
+	done
 
 .PHONY: fuzz
 fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a test
@@ -214,6 +220,10 @@ $(TOOLS)/golangci-lint: hack/tools/lint/go.mod
 $(TOOLS)/helm: hack/tools/helm/go.mod
 	@echo "building helm, which takes minutes the first time"
 	go build -C hack/tools/helm -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/ tool
+
+$(TOOLS)/helm3/helm: hack/tools/helm3/go.mod
+	@echo "building Helm 3, which takes minutes the first time"
+	go build -C hack/tools/helm3 -trimpath -ldflags '-s -w' -o ../../../$(TOOLS)/helm3/ tool
 
 $(TOOLS)/hugo: hack/tools/site/go.mod
 	@echo "building hugo, which takes two minutes the first time"

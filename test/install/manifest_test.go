@@ -42,12 +42,20 @@ func TestTheManifestInstallsFreehold(t *testing.T) {
 	}
 }
 
-// install applies the manifest, and waits as its reader does.
+// install applies the manifest, and waits as its reader does. All of it goes when the
+// test ends.
 func install(s *kit.Env) {
 	s.Helper()
+	s.Cleanup(func() { uninstalled(s) })
 	kubectl(s, "apply", "--server-side", "-f", manifest)
 	kubectl(s, "wait", "--for=condition=Established", "--timeout=120s", "-f", crds(s))
 	kubectl(s, "--namespace="+kit.SystemNamespace, "rollout", "status", "--timeout=120s", "deployment/freehold-operator")
+}
+
+// uninstalled removes what install.yaml installs, which is also what the chart leaves.
+func uninstalled(s *kit.Env) {
+	s.Helper()
+	kubectl(s, "delete", "--ignore-not-found", "--timeout=180s", "-f", manifest)
 }
 
 // crds is a file with those of the manifest.

@@ -3,8 +3,8 @@
 // operator's program with the flags and rights of that file.
 //
 // suite_test.go starts the API server, manifest_test.go has the story of the
-// manifest, metrics_test.go that of metrics with a certificate, and
-// certificate_test.go makes certificates.
+// manifest, metrics_test.go that of metrics with a certificate, helm_test.go that of a
+// release of Helm, and certificate_test.go makes certificates.
 package install
 
 import (
