@@ -1,10 +1,13 @@
 package session
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -257,9 +260,17 @@ func FuzzIDs(f *testing.F) {
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte("12345678abcd\x04\x0a\x00\x00\x01id"))
 	f.Add([]byte("12345678abcd\xff"))
+	f.Add([]byte("12345678abcd\x00id")) // of a server elsewhere, which has no pod
 	f.Fuzz(func(t *testing.T, plain []byte) {
-		if s, err := parse(plain); err == nil && !s.Pod.IsValid() {
-			t.Errorf("%q has no pod", plain)
+		s, err := parse(plain)
+		if err != nil {
+			return
+		}
+		address := s.Pod.AsSlice()
+		again := binary.BigEndian.AppendUint32(bytes.Clone(s.Content[:]), uint32(s.Issued.Unix()))
+		again = slices.Concat(again, []byte{byte(len(address))}, address, []byte(s.ID))
+		if !bytes.Equal(again, plain) {
+			t.Errorf("%q is read as %+v", plain, s)
 		}
 	})
 }
