@@ -100,7 +100,8 @@ func unfiltered(next http.Handler) http.Handler {
 func (p *Proxy) open(h *held, r *http.Request) {
 	// The server ends the context of a request whose connection is taken over.
 	client, left := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	follows := context.AfterFunc(r.Context(), func() { left(context.Cause(r.Context())) })
+	asked := r.Context() // and not the request, whose headers would be kept
+	follows := context.AfterFunc(asked, func() { left(context.Cause(asked)) })
 	flight, ctx := p.traffic.begin(r.WithContext(client), nil)
 	end := func() {
 		follows()
