@@ -237,6 +237,10 @@ func TestArchiveIsSound(t *testing.T) {
 	path := t.TempDir() + "/pause.tar"
 	arm := binary(t, "pause", "arm64")
 	makeImage(t, path, "-binary", arm, "-archive")
+	// It is the archive of `docker save`, which skopeo does not take for one of OCI.
+	if page, err := os.ReadFile("../../docs/quick-start.md"); err != nil || !strings.Contains(string(page), "skopeo copy docker-archive:bin/images/") {
+		t.Errorf("docs/quick-start.md does not push a docker-archive: %v", err)
+	}
 	image, err := tarball.ImageFromPath(path, nil)
 	if err != nil {
 		t.Fatal(err)
