@@ -89,15 +89,9 @@ func TestArgoHoldsTheOperator(t *testing.T) {
 	a := newArgo(t)
 	a.withChart()
 	revision := a.repo.push("the chart")
-	text := a.repo.read("config/gitops/argocd-operator.yaml")
-	from, rest, _ := strings.Cut(text, "    repoURL: ")
-	_, to, found := strings.Cut(rest, "  destination: ")
-	if !found {
-		t.Fatalf("argocd-operator.yaml has no source:\n%s", text)
-	}
-	text = from + "    repoURL: " + a.repo.url + "\n    path: config/chart\n    targetRevision: main\n  destination: " + to
+	text := a.operator()
 	a.app = applicationOf("freehold")
-	a.Cleanup(func() { a.Delete(a.app) }) // and leaves the operator
+	a.Cleanup(func() { a.Delete(a.app); a.AwaitGone(a.app) }) // and leaves the operator
 	system := envOf{a.On(kit.SystemNamespace)}
 	for _, options := range []string{"ServerSideApply=true, CreateNamespace=true", "CreateNamespace=true"} {
 		if options != "ServerSideApply=true, CreateNamespace=true" {
@@ -122,6 +116,50 @@ func TestArgoHoldsTheOperator(t *testing.T) {
 	if size := len(crd.GetAnnotations()[corev1.LastAppliedConfigAnnotation]); size == 0 {
 		t.Errorf("Argo CD did not apply the CRDs on the client's side: %v", crd.GetAnnotations())
 	}
+}
+
+// operator is argocd-operator.yaml, with the chart of the story's repository.
+func (a *argo) operator() string {
+	a.Helper()
+	text := a.repo.read("config/gitops/argocd-operator.yaml")
+	from, rest, _ := strings.Cut(text, "    repoURL: ")
+	_, to, found := strings.Cut(rest, "  destination: ")
+	if !found {
+		a.Fatalf("argocd-operator.yaml has no source:\n%s", text)
+	}
+	return from + "    repoURL: " + a.repo.url + "\n    path: config/chart\n    targetRevision: main\n  destination: " + to
+}
+
+// TestArgoMakesTheOperatorFirst applies argocd-apps.yaml to a folder with argocd-operator.yaml and the Application of docs/gitops.md:
+// while the operator's pods are not ready there is no Application of servers, and then all are Healthy.
+func TestArgoMakesTheOperatorFirst(t *testing.T) {
+	a := newArgo(t)
+	a.withChart()
+	a.repo.write("apps/operator.yaml", a.operator())
+	a.repo.write("apps/servers.yaml", a.at(documented(t, "Argo CD"))+"\n")
+	image := "freehold.dev/operator:dev"
+	a.Kubelet.Image(image, kit.NeverReady())
+	a.admit(team)
+	revision := a.repo.push("operator and servers")
+	apps, own, under := applicationOf("mcp"), applicationOf("freehold"), a.app
+	a.Cleanup(func() {
+		a.Kubelet.Image(image, kit.Runs())
+		for _, app := range []*unstructured.Unstructured{apps, own} { // and leaves the operator
+			a.Delete(app)
+			a.AwaitGone(app)
+		}
+		a.delete(under, "background", team)
+	})
+	a.Force("kubectl", a.at(a.repo.read("config/gitops/argocd-apps.yaml")))
+	a.app = apps
+	a.waits(revision, "waiting for healthy state of argoproj.io/Application/freehold")
+	if a.Exists(under) {
+		t.Errorf("there are servers before the operator is ready: %+v", saidOf(under))
+	}
+	a.Kubelet.Image(image, kit.Runs())
+	a.healthy(revision)
+	a.app = under
+	a.healthy(revision)
 }
 
 // holds says whether the Application has an object of a kind.
