@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -64,8 +65,8 @@ func (s envOf) scaled(server *v1alpha1.MCPServer, replicas int32) {
 func (s envOf) kept(server *v1alpha1.MCPServer, replicas int32) {
 	s.Helper()
 	s.Read(server)
-	if server.Spec.Replicas == nil || *server.Spec.Replicas != replicas {
-		s.Fatalf("the autoscaler's replicas are %v, not %d", server.Spec.Replicas, replicas)
+	if is := ptr.Deref(server.Spec.Replicas, -1); is != replicas {
+		s.Fatalf("the autoscaler's replicas are %d, not %d", is, replicas)
 	}
 	s.Owns(server, "authz-controller", `spec.authzConfig`)
 	if server.Spec.AuthzConfig == nil || len(server.Spec.AuthzConfig.Policies) != 1 {
