@@ -95,6 +95,11 @@ func TestArgoAndAFieldOfTwo(t *testing.T) {
 	a.healthy(first)
 	s := envOf{a.On(team)}
 	server := &v1alpha1.MCPServer{ObjectMeta: named("others")}
+	a.Cleanup(func() {
+		if t.Failed() && s.Exists(server) { // and would stay Terminating
+			s.Patch(server, "kubectl", `{"metadata":{"finalizers":null}}`)
+		}
+	})
 	finalizer := `metadata.finalizers[="freehold.dev/mcpserver"]`
 	s.Await(server, "both own the finalizer", func() error {
 		owners := s.OwnersOf(server, finalizer)

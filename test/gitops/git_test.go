@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -37,6 +38,9 @@ func serveGit(ctx context.Context) error {
 	return nil
 }
 
+// repositories counts them, so that a story that runs again has one of its own.
+var repositories atomic.Int64
+
 // repository is a Git repository that is served, with a copy of config/gitops in it.
 type repository struct {
 	testing.TB
@@ -46,7 +50,7 @@ type repository struct {
 
 func newRepository(t testing.TB) *repository {
 	t.Helper()
-	name := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	name := fmt.Sprintf("%s-%d", strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), repositories.Add(1))
 	r := &repository{TB: t, url: gitAddress + "/" + name + ".git", dir: filepath.Join(t.TempDir(), "servers")}
 	r.git("", "init", "--quiet", "--bare", "--initial-branch=main", filepath.Join(work, "git", name+".git"))
 	r.git("", "init", "--quiet", "--initial-branch=main", r.dir)
