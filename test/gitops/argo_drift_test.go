@@ -84,6 +84,26 @@ func TestArgoWritesNothingWhereNothingChanged(t *testing.T) {
 	})
 }
 
+// ourFinalizer is the item that Git and Freehold both state.
+const ourFinalizer = `metadata.finalizers[="freehold.dev/mcpserver"]`
+
+// sharesFinalizer waits until Argo CD and Freehold own it. A server that keeps it because the story failed would stay Terminating.
+func (s envOf) sharesFinalizer(server *v1alpha1.MCPServer) {
+	s.Helper()
+	s.Cleanup(func() {
+		if s.Failed() && s.Exists(server) {
+			s.Patch(server, "kubectl", `{"metadata":{"finalizers":null}}`)
+		}
+	})
+	s.Await(server, "both own the finalizer", func() error {
+		owners := s.OwnersOf(server, ourFinalizer)
+		if !slices.Contains(owners, argoManager) || !slices.Contains(owners, "mcpserver.freehold.dev/finalizer") {
+			return fmt.Errorf("it is owned by %q", owners)
+		}
+		return nil
+	})
+}
+
 // TestArgoAndAFieldOfTwo: Git states what Freehold states too, and both keep it; Git states what an autoscaler writes, and Git's number
 // comes back, or, where the Application leaves the field to the autoscaler, stays its first value alone.
 func TestArgoAndAFieldOfTwo(t *testing.T) {
@@ -95,19 +115,7 @@ func TestArgoAndAFieldOfTwo(t *testing.T) {
 	a.healthy(first)
 	s := envOf{a.On(team)}
 	server := &v1alpha1.MCPServer{ObjectMeta: named("others")}
-	a.Cleanup(func() {
-		if t.Failed() && s.Exists(server) { // and would stay Terminating
-			s.Patch(server, "kubectl", `{"metadata":{"finalizers":null}}`)
-		}
-	})
-	finalizer := `metadata.finalizers[="freehold.dev/mcpserver"]`
-	s.Await(server, "both own the finalizer", func() error {
-		owners := s.OwnersOf(server, finalizer)
-		if !slices.Contains(owners, argoManager) || !slices.Contains(owners, "mcpserver.freehold.dev/finalizer") {
-			return fmt.Errorf("it is owned by %q", owners)
-		}
-		return nil
-	})
+	s.sharesFinalizer(server)
 	a.quiet(s, "with a field that Git and Freehold both state")
 
 	s.Scale(server, autoscaler, 3)
@@ -143,7 +151,7 @@ func TestArgoAndAFieldOfTwo(t *testing.T) {
 	a.repo.edit(servers+"others.yaml", ", finalizers: [freehold.dev/mcpserver]", "")
 	a.repo.edit(servers+"others.yaml", `value: "2"`, `value: "3"`)
 	a.healthy(a.push("leave the finalizer to Freehold"))
-	if owners := s.OwnersOf(server, finalizer); !slices.Equal(owners, []string{"mcpserver.freehold.dev/finalizer"}) {
+	if owners := s.OwnersOf(server, ourFinalizer); !slices.Equal(owners, []string{"mcpserver.freehold.dev/finalizer"}) {
 		t.Errorf("the finalizer that Git gave up is owned by %q", owners)
 	}
 	s.scaled(server, 3)
