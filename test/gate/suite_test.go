@@ -19,14 +19,9 @@ package gate
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
@@ -36,30 +31,16 @@ import (
 // defaultRuns is how many runs there are unless FREEHOLD_GATE_RUNS says so.
 const defaultRuns = 50
 
-// The API server of all runs.
+// The API server of all runs. No pod runs, and what is deleted is gone at once.
 var (
+	plane     *kit.Plane
 	admin     client.Client
 	converter *apply.Converter
 )
 
 func TestMain(m *testing.M) {
-	code, err := withServer(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// withServer runs tests beside a kube-apiserver. Nothing else is needed: no
-// pod runs, and what is deleted is gone at once.
-func withServer(run func() int) (code int, err error) {
-	log.SetLogger(logr.Discard())
-	plane, err := kit.Start(context.Background(), kit.Alone())
-	defer func() { err = errors.Join(err, plane.Stop()) }()
-	if err != nil {
-		return 0, err
-	}
-	admin, converter = plane.Client, controllers.NewConverter(plane.Scheme)
-	return run(), nil
+	kit.Main(m, &plane, func(context.Context, string) error {
+		admin, converter = plane.Client, controllers.NewConverter(plane.Scheme)
+		return nil
+	}, kit.Alone())
 }

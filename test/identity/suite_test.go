@@ -7,15 +7,11 @@ package identity
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -28,32 +24,11 @@ var (
 	freehold = contract.Freehold()
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctrllog.SetLogger(logr.Discard())
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	dir, err := os.MkdirTemp("", "freehold-identity-")
-	program = filepath.Join(dir, "operator")
-	if err == nil {
-		err = kit.Build(ctx, "./cmd/operator", program)
-	}
-	if err == nil {
-		plane, err = kit.Start(ctx, kit.Audited())
-	}
-	if err == nil {
-		err = plane.Install(ctx)
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if err = errors.Join(err, plane.Stop(), os.RemoveAll(dir)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	kit.Main(m, &plane, func(ctx context.Context, dir string) error {
+		program = filepath.Join(dir, "operator")
+		return errors.Join(kit.Build(ctx, "./cmd/operator", program), plane.Install(ctx))
+	}, kit.Audited())
 }
 
 // installed is who has an identity of the contract, where no server has it.

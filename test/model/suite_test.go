@@ -31,13 +31,7 @@ package model
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"testing"
-
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -50,23 +44,5 @@ const defaultOperations = 2000
 var plane *kit.Plane
 
 func TestMain(m *testing.M) {
-	code, err := withPlane(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withPlane(run func() int) (code int, err error) {
-	log.SetLogger(logr.Discard())
-	plane, err = kit.Start(context.Background(), kit.Alone())
-	defer func() { err = errors.Join(err, plane.Stop()) }()
-	if err == nil {
-		err = plane.Install(context.Background())
-	}
-	if err != nil {
-		return 0, err
-	}
-	return run(), nil
+	kit.Main(m, &plane, func(ctx context.Context, _ string) error { return plane.Install(ctx) }, kit.Alone())
 }

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
@@ -37,35 +34,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	code, err := withPlane(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withPlane(tests func() int) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freehold-plugin-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "kubectl-freehold")
-	if err := kit.Build(context.Background(), "./cmd/kubectl-freehold", binary); err != nil {
-		return 0, err
-	}
-	plane, err = kit.Start(context.Background())
-	defer func() {
-		if stopped := plane.Stop(); err == nil {
-			err = stopped
-		}
-	}()
-	if err != nil {
-		return 0, err
-	}
-	return tests(), nil
+	kit.Main(m, &plane, func(ctx context.Context, dir string) error {
+		binary = filepath.Join(dir, "kubectl-freehold")
+		return kit.Build(ctx, "./cmd/kubectl-freehold", binary)
+	})
 }
 
 // story is a namespace with a server that Freehold runs, and a kubeconfig for

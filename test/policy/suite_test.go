@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -29,29 +25,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	ctrllog.SetLogger(logr.Discard())
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	var err error
-	plane, err = kit.Start(ctx, kit.TypeChecking())
-	if err == nil {
+	kit.Main(m, &plane, func(ctx context.Context, _ string) error {
 		admin = plane.Client
 		// Before the policies, as an older release left them.
-		err = errors.Join(leaveOlder(ctx), plane.Install(ctx), allow(ctx))
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if err = errors.Join(err, plane.Stop()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+		return errors.Join(leaveOlder(ctx), plane.Install(ctx), allow(ctx))
+	}, kit.TypeChecking())
 }
 
 // allow gives every ServiceAccount every right, so that what is refused is

@@ -7,13 +7,9 @@ package runner
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"errors"
 	"path/filepath"
 	"testing"
-
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -24,36 +20,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	code, err := withPlane(m.Run)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withPlane(tests func() int) (code int, err error) {
-	dir, err := os.MkdirTemp("", "freehold-runner-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "freehold-runner")
-	if err := kit.Build(context.Background(), "./cmd/runner", binary); err != nil {
-		return 0, err
-	}
-	plane, err = kit.Start(context.Background())
-	defer func() {
-		if stopped := plane.Stop(); err == nil {
-			err = stopped
-		}
-	}()
-	if err == nil {
-		err = plane.Install(context.Background())
-	}
-	if err != nil {
-		return 0, err
-	}
-	return tests(), nil
+	kit.Main(m, &plane, func(ctx context.Context, dir string) error {
+		binary = filepath.Join(dir, "freehold-runner")
+		return errors.Join(kit.Build(ctx, "./cmd/runner", binary), plane.Install(ctx))
+	})
 }

@@ -5,16 +5,13 @@
 package writer
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -40,19 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	ctrllog.SetLogger(logr.Discard())
-	ctx, cancel := context.WithCancel(context.Background())
-	code := 1
-	var err error
-	if plane, err = kit.Start(ctx); err == nil {
-		code = m.Run()
-	}
-	cancel()
-	if err := errors.Join(err, plane.Stop()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	kit.Main(m, &plane, nil)
 }
 
 // fixture is an environment with a writer at it whose requests are counted.
