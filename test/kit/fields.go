@@ -62,7 +62,7 @@ func (m *FieldManagers) manager(subresource string, resets ...string) (*managedf
 		set.Insert(fieldpath.MakePathOrDie(field))
 	}
 	version := m.kind.GroupVersion()
-	return managedfields.NewDefaultCRDFieldManager(m.Types, asIs{}, asIs{}, asIs{}, m.kind, version, subresource,
+	return managedfields.NewDefaultCRDFieldManager(m.Types, AsIs{}, AsIs{}, AsIs{}, m.kind, version, subresource,
 		fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(version.String()): set}))
 }
 
@@ -109,7 +109,7 @@ func (m *FieldManagers) Scale(object *unstructured.Unstructured, manager string,
 	after.SetManagedFields(entries)
 
 	// A Scale is one number, so the types that are deduced from it are right.
-	fm, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), asIs{}, asIs{}, asIs{}, scaleKind, scaleKind.GroupVersion(), "scale", nil)
+	fm, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), AsIs{}, AsIs{}, AsIs{}, scaleKind, scaleKind.GroupVersion(), "scale", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -178,22 +178,27 @@ var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter {
 // builtins are the kinds of which an object has a Go type in kube-apiserver.
 var builtins = clientgoscheme.Scheme
 
-// asIs converts, defaults and creates nothing: every kind here has one version
+// AsIs converts, defaults and creates nothing: every kind here has one version
 // and every object is unstructured.
-type asIs struct{}
+type AsIs struct{}
 
-func (asIs) Convert(_, _, _ any) error { return errors.New("nothing to convert") }
+// Convert is not asked for.
+func (AsIs) Convert(_, _, _ any) error { return errors.New("nothing to convert") }
 
-func (asIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+// ConvertToVersion converts nothing.
+func (AsIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
 
-func (asIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+// ConvertFieldLabel converts none.
+func (AsIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-func (asIs) Default(runtime.Object) {}
+// Default sets none.
+func (AsIs) Default(runtime.Object) {}
 
-func (asIs) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+// New is an object without content.
+func (AsIs) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return nothing(kind), nil
 }

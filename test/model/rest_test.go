@@ -48,7 +48,8 @@ func (j *checker) rest() {
 			j.scenario.broke(err)
 			return
 		}
-		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() && !(s.manager == contract.MCPServerScale && j.scenario.scaledByDefault(object)) {
+		byDefault := s.manager == contract.MCPServerScale && j.scenario.scaledByDefault(object)
+		if lost := j.stated[s].Leaves().Difference(holds); !lost.Empty() && !byDefault {
 			j.found(lostField, "%s: %s lacks %s", s.of, s.manager, lost)
 		}
 	}

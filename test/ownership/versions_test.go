@@ -1,7 +1,6 @@
 package ownership
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,6 +33,7 @@ const (
 // versioned is a story about an MCPServer of which two versions are served.
 type versioned struct {
 	*live
+	kit.AsIs
 	types managedfields.TypeConverter
 	// retired is a version that is not served any more.
 	retired string
@@ -120,24 +120,6 @@ func (v *versioned) ConvertToVersion(in runtime.Object, to runtime.GroupVersione
 		unstructured.RemoveNestedField(object.Object, "spec", from)
 		return object, unstructured.SetNestedField(object.Object, value, "spec", field)
 	}
-	return object, nil
-}
-
-// Convert is not asked for.
-func (*versioned) Convert(_, _, _ any) error { return errors.New("nothing to convert") }
-
-// ConvertFieldLabel converts none.
-func (*versioned) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	return label, value, nil
-}
-
-// Default sets none.
-func (*versioned) Default(runtime.Object) {}
-
-// New is an object without content.
-func (*versioned) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
 	return object, nil
 }
 
