@@ -52,7 +52,7 @@ lint: $(TOOLS)/golangci-lint ## Lint the code
 
 .PHONY: golden
 golden: $(TOOLS)/helm ## Write the golden files; look at the diff before you commit it
-	$(GO_TEST),helm $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n1 dirname | sort -u) -update
+	$(GO_TEST),helm $$(grep -rlE --include='*_test.go' 'flag.Bool\("update"|freehold/test/golden"' . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: verify
 verify: $(GENERATORS) $(TOOLS)/golangci-lint $(TOOLS)/helm $(TOOLS)/hugo ## Check everything that can be read: generated files, format, lint, architecture, licences, chart, the site

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 func adopted(t *testing.T, file, stage string) string {
@@ -27,7 +28,7 @@ func adopted(t *testing.T, file, stage string) string {
 func TestAdoptKeepsTheURL(t *testing.T) {
 	for _, file := range samples(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		golden(t, filepath.Join("testdata", "golden", "adopt-"+name+".yaml"), adopted(t, file, "switch"))
+		golden.File(t, filepath.Join("testdata", "golden", "adopt-"+name+".yaml"), adopted(t, file, "switch"))
 		servers := 0
 		for _, document := range documents(adopted(t, file, "prepare")) {
 			server := &v1alpha1.MCPServer{}

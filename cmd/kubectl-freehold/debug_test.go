@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 // What may be secret, in each place where an object has it.
@@ -57,7 +58,7 @@ func TestABundleHasNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, filepath.Join("testdata", "golden", "debug-redacted.yaml"), string(data))
+	golden.File(t, filepath.Join("testdata", "golden", "debug-redacted.yaml"), string(data))
 	if strings.Contains(string(data), "s3cret") {
 		t.Error("a secret is left")
 	}
@@ -114,7 +115,7 @@ func TestWhatIsInABundle(t *testing.T) {
 			}
 		}
 	}
-	golden(t, filepath.Join("testdata", "golden", "debug-bundle.txt"), listing.String())
+	golden.File(t, filepath.Join("testdata", "golden", "debug-bundle.txt"), listing.String())
 }
 
 // Of a server's objects the one that holds its key is not even read.

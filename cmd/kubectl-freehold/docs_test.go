@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 // The lines around what docs/kubectl-freehold.md has from here.
@@ -20,16 +22,7 @@ const (
 )
 
 func TestThePageHasTheCommandsAsTheyAre(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), beginOfPart)
-	_, after, ends := strings.Cut(rest, endOfPart)
-	if !begins || !ends {
-		t.Fatalf("%s has no place for the commands", page)
-	}
-	golden(t, page, before+beginOfPart+manual(sit("").root())+endOfPart+after)
+	golden.Part(t, page, beginOfPart, endOfPart, manual(sit("").root()))
 }
 
 // manual is what --help says of the commands below one, without the flags that

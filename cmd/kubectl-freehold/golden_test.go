@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,9 +17,8 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 // desk is a program whose clock stands, and what it prints.
 type desk struct {
@@ -50,22 +48,6 @@ func (d *desk) object(t *testing.T, name string) *unstructured.Unstructured {
 	return u
 }
 
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs; `make golden` writes it anew (-want +got):\n%s", path, diff)
-	}
-}
-
 func TestWhatCommandsPrint(t *testing.T) {
 	for name, args := range map[string]string{
 		"owners-server":            "owners -f testdata/server.yaml",
@@ -85,7 +67,7 @@ func TestWhatCommandsPrint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := sit("")
 			code := d.run(t.Context(), strings.Split(args, " "))
-			golden(t, filepath.Join("testdata", "golden", name+".txt"), "kubectl freehold "+args+"\n"+d.said(code))
+			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), "kubectl freehold "+args+"\n"+d.said(code))
 		})
 	}
 }
@@ -125,7 +107,7 @@ func TestWhatAuditFinds(t *testing.T) {
 				children = append(children, d.object(t, name))
 			}
 			code := d.exit(d.judgeAll(output{format: tc.format}, servers, children, tc.unread))
-			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
 		})
 	}
 }
@@ -145,7 +127,7 @@ func TestReleaseShowsAndAsks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := sit(tc.answer)
 			code := d.exit(d.handBack(context.Background(), d.object(t, tc.object), tc.releasing))
-			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
 		})
 	}
 }
@@ -159,14 +141,14 @@ func TestASharedFieldIsYielded(t *testing.T) {
 	backend := d.object(t, "backend-scaled")
 	code := d.exit(d.showOwners(backend, output{}))
 	code += d.exit(d.judgeAll(output{}, nil, []*unstructured.Unstructured{backend}, nil))
-	golden(t, filepath.Join("testdata", "golden", "owners-yielded.txt"), d.said(code))
+	golden.File(t, filepath.Join("testdata", "golden", "owners-yielded.txt"), d.said(code))
 }
 
 func TestVerdictsHaveColoursOnATerminal(t *testing.T) {
 	defer func(before func(io.Writer) bool) { colours = before }(colours)
 	colours = func(io.Writer) bool { return true }
 	d := sit("")
-	golden(t, filepath.Join("testdata", "golden", "owners-coloured.txt"), d.said(d.run(t.Context(), []string{"owners", "-f", "testdata/server-wrong.yaml"})))
+	golden.File(t, filepath.Join("testdata", "golden", "owners-coloured.txt"), d.said(d.run(t.Context(), []string{"owners", "-f", "testdata/server-wrong.yaml"})))
 }
 
 // What a cluster holds may be written by anybody.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 // samples are objects of others, after their published schemas.
@@ -37,7 +38,7 @@ func imported(t *testing.T, file string) string {
 func TestWhatImportMakesOfSamples(t *testing.T) {
 	for _, file := range samples(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		golden(t, filepath.Join("testdata", "golden", "import-"+name+".yaml"), imported(t, file))
+		golden.File(t, filepath.Join("testdata", "golden", "import-"+name+".yaml"), imported(t, file))
 	}
 }
 
@@ -215,14 +216,5 @@ func TestImportNamesWhatItCannotRead(t *testing.T) {
 
 func TestThePageHasTheTableOfFields(t *testing.T) {
 	const page, begin, end = "../../docs/import.md", "<!-- generated from cmd/kubectl-freehold/internal/conversion -->\n", "<!-- end of what is generated -->\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), begin)
-	_, after, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		t.Fatalf("%s has no place for the table", page)
-	}
-	golden(t, page, before+begin+conversion.Markdown()+end+after)
+	golden.Part(t, page, begin, end, conversion.Markdown())
 }

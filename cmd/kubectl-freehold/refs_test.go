@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
@@ -63,7 +65,7 @@ func TestWhoRefersToWhat(t *testing.T) {
 			}
 			d := sit("")
 			code := d.exit(d.showRefs(output{format: tc.format}, tc.object, ends))
-			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 // reports is an object whose status has these conditions.
@@ -79,7 +81,7 @@ func TestWhatStatusShows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := sit("")
 			code := d.exit(d.showStatus(output{format: tc.format}, tc.operators, tc.objects, tc.unread))
-			golden(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
+			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
 		})
 	}
 }

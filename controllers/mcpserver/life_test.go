@@ -1,13 +1,10 @@
 package mcpserver
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +18,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden instead of comparing it")
 
 // life is one server from its birth on, with what happens to it step by step.
 type life struct {
@@ -241,17 +237,5 @@ func TestTheLifeOfAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const path = "testdata/life.yaml"
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got), `go test ./controllers/mcpserver -update` accepts it:\n%s", path, diff)
-	}
+	golden.File(t, "testdata/life.yaml", string(got))
 }

@@ -3,9 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +11,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-)
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+	"github.com/freehold-dev/freehold/test/golden"
+)
 
 // counts are all series of Freehold's gauges about objects.
 func counts(t *testing.T) string {
@@ -97,23 +95,5 @@ func TestThePageHasEveryMetric(t *testing.T) {
 	for _, row := range All() {
 		fmt.Fprintf(&table, "| `%s` | %s | `%s` | %s |\n", row.Name, row.Type, strings.Join(row.Labels, "`, `"), row.Help)
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), begin)
-	_, after, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		t.Fatalf("%s has no place for the table", page)
-	}
-	want := before + begin + table.String() + end + after
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if want != string(text) {
-		t.Errorf("%s is out of date: run make golden", page)
-	}
+	golden.Part(t, page, begin, end, table.String())
 }

@@ -1,19 +1,16 @@
 package workload
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the goldens instead of comparing them")
 
 // read takes a server from testdata. They are written as a user would, with the
 // uid that the API server would add.
@@ -97,28 +94,8 @@ func TestBuildersMatchTheirGoldens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, filepath.Join("testdata", name, kind+".yaml"), got)
+				golden.File(t, filepath.Join("testdata", name, kind+".yaml"), string(got))
 			})
 		}
-	}
-}
-
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got), `go test ./controllers/workload -update` accepts it:\n%s", path, diff)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/test/golden"
 )
 
 func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
@@ -55,7 +56,7 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join("testdata", "remote", kind+".yaml"), got)
+		golden.File(t, filepath.Join("testdata", "remote", kind+".yaml"), string(got))
 	}
 }
 

@@ -2,14 +2,12 @@ package input
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/freehold-dev/freehold/test/golden"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -72,20 +70,7 @@ func TestTheDocumentIsThatOfTheRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(root, "docs", "errors.md")
-	want := document()
-	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/errors.md is not that of the rows: run make golden (-rows +file):\n%s", diff)
-	}
+	golden.File(t, filepath.Join(root, "docs", "errors.md"), document())
 }
 
 const head = `# Mistakes, and the messages about them

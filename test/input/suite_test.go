@@ -18,10 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/freehold-dev/freehold/test/golden"
 	"github.com/freehold-dev/freehold/test/kit"
 )
-
-var update = flag.Bool("update", false, "write docs/errors.md instead of comparing it")
 
 // plane is started by the first test that needs it: writing the document needs
 // none.
@@ -31,7 +30,7 @@ var started atomic.Bool
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *update { // which needs no API server
+	if golden.Updates() { // which needs no API server
 		if err := flag.Set("test.run", "TestTheDocumentIsThatOfTheRows"); err != nil {
 			panic(err)
 		}
