@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -258,17 +259,14 @@ func scale(server *v1alpha1.MCPServer) *appsv1ac.StatefulSetApplyConfiguration {
 		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(backendReplicas(server)))
 }
 
-// replicasPath is what scale states, in the terms of field ownership.
-var replicasPath = ownership.MustPath("spec.replicas")
-
 // hasByDefault reports whether a backend has so many replicas and no manager owns
-// the number, as when the API server has set it at birth.
+// the number, as when the API server has set it at birth. Reading the fields as text
+// costs a pass nothing, and where it finds too much the number is stated.
 func hasByDefault(backend *appsv1.StatefulSet, replicas int32) bool {
-	if n := backend.Spec.Replicas; n == nil || *n != replicas || len(backend.ManagedFields) == 0 {
-		return false
-	}
-	owners, err := ownership.Owners(backend.ManagedFields, replicasPath)
-	return err == nil && len(owners) == 0
+	n := backend.Spec.Replicas
+	return n != nil && *n == replicas && len(backend.ManagedFields) > 0 && !slices.ContainsFunc(backend.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Subresource != "status" && strings.Contains(e.FieldsV1.GetRawString(), `"f:replicas"`)
+	})
 }
 
 // backendReplicas is spec.replicas, 1 where it is unset, 0 while suspended.

@@ -316,18 +316,20 @@ func TestTheDefaultOfReplicasIsLeft(t *testing.T) {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	runner, other := entry(string(contract.RunnerBackend), `{"f:spec":{"f:serviceName":{}}}`), entry("kubectl", `{"f:spec":{"f:replicas":{}}}`)
+	told := entry("kube-controller-manager", `{"f:status":{"f:replicas":{}}}`)
+	told.Subresource = "status"
 	for name, tc := range map[string]struct {
 		stands *int32
 		fields []metav1.ManagedFieldsEntry
 		wanted int32
 		want   bool
 	}{
-		"as it was born":        {new(int32(1)), []metav1.ManagedFieldsEntry{runner}, 1, true},
-		"another number":        {new(int32(1)), []metav1.ManagedFieldsEntry{runner}, 3, false},
-		"stated by another":     {new(int32(1)), []metav1.ManagedFieldsEntry{runner, other}, 1, false},
-		"after a reset":         {new(int32(1)), nil, 1, false},
-		"none":                  {nil, []metav1.ManagedFieldsEntry{runner}, 1, false},
-		"what cannot be parsed": {new(int32(1)), []metav1.ManagedFieldsEntry{entry("x", "{")}, 1, false},
+		"as it was born":     {new(int32(1)), []metav1.ManagedFieldsEntry{runner}, 1, true},
+		"another number":     {new(int32(1)), []metav1.ManagedFieldsEntry{runner}, 3, false},
+		"stated by another":  {new(int32(1)), []metav1.ManagedFieldsEntry{runner, other}, 1, false},
+		"after a reset":      {new(int32(1)), nil, 1, false},
+		"none":               {nil, []metav1.ManagedFieldsEntry{runner}, 1, false},
+		"told in the status": {new(int32(1)), []metav1.ManagedFieldsEntry{runner, told}, 1, true},
 	} {
 		backend := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: tc.fields}, Spec: appsv1.StatefulSetSpec{Replicas: tc.stands}}
 		if got := hasByDefault(backend, tc.wanted); got != tc.want {
