@@ -167,18 +167,7 @@ func (p *scenario) rollout() {
 }
 
 // pick chooses one of the runners for which is holds, nil if there is none.
-func (p *scenario) pick(is func(*process) bool) *process {
-	var candidates []*process
-	for _, a := range p.processes {
-		if is(a) {
-			candidates = append(candidates, a)
-		}
-	}
-	if len(candidates) == 0 {
-		return nil
-	}
-	return candidates[p.random.IntN(len(candidates))]
-}
+func (p *scenario) pick(is func(*process) bool) *process { return kit.Pick(p.random, p.processes, is) }
 
 // settle lets the living runners make passes, in turns, until a whole round
 // writes nothing that began with what stands; then the checker looks at it. A pass

@@ -152,19 +152,7 @@ spec:
         securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-const evilContainer = `
-apiVersion: apps/v1
-kind: %s
-metadata: {name: %s, labels: {team: red}}
-spec:
-  template:
-    metadata: {annotations: {mesh.example.com/status: injected}}
-    spec:
-      containers:
-      - name: sidecar
-        image: mesh:1
-        securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
-      - name: %s
+const evilContainer = foreignParts + `      - name: %s
         image: evil:1
         securityContext: {allowPrivilegeEscalation: true}
 `

@@ -16,6 +16,20 @@ const (
 	exploreVariable = "FREEHOLD_EXPLORE"
 )
 
+// Pick draws one of the items for which is holds, the zero one if there is none.
+func Pick[T any](random *rand.Rand, items []T, is func(T) bool) (drawn T) {
+	var candidates []T
+	for _, item := range items {
+		if is(item) {
+			candidates = append(candidates, item)
+		}
+	}
+	if len(candidates) > 0 {
+		drawn = candidates[random.IntN(len(candidates))]
+	}
+	return drawn
+}
+
 // Seed is that of a test's random choices: FREEHOLD_SEED, another one each time
 // with FREEHOLD_EXPLORE, else the test's own, so that a change is judged by what
 // the last one was judged by. Who draws from it announces it.

@@ -130,18 +130,7 @@ func (p *scenario) step() {
 }
 
 // pick chooses one of the processes for which is holds, nil if there is none.
-func (p *scenario) pick(is func(*process) bool) *process {
-	var candidates []*process
-	for _, a := range p.processes {
-		if is(a) {
-			candidates = append(candidates, a)
-		}
-	}
-	if len(candidates) == 0 {
-		return nil
-	}
-	return candidates[p.random.IntN(len(candidates))]
-}
+func (p *scenario) pick(is func(*process) bool) *process { return kit.Pick(p.random, p.processes, is) }
 
 // end lets the run come to rest, then the server go, and looks at what is left.
 func (p *scenario) end() {
