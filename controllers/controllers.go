@@ -23,8 +23,12 @@ import (
 )
 
 // Register adds every reconciler to a manager that was made with the cache of
-// CacheOptions. It returns an error if one cannot be added.
+// CacheOptions. It returns an error if one cannot be added, or if the cluster lacks one of
+// the kinds.
 func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
+	if err := served(mgr.GetRESTMapper()); err != nil {
+		return err
+	}
 	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
 	if options.IdentityNamespace != "" {
 		if err := applier.Impersonate(mgr.GetConfig(), options.IdentityNamespace, contract.Controllers()...); err != nil {

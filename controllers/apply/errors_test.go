@@ -12,8 +12,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientac "k8s.io/client-go/applyconfigurations"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 var (
@@ -147,3 +155,44 @@ func TestNotGrantedSaysWhoAndWhat(t *testing.T) {
 }
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
+
+// unknowing is an API server that refuses each apply in these words.
+type unknowing struct {
+	client.Client
+	answer error
+}
+
+func (u unknowing) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return u.answer
+}
+
+// Of a kind of which this program has the schema, a field that the API server does not
+// know says that the definition there is older.
+func TestAnOlderDefinitionIsCalledThat(t *testing.T) {
+	kind := ownership.Object{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}
+	contract := ownership.Contract{Grants: []ownership.Grant{{Manager: "m", Object: kind, Create: true, Mode: ownership.Exclusive, Fields: ownership.Paths("data.a")}}}
+	own := map[string]managedfields.TypeConverter{"": clientac.NewTypeConverter(scheme.Scheme)}
+	unknown := refusal(http.StatusInternalServerError, "", "failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: field not declared in schema")
+	twice := refusal(http.StatusInternalServerError, "", "failed to create typed patch object (n/a; v1, Kind=ConfigMap): .data.a: duplicate entries for key")
+	const words = "the CustomResourceDefinition of ConfigMap in the cluster is older than this program: apply the CRDs of this release: "
+	for name, tc := range map[string]struct {
+		groups map[string]managedfields.TypeConverter
+		answer error
+		want   string
+	}{
+		"a kind of ours":       {own, unknown, words + unknown.Error()},
+		"a built-in kind":      {nil, unknown, unknown.Error()},
+		"another fault of it":  {own, twice, twice.Error()},
+		"a kind of ours is ok": {own, nil, ""},
+	} {
+		c := unknowing{answer: tc.answer}
+		_, err := New(c, c, NewConverter(scheme.Scheme, tc.groups), contract).As("m").
+			Apply(t.Context(), nil, corev1ac.ConfigMap("a", "n").WithData(map[string]string{"a": "b"}))
+		var bad *BadIntent
+		switch {
+		case tc.want == "" && err == nil:
+		case !errors.As(err, &bad) || bad.Error() != tc.want || When(err) != Later:
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -229,6 +229,9 @@ func (w *Writer) apply(ctx context.Context, in intent, grant ownership.Grant, pr
 	} else {
 		err = w.applier.as(grant.Identity).SubResource(grant.Object.Subresource).Apply(ctx, f, &client.SubResourceApplyOptions{ApplyOptions: opts})
 	}
+	if _, own := w.applier.converter.groups[in.gvk.Group]; own && isUnknownField(err) {
+		err = olderSchema(in.gvk.Kind, err)
+	}
 	err = classify(err, pre)
 	var c *Conflict
 	if errors.As(err, &c) {

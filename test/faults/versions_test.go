@@ -26,6 +26,7 @@ import (
 const (
 	oldVersion, newVersion = "freehold.dev/v1alpha1", "freehold.dev/v1alpha2"
 	oldField, newField     = "suspend", "paused"
+	definition             = "mcpservers.freehold.dev"
 )
 
 // The API server keeps of each entry of managedFields the version in which its
@@ -130,7 +131,7 @@ func serve(s *kit.Env) {
 	webhook := httptest.NewTLSServer(http.HandlerFunc(converts))
 	DeferCleanup(webhook.Close)
 	var one []any
-	redefine(s, func(d *unstructured.Unstructured) {
+	s.Redefine(definition, func(d *unstructured.Unstructured) {
 		one, _, _ = unstructured.NestedSlice(d.Object, "spec", "versions")
 		Expect(one).To(HaveLen(1))
 		next := runtime.DeepCopyJSON(one[0].(map[string]any))
@@ -152,10 +153,10 @@ func serve(s *kit.Env) {
 	DeferCleanup(func() {
 		// Nothing is left that was stored in the scratch version: the story removed its server.
 		store(s, oldVersion)
-		d := definition(s)
+		d := s.Definition(definition)
 		Expect(unstructured.SetNestedStringSlice(d.Object, []string{"v1alpha1"}, "status", "storedVersions")).To(Succeed())
 		Expect(s.Client.Status().Update(s.Ctx, d)).To(Succeed())
-		redefine(s, func(d *unstructured.Unstructured) {
+		s.Redefine(definition, func(d *unstructured.Unstructured) {
 			Expect(unstructured.SetNestedSlice(d.Object, one, "spec", "versions")).To(Succeed())
 			Expect(unstructured.SetNestedMap(d.Object, map[string]any{"strategy": "None"}, "spec", "conversion")).To(Succeed())
 		})
@@ -175,7 +176,7 @@ func list(s *kit.Env, version string) error {
 // store has MCPServers stored in a version once they are written.
 func store(s *kit.Env, version string) {
 	GinkgoHelper()
-	redefine(s, func(d *unstructured.Unstructured) {
+	s.Redefine(definition, func(d *unstructured.Unstructured) {
 		versions, _, _ := unstructured.NestedSlice(d.Object, "spec", "versions")
 		for _, v := range versions {
 			v.(map[string]any)["storage"] = "freehold.dev/"+v.(map[string]any)["name"].(string) == version
@@ -193,24 +194,6 @@ func stored(s *kit.Env, l *life) string {
 	var object metav1.TypeMeta
 	Expect(json.Unmarshal(answer.Kvs[0].Value, &object)).To(Succeed())
 	return object.APIVersion
-}
-
-func definition(s *kit.Env) *unstructured.Unstructured {
-	GinkgoHelper()
-	d := &unstructured.Unstructured{}
-	d.SetAPIVersion("apiextensions.k8s.io/v1")
-	d.SetKind("CustomResourceDefinition")
-	Expect(s.Client.Get(s.Ctx, client.ObjectKey{Name: "mcpservers.freehold.dev"}, d)).To(Succeed())
-	return d
-}
-
-func redefine(s *kit.Env, edit func(*unstructured.Unstructured)) {
-	GinkgoHelper()
-	Eventually(func() error {
-		d := definition(s)
-		edit(d)
-		return s.Client.Update(s.Ctx, d)
-	}).Should(Succeed())
 }
 
 // converts is a conversion webhook

@@ -1,0 +1,35 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// served returns an error that names the kinds of ours that the cluster does not have,
+// as where its CRDs are those of an older release. What the API server does not answer
+// is left to who asks it next.
+func served(mapper meta.RESTMapper) error {
+	var objects []ownership.Object
+	for _, w := range contract.Workloads() {
+		objects = append(objects, w.Object)
+	}
+	for _, c := range contract.Configs() {
+		objects = append(objects, c.Object)
+	}
+	var missing []string
+	for _, o := range objects {
+		if _, err := mapper.RESTMapping(o.GroupKind(), o.Version); meta.IsNoMatchError(err) {
+			missing = append(missing, o.Kind)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the cluster has no CustomResourceDefinition of %s in %s: apply the CRDs of this release, "+
+		"which its chart does unless crds.install is false", strings.Join(missing, ", "), contract.MCPServer.GroupVersion())
+}
