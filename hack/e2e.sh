@@ -17,6 +17,8 @@ hack/demo.sh
 go -C hack/images run . -name "freehold.dev/runner:${VERSION:-dev}-again" -binary bin/runner -archive bin/images/runner-again.tar
 hack/images/provider.sh
 hack/images/build.sh sse
-bin/tools/cluster load bin/images/{runner-again,provider,sse-server}.tar
+CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "-s -w" -o bin/images/rootfs/notes ./test/e2e/testdata/notes
+go -C hack/images run . -name "freehold.dev/notes:${VERSION:-dev}" -binary bin/images/rootfs/notes -archive bin/images/notes.tar
+bin/tools/cluster load bin/images/{runner-again,provider,sse-server,notes}.tar
 go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
 bin/tools/cluster exec -- bin/e2e.test -test.timeout 30m -ginkgo.v -ginkgo.label-filter='!conformance'
