@@ -339,6 +339,8 @@ func TestAThousandSessionsLeaveNothing(t *testing.T) {
 	within(t, 20*time.Second, "goroutines, descriptors and processes are back", func() bool {
 		return runtime.NumGoroutine() <= goroutines+3 && files() <= descriptors+3 && len(f.starter.running()) <= 2
 	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if n := len(f.sessions); n != 1 {
 		t.Errorf("%d sessions", n)
 	}

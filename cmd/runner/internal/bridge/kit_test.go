@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +26,10 @@ func TestMain(m *testing.M) {
 // child is a server that behaves in a way.
 func child(how string) Server {
 	args, env := stdiotest.Command(how)
-	junk := ""
-	command := stdio.Command{Args: args, Env: env, Words: stdio.NewWords(io.Discard), Junk: func(line []byte) { junk = string(line) }}
-	return Server{Modern: true, Junk: func() string { return junk }, Open: func() (Conn, error) {
+	var junk atomic.Value // of all children, each of which has a reader
+	junk.Store("")
+	command := stdio.Command{Args: args, Env: env, Words: stdio.NewWords(io.Discard), Junk: func(line []byte) { junk.Store(string(line)) }}
+	return Server{Modern: true, Junk: func() string { return junk.Load().(string) }, Open: func() (Conn, error) {
 		p, err := command.Start()
 		if err != nil {
 			return nil, err

@@ -18,24 +18,32 @@ func TestACallerEndsNoSessionOfOthers(t *testing.T) {
 	f.want(by("mallory"), http.StatusOK)
 	f.want(by("mallory"), http.StatusOK)
 	f.want(by("mallory"), http.StatusServiceUnavailable, "-31008", "this caller has 2 of 4 sessions")
-	for _, s := range f.sessions {
-		s.mu.Lock()
-		s.used = time.Now().Add(-2 * makeRoom)
-		s.mu.Unlock()
-	}
-	f.sessions[quiet].used = time.Now().Add(-3 * makeRoom) // the idlest of all
+	f.age()
+	s := f.find(quiet)
+	s.mu.Lock()
+	s.used = time.Now().Add(-3 * makeRoom) // the idlest of all
+	s.mu.Unlock()
 	for range 3 {
 		f.want(by("mallory"), http.StatusOK)
-		for _, s := range f.sessions {
-			s.mu.Lock()
-			s.used = s.used.Add(-2 * makeRoom)
-			s.mu.Unlock()
-		}
+		f.age()
 	}
 	f.want(f.call(quiet, "1", "pid"), http.StatusOK, "result")
 	f.want(by("bob"), http.StatusOK)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if n := len(f.sessions); n != 4 {
 		t.Errorf("there are %d sessions", n)
+	}
+}
+
+// age has all sessions be idle for longer.
+func (f front) age() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sessions {
+		s.mu.Lock()
+		s.used = s.used.Add(-2 * makeRoom)
+		s.mu.Unlock()
 	}
 }
 

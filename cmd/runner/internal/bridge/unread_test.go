@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,24 @@ func (f front) roomy(t *testing.T) {
 		}
 		return err == nil
 	})
+}
+
+// settled reports whether no call of the sessions waits for its answer.
+func (f front) settled(sessions []string) bool {
+	for _, id := range sessions {
+		s := f.find(id)
+		s.mu.Lock()
+		open := slices.ContainsFunc(s.streams, func(to *stream) bool {
+			to.mu.Lock()
+			defer to.mu.Unlock()
+			return to.open > 0
+		})
+		s.mu.Unlock()
+		if open {
+			return false
+		}
+	}
+	return true
 }
 
 // longest is the length of the longest answer, in bytes.
@@ -72,6 +91,7 @@ func TestAnswersThatNobodyReadsHaveABoundAndAShare(t *testing.T) {
 	if got, err := io.ReadAll(f.asks(t, ann, "7", "ann").Body); err != nil || len(got) < longest {
 		t.Errorf("another caller got %d bytes, %v", len(got), err)
 	}
+	within(t, time.Minute, "all calls are answered", func() bool { return f.settled(sessions) })
 	whole, lost := 0, 0
 	for _, response := range unread {
 		got, err := io.ReadAll(response.Body)
@@ -89,7 +109,7 @@ func TestAnswersThatNobodyReadsHaveABoundAndAShare(t *testing.T) {
 	if whole == 0 || lost == 0 {
 		t.Errorf("%d answers came and %d were lost", whole, lost)
 	}
-	for id := range f.sessions {
+	for _, id := range append(sessions, ann) {
 		response := f.do(http.MethodDelete, "", protocol.HeaderSession, id)
 		_ = response.Body.Close()
 	}

@@ -17,14 +17,15 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// door is a port for proxies that answers who is let in with what it sends.
-func door(t *testing.T, keys *Keys) *peers {
+// door is a port for proxies, with so many places for strangers, that answers who is let in with what it sends.
+func door(t *testing.T, keys *Keys, places int) *peers {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := keys.Listen(listener).(*peers)
+	d.places = share.New(places, share.Half(places))
 	t.Cleanup(func() { _ = d.Close() })
 	go func() {
 		for {
@@ -99,8 +100,7 @@ func closed(t *testing.T, conn net.Conn) {
 
 func TestStrangersHaveBoundsAndProxiesGetThrough(t *testing.T) {
 	keys := Follow(entries(t, map[string]string{runconfig.SessionKey: "a"}), "s", "uid-1")
-	d := door(t, keys)
-	d.places = share.New(8, share.Half(8))
+	d := door(t, keys, 8)
 	ours := configOf(t, keys)
 	var silent []net.Conn
 	for range 4 {
@@ -135,7 +135,7 @@ func TestStrangersHaveBoundsAndProxiesGetThrough(t *testing.T) {
 // A certificate is told to everybody who connects. Who shows it without its key stays a stranger.
 func TestWhoShowsOursWithoutItsKeyStaysAStranger(t *testing.T) {
 	keys := Follow(entries(t, map[string]string{runconfig.SessionKey: "a"}), "s", "uid-1")
-	d := door(t, keys)
+	d := door(t, keys, maxStrangers)
 	stolen := configOf(t, keys)
 	_, other, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestWhoShowsOursWithoutItsKeyStaysAStranger(t *testing.T) {
 // What a stranger shows at length is not read to its end.
 func TestAStrangerIsNotReadAtLength(t *testing.T) {
 	keys := Follow(entries(t, map[string]string{runconfig.SessionKey: "a"}), "s", "uid-1")
-	d := door(t, keys)
+	d := door(t, keys, maxStrangers)
 	long := configOf(t, keys)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
