@@ -140,7 +140,7 @@ func (b *wireBody) finish(whole bool) {
 	if !b.over.CompareAndSwap(false, true) {
 		return
 	}
-	// Where it is too late to take back the end of the call, it may still come to the connection's deadline.
+	// Where it is too late to take back the end of the call, it may still come to the connection.
 	if b.end() && whole && b.keep && b.wire.reader.Buffered() == 0 {
 		b.wires.put(b.wire)
 		return

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -82,6 +83,24 @@ func (w *wires) waiting(address string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.idle[address])
+}
+
+// arrives waits until what a backend has done to the connection that waits is to be seen. It leaves it there.
+func (w *wires) arrives(t *testing.T, address string) {
+	t.Helper()
+	w.mu.Lock()
+	raw := w.idle[address][0].raw
+	w.mu.Unlock()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var failed error
+		if err := raw.Read(func(fd uintptr) bool {
+			_, _, failed = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+			return true
+		}); err != nil || !errors.Is(failed, syscall.EAGAIN) {
+			return
+		}
+	}
+	t.Fatal("nothing arrives")
 }
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -175,14 +194,13 @@ func TestAConnectionIsLookedAtBeforeACallBegins(t *testing.T) {
 		"something comes": func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			done := make(chan struct{}, 1)
+			read := make(chan struct{})
 			address := script(t, func(conn net.Conn, calls *bufio.Reader) {
 				body, _ := next(calls)
 				_, _ = io.WriteString(conn, ok)
 				if body == "first" {
-					time.Sleep(10 * time.Millisecond) // the answer has been read, or is read apart
+					<-read
 					after(conn)
-					done <- struct{}{}
 				}
 				_, _ = next(calls)
 			})
@@ -190,8 +208,8 @@ func TestAConnectionIsLookedAtBeforeACallBegins(t *testing.T) {
 			if got := w.answered(t, address, "first"); got != "ok" {
 				t.Fatalf("got %q", got)
 			}
-			<-done
-			time.Sleep(20 * time.Millisecond) // until it has arrived
+			close(read)
+			w.arrives(t, address)
 			if got := w.answered(t, address, "second"); got != "ok" {
 				t.Errorf("got %q", got)
 			}
@@ -270,6 +288,28 @@ func TestACallThatIsCancelledEndsWithItsCause(t *testing.T) {
 				t.Errorf("the next call got %q", got)
 			}
 		})
+	}
+}
+
+// Nobody reads an answer whose client is slow, or whose handler has panicked. Its end is told all the same.
+func TestTheEndOfACallIsToldWhereNobodyReads(t *testing.T) {
+	left := make(chan struct{})
+	address := script(t, func(conn net.Conn, calls *bufio.Reader) {
+		_, _ = next(calls)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nok")
+		_, _ = calls.ReadByte()
+		close(left)
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	response, err := wired(t).RoundTrip(callTo(ctx, t, address, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel(cause)
+	wait(t, "the backend to be told", left)
+	if got, err := io.ReadAll(response.Body); !errors.Is(err, cause) {
+		t.Errorf("got %q and %v, want %v", got, err, cause)
 	}
 }
 
@@ -364,14 +404,15 @@ func TestADrainEndsACallThatIsStillBeingSent(t *testing.T) {
 	}
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-	for {
+	begun := func() bool {
 		b.proxy.traffic.mu.Lock()
-		begun := len(b.proxy.traffic.flights) > 0
-		b.proxy.traffic.mu.Unlock()
-		if begun {
-			break
+		defer b.proxy.traffic.mu.Unlock()
+		return len(b.proxy.traffic.flights) > 0
+	}
+	for end := time.Now().Add(patience); !begun(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the call does not begin")
 		}
-		time.Sleep(time.Millisecond)
 	}
 	done := b.drain(quick)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTime / 2))
