@@ -71,7 +71,8 @@ func (s *stream) push(e event, patient bool) bool {
 			s.drop()
 		case wide && s.lose():
 		case wide && !s.attached:
-			return true // lost, as the oldest are
+			s.giveUp(e) // a question is lost, as the oldest are
+			return true
 		case !patient && !wide:
 			return false
 		case !patient || !late.IsZero() && time.Now().After(late):

@@ -94,11 +94,12 @@ func (s *stream) lose() bool {
 	return true
 }
 
-// give up on an event for which there is no room: an answer becomes an error, which takes none. The lock is held.
+// giveUp does without an event for which there is no room: an answer becomes an error, which takes none, and a notification is lost. It is
+// false for a question: its server waits for an answer. The lock is held.
 func (s *stream) giveUp(e event) bool {
-	id := at(e.data, "id")
-	if id == nil || at(e.data, "method") != nil {
-		return false
+	id, method := at(e.data, "id"), at(e.data, "method")
+	if id == nil || method != nil {
+		return id == nil && method != nil
 	}
 	f := errUnread()
 	if e.status != 0 {

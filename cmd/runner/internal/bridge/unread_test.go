@@ -219,3 +219,38 @@ func TestAnAnswerWithoutRoomBecomesAnError(t *testing.T) {
 		t.Error("not all is given back")
 	}
 }
+
+// Who resumes the stream of a call is told that its answer was lost.
+func TestAnAnswerWithoutRoomIsToldToWhoResumes(t *testing.T) {
+	left, all := apart(100, true)
+	leave, err := all.Take("bob", 90)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.begin(1)
+	answerTo(left)([]byte(`{"jsonrpc":"2.0","id":7,"result":"long"}`), http.StatusOK, true)
+	leave()
+	left.attach(true, -1)
+	e, _, ok := left.take(t.Context())
+	if !ok || !strings.Contains(string(e.data), `"id":7`) || !strings.Contains(string(e.data), "AnswerLost") || !left.last() {
+		t.Errorf("got %s, %v", e.data, ok)
+	}
+}
+
+// What others leave no room for costs a call its progress, and not itself.
+func TestANotificationWithoutRoomIsLostAlone(t *testing.T) {
+	read, all := apart(100, false)
+	if _, err := all.Take("bob", 90); err != nil {
+		t.Fatal(err)
+	}
+	read.attach(false, 0)
+	if !read.push(event{data: []byte(`{"jsonrpc":"2.0","method":"notifications/progress"}`)}, false) {
+		t.Error("the call of a notification ends")
+	}
+	if len(read.events) != 0 {
+		t.Errorf("%d events wait", len(read.events))
+	}
+	if read.push(event{data: []byte(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}`)}, false) {
+		t.Error("a question is lost without a word")
+	}
+}
