@@ -51,24 +51,34 @@ func TestAServerThatAsksTheProxyGetsAnAnswer(t *testing.T) {
 
 // A backend that has a question for every message is not answered for ever.
 func TestAServerThatOnlyAsks(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
-	send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
-	before := len(b.got(http.MethodPost))
-	b.answers(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
-		if r.Method != http.MethodPost {
-			return false
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"roots/list\"}\n\n")
-		return true
-	})
-	status, got := send(t, endpoint, modern("2", "tools/list", "", ""), asModern("tools/list", "")...)
-	if status != http.StatusBadGateway || got.Error == nil {
-		t.Errorf("HTTP %d with %+v", status, got)
-	}
-	if asked := len(b.got(http.MethodPost)) - before; asked != 2 {
-		t.Errorf("the backend got %d messages, want the list and the answer to its question", asked)
+	for name, tc := range map[string]struct {
+		method, params, name string
+		asked                int
+	}{
+		"a client's list": {"tools/list", "", "", 2},
+		"a call, whose tools the proxy lists itself at first": {"tools/call", echo, "echo", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, legacyOnly)
+			endpoint := front(t, b)
+			send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...)
+			before := len(b.got(http.MethodPost))
+			b.answers(func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+				if r.Method != http.MethodPost {
+					return false
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\"}\n\n")
+				return true
+			})
+			status, got := send(t, endpoint, modern("2", tc.method, tc.params, ""), asModern(tc.method, tc.name)...)
+			if status != http.StatusBadGateway || got.Error == nil {
+				t.Errorf("HTTP %d with %+v", status, got)
+			}
+			if asked := len(b.got(http.MethodPost)) - before; asked != tc.asked {
+				t.Errorf("the backend got %d messages, want %d: each question is answered once", asked, tc.asked)
+			}
+		})
 	}
 }
 

@@ -204,7 +204,7 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 				return a, nil
 			}
 			if a.message.Call() {
-				t.answerAlone(ctx, r, a.message, header)
+				t.answerAlone(ctx, r, a, header)
 			}
 		case <-ctx.Done():
 			return reply{}, ctx.Err()
@@ -212,12 +212,21 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	}
 }
 
-// answerAlone answers a question of the backend's that comes with a request of ours: there is no client to be asked.
-func (t *Translator) answerAlone(ctx context.Context, r *http.Request, m jsonrpc.Message, header http.Header) {
-	answer := rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked now"}.response(m.ID)
-	if m.Method == "ping" {
-		answer = response(m.ID, jsontext.Value("{}"))
+// answerAlone answers a question of the backend's that comes with a request of ours, of the given headers: there is no client to be asked.
+func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked reply, header http.Header) {
+	answer := rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked now"}.response(asked.message.ID)
+	if asked.message.Method == "ping" {
+		answer = response(asked.message.ID, jsontext.Value("{}"))
 	}
+	if asked.id != "" { // the session begins: it is not in the headers of initialize
+		header = header.Clone()
+		if header == nil {
+			header = http.Header{}
+		}
+		header.Set(protocol.HeaderSession, asked.id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
 	t.say(ctx, r, answer, header)
 }
 

@@ -1,9 +1,13 @@
 package era
 
 import (
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -34,4 +38,30 @@ func TestACallThatWaitsIsSmall(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"id":1`) || len(translator.pending.calls) != 1 {
 		t.Errorf("the client gets %s", w.Body)
 	}
+}
+
+// A backend that asks while a session begins, and leaves what answers it unanswered, is waited for a while.
+func TestAQuestionIsAnsweredInItsSessionForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		send := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if !strings.Contains(string(body), `"initialize"`) {
+				told = append(told, r.Header.Get(protocol.HeaderSession)+" "+string(body))
+				<-r.Context().Done()
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set(protocol.HeaderSession, "s")
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n")
+		})
+		began := time.Now()
+		answer, err := New(Config{}, nil, send).ask(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody), request(1, "initialize", jsonrpc.Object{}), nil)
+		if err != nil || string(answer.message.Result) != "{}" || time.Since(began) != probeTime {
+			t.Errorf("got %s, %v after %s", answer.message.Result, err, time.Since(began))
+		}
+		if want := `s {"id":7,"jsonrpc":"2.0","result":{}}`; len(told) != 1 || told[0] != want {
+			t.Errorf("the backend was told %q, want %q", told, want)
+		}
+	})
 }
