@@ -1,6 +1,7 @@
 package session
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,7 +15,8 @@ import (
 
 // Bounds of connections on which no key has been shown. Who has none can open them too.
 const (
-	// maxStrangers is how many there are at a time. An address has at most half, so that the other proxies get through.
+	// maxStrangers is how many there are at a time. An address has at most half, and where several have all, one more ends the one that has
+	// waited longest: so other proxies, whose handshakes take milliseconds, get through.
 	maxStrangers = 1024
 	// maxShown is how many bytes are read of one. A proxy's handshake is less than a tenth of it.
 	maxShown = 16 << 10
@@ -26,7 +28,7 @@ const (
 var errShown = errors.New("the handshake is too long")
 
 // Listen accepts connections of the server's other proxies, by TLS with the keys of that moment. How much the connections take of others
-// is bounded: those above the bounds are closed at once.
+// is bounded: those above the bounds of their address are closed at once.
 func (k *Keys) Listen(from net.Listener) net.Listener {
 	return &peers{Listener: from, config: k.Accept(), places: share.New(maxStrangers, share.Half(maxStrangers))}
 }
@@ -35,6 +37,15 @@ type peers struct {
 	net.Listener
 	config *tls.Config
 	places *share.Places // of strangers
+
+	mu    sync.Mutex
+	waits list.List // of strangers, the oldest first
+}
+
+// stranger is a connection that has a place.
+type stranger struct {
+	net.Conn
+	leave func()
 }
 
 // Accept implements net.Listener.
@@ -44,7 +55,7 @@ func (p *peers) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		leave, err := p.places.Take(addressOf(conn), 1)
+		leave, err := p.admit(conn)
 		if err != nil {
 			_ = conn.Close() //nolint:errcheck // nothing was sent
 			continue
@@ -52,6 +63,40 @@ func (p *peers) Accept() (net.Conn, error) {
 		shown := &shownConn{Conn: conn}
 		return &peerConn{Conn: tls.Server(shown, p.config), stranger: shown, leave: leave}, nil
 	}
+}
+
+// admit has a connection wait among the strangers. It ends the one that has waited longest where there is no place for any.
+func (p *peers) admit(conn net.Conn) (leave func(), err error) {
+	left, err := p.places.Take(addressOf(conn), 1)
+	if errors.Is(err, share.ErrAll) && p.end() {
+		left, err = p.places.Take(addressOf(conn), 1)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waits := p.waits.PushBack(stranger{conn, left})
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.waits.Remove(waits) // unless it has been ended
+		left()
+	}, nil
+}
+
+// end ends the connection that has waited longest. It is false where none waits.
+func (p *peers) end() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := p.waits.Front()
+	if first == nil {
+		return false
+	}
+	oldest := p.waits.Remove(first).(stranger) //nolint:forcetypeassert // admit puts nothing else there
+	_ = oldest.Close()                         //nolint:errcheck // nothing was sent
+	oldest.leave()
+	return true
 }
 
 func addressOf(conn net.Conn) string {

@@ -132,6 +132,36 @@ func TestStrangersHaveBoundsAndProxiesGetThrough(t *testing.T) {
 	}
 }
 
+// Who has many addresses fills all places, and keeps nobody out who shows a key.
+func TestStrangersAtManyAddressesKeepNoProxyOut(t *testing.T) {
+	keys := Follow(entries(t, map[string]string{runconfig.SessionKey: "a"}), "s", "uid-1")
+	d := door(t, keys, 8)
+	ours := configOf(t, keys)
+	var silent []net.Conn
+	for i := range 8 {
+		silent = append(silent, d.knock(t, []string{"127.0.0.2", "127.0.0.3"}[i%2]))
+	}
+	for range 3 {
+		if !d.letIn(t, "127.0.0.4", ours) {
+			t.Fatal("a proxy is kept out")
+		}
+	}
+	closed(t, silent[0]) // the oldest
+	_ = silent[7].SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := silent[7].Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("more were ended than had to be: %v", err)
+	}
+	for _, conn := range silent {
+		_ = conn.Close()
+	}
+	d.free(t, "", 8)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := d.waits.Len(); n != 0 {
+		t.Errorf("%d are remembered", n)
+	}
+}
+
 // A certificate is told to everybody who connects. Who shows it without its key stays a stranger.
 func TestWhoShowsOursWithoutItsKeyStaysAStranger(t *testing.T) {
 	keys := Follow(entries(t, map[string]string{runconfig.SessionKey: "a"}), "s", "uid-1")
