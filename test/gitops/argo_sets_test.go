@@ -96,7 +96,7 @@ func TestArgoHoldsTheOperator(t *testing.T) {
 	for _, options := range []string{"ServerSideApply=true, CreateNamespace=true", "CreateNamespace=true"} {
 		if options != "ServerSideApply=true, CreateNamespace=true" {
 			text = strings.Replace(text, "ServerSideApply=true, ", "", 1)
-			a.repo.edit("config/chart/values.yaml", "commonAnnotations: {}", `commonAnnotations: {round: "2"}`)
+			a.repo.edit("config/chart/values.yaml", "commonAnnotations: {", `commonAnnotations: {round: "2", `)
 			revision = a.repo.push("another annotation of everything")
 		}
 		a.Force("kubectl", text)
@@ -175,7 +175,7 @@ func (a *argo) holds(kind string) bool {
 	return false
 }
 
-// withChart copies the chart into the repository.
+// withChart copies the chart into the repository, with an annotation of the story on everything, so that there is something to sync.
 func (a *argo) withChart() {
 	a.Helper()
 	a.Must(filepath.WalkDir(filepath.Join(root, "config", "chart"), func(path string, entry fs.DirEntry, err error) error {
@@ -189,4 +189,5 @@ func (a *argo) withChart() {
 		}
 		return err
 	}), "copying the chart")
+	a.repo.edit("config/chart/values.yaml", "commonAnnotations: {}", fmt.Sprintf("commonAnnotations: {story: %q}", filepath.Base(a.repo.url)))
 }
