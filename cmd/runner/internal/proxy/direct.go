@@ -18,20 +18,32 @@ import (
 // (FuzzDirect holds the two against each other).
 
 // RoundTrip makes a call whose body has been read. It sends it once: what http.Transport sends a second time, a request without a body, is
-// none of these.
+// none of these. A connection that waited and takes nothing of it any more is replaced by a new one, as http.Transport does.
 func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := w.take(request.URL.Host)
-	if c == nil {
-		conn, err := w.dial(ctx, "tcp", request.URL.Host)
-		if err != nil {
+	if c := w.take(request.URL.Host); c != nil {
+		response, err := w.call(c, request)
+		var unsent *unsentError
+		if !errors.As(err, &unsent) {
+			return response, err
+		}
+		if _, err := request.Body.(*readBody).Seek(0, io.SeekStart); err != nil { //nolint:forcetypeassert // see transport.send
 			return nil, err
 		}
-		c = newWire(conn, request.URL.Host)
 	}
+	conn, err := w.dial(ctx, "tcp", request.URL.Host)
+	if err != nil {
+		return nil, err
+	}
+	return w.call(newWire(conn, request.URL.Host), request)
+}
+
+// call makes a call on a connection.
+func (w *wires) call(c *wire, request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
 	end := context.AfterFunc(ctx, c.hangUp)
 	response, err := c.ask(request)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -214,6 +215,28 @@ func TestAConnectionIsLookedAtBeforeACallBegins(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+// A connection may break between the look at it and the call. What has not been sent goes by another.
+func TestACallThatItsConnectionDoesNotTakeGoesByAnother(t *testing.T) {
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	var connections atomic.Int32
+	address := script(t, func(conn net.Conn, calls *bufio.Reader) {
+		connections.Add(1)
+		if body, err := next(calls); err == nil {
+			_, _ = io.WriteString(conn, strings.Replace(ok, "ok", body[:2], 1))
+		}
+		<-over
+	})
+	w := wired(t)
+	w.answered(t, address, "first")
+	if err := w.idle[address][0].Conn.(*net.TCPConn).CloseWrite(); err != nil { // as if it were reset, which a look would show
+		t.Fatal(err)
+	}
+	if got := w.answered(t, address, "second"); got != "se" || connections.Load() != 2 {
+		t.Errorf("got %q over %d connections", got, connections.Load())
 	}
 }
 

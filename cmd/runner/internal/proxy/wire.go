@@ -119,8 +119,14 @@ func (c *wire) quiet() bool {
 	return err == nil && errors.Is(failed, syscall.EAGAIN)
 }
 
+// unsentError is why nothing of a call was sent.
+type unsentError struct{ error }
+
+// Unwrap is why.
+func (e *unsentError) Unwrap() error { return e.error }
+
 // send writes a message as far as the system takes it at once: all of it, unless the backend is slow. It writes the rest while the
-// answer is read, since a backend may answer before it has read the message.
+// answer is read, since a backend may answer before it has read the message. It returns an *unsentError.
 func (c *wire) send(message []byte) error {
 	if c.raw == nil {
 		_, err := c.Write(message)
@@ -134,11 +140,11 @@ func (c *wire) send(message []byte) error {
 	})
 	switch {
 	case err != nil:
-		return err
+		return &unsentError{err}
 	case errors.Is(failed, syscall.EAGAIN), errors.Is(failed, syscall.EINTR):
 		n = 0
 	case failed != nil:
-		return failed
+		return &unsentError{failed}
 	}
 	if n < len(message) {
 		c.sending = true
