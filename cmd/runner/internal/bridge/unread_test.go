@@ -71,7 +71,8 @@ func (f front) asks(t *testing.T, session, id, caller string) *http.Response {
 
 // Clients that read nothing of long answers take no more memory than there is room for, and none of what is another caller's.
 func TestAnswersThatNobodyReadsHaveABoundAndAShare(t *testing.T) {
-	defer func(d time.Duration) { roomTime = d }(roomTime)
+	was := roomTime
+	t.Cleanup(func() { roomTime = was }) // once the bridge has ended
 	roomTime = 50 * time.Millisecond
 	f := serve(t, Config{Server: child("")})
 	var unread []*http.Response

@@ -108,13 +108,13 @@ func kept() (bytes, goroutines float64) {
 	return float64(stats.HeapAlloc + stats.StackInuse), float64(runtime.NumGoroutine())
 }
 
-// A quarter above what was counted when it was set, since stacks double.
+// A third above what was counted when it was set, since stacks double.
 func TestAnIdleStreamTakesLittle(t *testing.T) {
 	ours, goroutines := taken(t, strings.TrimPrefix(front(t, Config{}, "http://"+silent(t)).url, "http://"))
 	bare, bareGoroutines := taken(t, bareProxy(t, silent(t)))
 	t.Logf("an idle stream takes %.0f bytes and %.1f goroutines, of a bare ReverseProxy %.0f and %.1f", ours, goroutines, bare, bareGoroutines)
-	if ours > 15<<10 || goroutines > 2.1 {
-		t.Errorf("an idle stream takes %.0f bytes and %.1f goroutines, want at most 15 KiB and 2", ours, goroutines)
+	if ours > 18<<10 || goroutines > 2.1 {
+		t.Errorf("an idle stream takes %.0f bytes and %.1f goroutines, want at most 18 KiB and 2", ours, goroutines)
 	}
 }
 
