@@ -82,13 +82,15 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object := r.kind.New()
 	err := r.reader.Get(ctx, req.NamespacedName, object)
+	var leftErr error
 	if r.kind.Backend && client.IgnoreNotFound(err) == nil {
-		if left, e := r.removeLeftPolicy(ctx, req.NamespacedName, object.GetUID()); left || e != nil {
-			return ctrl.Result{}, e // its end wakes the next pass
+		var left bool
+		if left, leftErr = r.removeLeftPolicy(ctx, req.NamespacedName, object.GetUID()); left && leftErr == nil {
+			return ctrl.Result{}, nil // its end wakes the next pass
 		}
 	}
 	if err != nil {
-		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
+		return ctrl.Result{}, errors.Join(leftErr, r.Gone(req.NamespacedName, err))
 	}
 	server := kinds.Form(object)
 	frame, wait, err := r.Begin(ctx, object, server.Status.Conditions)
@@ -111,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	p.Due(w.draining)
 	p.Due(w.deadline(server, r.Now()))
 	p.Due(r.ask(ctx, server, &w)) // what refuses pods is no event
-	return p.End(ctx, r.run(ctx, p, w))
+	return p.End(ctx, errors.Join(leftErr, r.run(ctx, p, w)))
 }
 
 // pass is a pass over an object, of which server is the form.

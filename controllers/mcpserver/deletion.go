@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -164,16 +166,36 @@ func (r *Reconciler) deletePolicy(ctx context.Context, p *pass, w world) error {
 }
 
 // removeLeftPolicy deletes the NetworkPolicy of an earlier server of this name, whose
-// finalizer somebody removed, since the garbage collector is refused it. It reports
-// whether there was one. uid is that of the server that is there, empty if there is none.
+// finalizer somebody removed, since the garbage collector is refused it, once no server or
+// no pod of its backend is there. It reports whether it did. uid is that of the server that is there, empty if there is none.
 func (r *Reconciler) removeLeftPolicy(ctx context.Context, server client.ObjectKey, uid types.UID) (bool, error) {
 	policy := &networkingv1.NetworkPolicy{}
-	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}, policy); err != nil {
-		return false, client.IgnoreNotFound(err)
+	key := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}
+	switch err := r.reader.Get(ctx, key, policy); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading NetworkPolicy %s: %w", key, err)
 	}
 	owner := metav1.GetControllerOf(policy)
-	if owner == nil || owner.Kind != r.kind.Object.Kind || owner.Name != server.Name || owner.UID == uid {
+	ours := owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.SchemeGroupVersion.Group+"/") && owner.Kind == r.kind.Object.Kind && owner.Name == server.Name
+	if !ours || owner.UID == uid || policy.DeletionTimestamp != nil {
 		return false, nil
+	}
+	now := r.kind.New()
+	switch err := r.live.Get(ctx, server, now); { // the cache may be behind
+	case err == nil && now.GetUID() == owner.UID:
+		return false, nil
+	case client.IgnoreNotFound(err) != nil:
+		return false, fmt.Errorf("reading %s %s: %w", owner.Kind, server, err)
+	case err == nil:
+		// Its own policy, if it has one, is about the same pods.
+	default:
+		w, gone := world{}, kinds.Form(now)
+		gone.Namespace, gone.Name = server.Namespace, server.Name
+		if err := w.list(ctx, r.reader, gone); err != nil || w.running(workload.ComponentBackend) > 0 {
+			return false, err // the end of a pod wakes the next pass
+		}
 	}
 	return true, r.Applier.As(r.kind.ChildrenManager).Remove(ctx, policy)
 }

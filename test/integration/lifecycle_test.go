@@ -181,23 +181,60 @@ func deleted(policy metav1.DeletionPropagation) func(*kit.Env) {
 
 var _ = Describe("A deletion", func() {
 	// The garbage collector is refused the policy, and no server of that uid comes back.
-	It("leaves no NetworkPolicy of a server whose finalizer somebody removed, nor keeps the next one of its name waiting", func() {
+	It("leaves no NetworkPolicy of a server whose finalizer somebody removed, once its backend pods have ended", func() {
+		s := newEnv()
+		operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", "network: {egress: []}"))
+		ready(s, "echo")
+		policies, pods := s.RecordAll(&networkingv1.NetworkPolicy{}), s.RecordAll(&corev1.Pod{})
+		isBackend := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentBackend }
+		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace })
+		s.Delete(serverOf(s, "echo"))
+		s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":null}}`)
+		s.AwaitGone(serverOf(s, "echo"))
+		var live corev1.PodList
+		s.AwaitAll(&live, "the backend pod is told to end", func() error {
+			return equal(len(slices.DeleteFunc(slices.Clone(live.Items), func(p corev1.Pod) bool { return !isBackend(&p) || p.DeletionTimestamp == nil })), 1)
+		})
+		release()
+		leavesNothing(s)
+		lastBackend := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isBackend(o) })
+		policies.Check(func(state kit.State) error {
+			if state.Deleted && !kit.Before(lastBackend, state) {
+				return errors.New("it was deleted before the last backend pod was gone")
+			}
+			return nil
+		})
+	})
+
+	It("leaves no NetworkPolicy that keeps the next server of its name waiting, also where that cannot go", func() {
 		s := newEnv()
 		o := operate(s)
 		s.RunProxies()
-		for _, next := range []bool{true, false} {
-			s.Apply(git, server("echo", "network: {egress: []}"))
-			ready(s, "echo")
-			o.stop()
-			s.Delete(serverOf(s, "echo"))
-			s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":null}}`)
-			s.AwaitGone(serverOf(s, "echo"))
-			if next {
-				s.Apply(git, server("echo", "network: {egress: []}"))
+		s.Apply(git, server("echo", "network: {egress: []}"))
+		ready(s, "echo")
+		o.stop()
+		s.Delete(serverOf(s, "echo"))
+		s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":null}}`)
+		s.AwaitGone(serverOf(s, "echo"))
+		s.Apply(git, server("echo", "network: {egress: []}"))
+		o.start(controllers.Options{})
+		ready(s, "echo")
+		policy := &networkingv1.NetworkPolicy{ObjectMeta: called("echo-backend")}
+		s.Patch(policy, "editor", `{"metadata":{"finalizers":["example.com/kept"]}}`)
+		s.Delete(serverOf(s, "echo"))
+		s.AwaitGone(serverOf(s, "echo"))
+		s.Apply(git, server("echo", "network: {egress: []}"))
+		live := serverOf(s, "echo")
+		s.Await(live, "it has a condition", func() error {
+			if meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady) == nil {
+				return errors.New("it has none")
 			}
-			o.start(controllers.Options{})
-		}
-		leavesNothing(s)
+			return nil
+		})
+		s.Patch(policy, "editor", `{"metadata":{"finalizers":null}}`)
+		ready(s, "echo")
 	})
 
 	It("ends for a server that never became ready", func() {

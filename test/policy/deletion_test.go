@@ -68,3 +68,29 @@ func TestTheBackendIsLeftToTheOperator(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where all controllers have one name, that of the namespace controller is among them.
+func TestAPolicyGoesWithItsNamespace(t *testing.T) {
+	space := object("{apiVersion: v1, kind: Namespace, metadata: {name: goes}}")
+	closes := object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: kept-backend, namespace: goes}, spec: {podSelector: {}}}")
+	closes.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "kept", UID: "kept", Controller: new(true)}})
+	closes.SetLabels(map[string]string{managedBy: "freehold", "app.kubernetes.io/component": "backend"})
+	// Pods go first, and this one stays (https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces).
+	pod := object("{apiVersion: v1, kind: Pod, metadata: {name: stays, namespace: goes, finalizers: [example.com/stays]}, spec: {containers: [{name: c, image: none}]}}")
+	controllers := clientOf(t, plane.As("system:kube-controller-manager", "system:masters"))
+	for _, o := range []*unstructured.Unstructured{space, closes, pod} {
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, controllers.Delete(t.Context(), closes.DeepCopy(), client.DryRunAll), "when the backend's pods have")
+	if err := admin.Delete(t.Context(), space); err != nil {
+		t.Fatal(err)
+	}
+	if err := controllers.Delete(t.Context(), closes.DeepCopy(), client.DryRunAll); err != nil {
+		t.Error(err)
+	}
+	if err := patch(t.Context(), pod, body{"metadata": body{"finalizers": nil}}); err != nil {
+		t.Error(err)
+	}
+}
