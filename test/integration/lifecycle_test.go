@@ -222,6 +222,7 @@ var _ = Describe("A deletion", func() {
 		o.start(controllers.Options{})
 		ready(s, "echo")
 		policy := &networkingv1.NetworkPolicy{ObjectMeta: called("echo-backend")}
+		policy.Namespace = s.Namespace
 		s.Patch(policy, "editor", `{"metadata":{"finalizers":["example.com/kept"]}}`)
 		s.Delete(serverOf(s, "echo"))
 		s.AwaitGone(serverOf(s, "echo"))
