@@ -40,10 +40,12 @@ the end of the logs of the operator and of the proxy. A NAME without a kind is t
 of an MCPServer.
 
 It reads no Secret, and leaves out the values of environment variables, headers and
-flags, also where logs and messages repeat them, and passwords in URLs, bearer
-tokens and JSON Web Tokens. Other arguments, names and log lines stay, and so do the
-last words of a container that ended: look through the file before you publish it. The logs of the backend, which is your image, are left out unless you ask for them; those of the
-bridge beside a server of transport sse are in.`,
+flags, also where logs and messages repeat them, passwords and queries of URLs,
+headers of credentials and keys, bearer tokens and JSON Web Tokens. Other arguments,
+names and log lines stay, and so do the last words of a container that ended: look
+through the file before you publish it. The logs of the backend, which is your image,
+are left out unless you ask for them; those of the bridge beside a server of transport
+sse are in.`,
 		Example: `  # For an issue
   kubectl freehold debug everything
 

@@ -168,3 +168,49 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 		t.Errorf("the archive has what was left out: %v", err)
 	}
 }
+
+// What may be secret is left out in each form in which it may stand.
+func TestABundleHasNoSecretInAnotherForm(t *testing.T) {
+	b := newBundle()
+	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo, namespace: ns, annotations: {
+		patch: '[{"op":"replace","path":"/spec/env/0/value","value":"hostile-patch"}]', packed: '"`+strings.Repeat("hostile", 50)+`"', note: "[stays]"}}, spec: {
+		env: [{name: LINES, value: "hostile-1 \"a\" <\nhostile-2"}],
+		args: [--token, -hostile-dash, --verbose, --port, "80", "https://h/mcp?api_key=hostile&x=hostile", "postgres://u:pa@hostile@db/x"]}}`))
+	object := b.scrub(string(b.files["mcpserver-echo.yaml"]))
+	if strings.Contains(object, "hostile") || !strings.Contains(object, "- --verbose\n  - --port\n") || !strings.Contains(object, "[stays]") {
+		t.Errorf("the object is\n%s", object)
+	}
+	for said, want := range map[string]string{
+		`bad value="hostile-1 \"a\" <\nhostile-2" in LINES`:          `bad value="REDACTED" in LINES`,
+		`{"value":"hostile-1 \"a\" \u003c\nhostile-2"}`:              `{"value":"REDACTED"}`,
+		"hostile-1 \"a\" <\n\thostile-2\n":                           "REDACTED\n\tREDACTED\n",
+		"Authorization: Basic aG9zdGlsZTp4":                          "Authorization: Basic REDACTED",
+		"map[Authorization:[Negotiate hostile-1234] Host:[h]]":       "map[Authorization:[Negotiate REDACTED] Host:[h]]",
+		`{"X-Api-Key":["hostile-1234"],"a":"b"}`:                     `{"X-Api-Key":["REDACTED"],"a":"b"}`,
+		"x-api-key: hostile-1234, and basic aG9zdGlsZTp4":            "x-api-key: REDACTED, and basic REDACTED",
+		"GET https://h/mcp?session=hostile&n=hostile#top is refused": "GET https://h/mcp?session=REDACTED&n=REDACTED#top is refused",
+	} {
+		if got := b.scrub(said); got != want {
+			t.Errorf("%s became\n%s, want\n%s", said, got, want)
+		}
+	}
+}
+
+// What is in the open anyway stays where a flag or a variable repeats it.
+func TestABundleCanBeRead(t *testing.T) {
+	b := newBundle()
+	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo-server, namespace: team-production}, spec: {
+		image: registry.example.com/tools/everything:1, transport: streamable-http,
+		env: [{name: NODE_ENV, value: production}, {name: WHICH, value: everything}, {name: TOKEN, value: hostile-token}],
+		args: [--transport=streamable-http, --namespace=team-production, --name, echo-server]}}`))
+	const said = "echo-server in team-production runs everything:1 by streamable-http"
+	if got := b.scrub(said + " hostile-token"); got != said+" REDACTED" {
+		t.Errorf("it says: %s", got)
+	}
+	object := b.scrub(string(b.files["mcpserver-echo-server.yaml"]))
+	for _, line := range []string{"name: echo-server\n", "namespace: team-production\n", "transport: streamable-http\n", "- --transport=REDACTED\n", "value: REDACTED\n"} {
+		if !strings.Contains(object, line) {
+			t.Errorf("there is no %q in\n%s", line, object)
+		}
+	}
+}

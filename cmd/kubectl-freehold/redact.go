@@ -6,10 +6,13 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 // redacted stands for what is left out.
@@ -25,9 +28,20 @@ const (
 	noteLength = 256
 )
 
-// passwords are what is a credential wherever it stands: the user and password of a URL, a
-// bearer token (RFC 6750, section 2.1), and a JSON Web Token (RFC 7519, section 3).
-var passwords = regexp.MustCompile(`(://)[^\s/?#@"']+@|(?i:(bearer[ +]))[A-Za-z0-9._~+/=-]{8,}|()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+// What is a credential wherever it stands. userinfo is the user and password of a URL, of which
+// the last @ is the end. passwords are what follows a header of credentials (RFC 9110, section
+// 11.6.2) or of a key, a word of Basic (RFC 7617) or Bearer (RFC 6750, section 2.1), or a name in
+// a URL's query, and a JSON Web Token (RFC 7519, section 3).
+var (
+	userinfo  = regexp.MustCompile(`://[^\s/?#"']+@`)
+	passwords = regexp.MustCompile(`(?i:(authorization["']?[:=][ \t]*[\["']*(?:[a-z]+[ +])?|api[-_]key["']?[:=][ \t]*[\["']*))[^\s"',;\]]{8,}` +
+		`|(?i:((?:basic|bearer)[ +]))[A-Za-z0-9._~+/=-]{8,}` +
+		`|([?&][A-Za-z0-9_.~%-]+=)[^\s&#"']+` +
+		`|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+)
+
+// secretFlag is a flag that is followed by a secret, even one that begins with a dash.
+var secretFlag = regexp.MustCompile(`(?i)^-.*(token|key|secret|passw|credential)`)
 
 // assigned is a variable with its value as one argument.
 var assigned = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
@@ -37,16 +51,34 @@ var assigned = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 type redactor struct {
 	// hidden are values that were left out.
 	hidden map[string]bool
+	// open are names, namespaces and images of objects, and the longest name of a transport. A
+	// value that is a part of one is looked for nowhere else: the bundle could not be read.
+	open []string
 }
 
-func newRedactor() *redactor { return &redactor{hidden: map[string]bool{}} }
+func newRedactor() *redactor {
+	return &redactor{hidden: map[string]bool{}, open: []string{string(v1alpha1.TransportStreamableHTTP)}}
+}
 
-// hide is what stands for a value that is left out.
+// hide is what stands for a value that is left out. Elsewhere the value may stand line by
+// line, or as a string of Go or JSON.
 func (r *redactor) hide(value string) string {
-	if len(value) >= hiddenLength && value != redacted {
-		r.hidden[value] = true
+	quoted := strconv.Quote(value)
+	forms := append(strings.Split(value, "\n"), value, quoted[1:len(quoted)-1])
+	if encoded, err := json.Marshal(value); err == nil {
+		forms = append(forms, string(encoded[1:len(encoded)-1]))
+	}
+	for _, form := range forms {
+		if form = strings.TrimSpace(form); len(form) >= hiddenLength && form != redacted {
+			r.hidden[form] = true
+		}
 	}
 	return redacted
+}
+
+// isOpen tells whether a value that was left out is a part of what is in the open.
+func (r *redactor) isOpen(value string) bool {
+	return slices.ContainsFunc(r.open, func(text string) bool { return strings.Contains(text, value) })
 }
 
 // scrub leaves out of a text what was left out of objects, and passwords.
@@ -56,17 +88,12 @@ func (r *redactor) scrub(text string) string {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
 	for _, value := range values {
-		text = strings.ReplaceAll(text, value, redacted)
-	}
-	return passwords.ReplaceAllStringFunc(text, func(found string) string {
-		switch at := strings.Index(found, "://"); {
-		case at == 0:
-			return "://" + redacted + "@"
-		case strings.HasPrefix(found, "eyJ"):
-			return redacted
+		if !r.isOpen(value) {
+			text = strings.ReplaceAll(text, value, redacted)
 		}
-		return found[:len("bearer ")] + redacted
-	})
+	}
+	text = userinfo.ReplaceAllString(text, "://"+redacted+"@")
+	return passwords.ReplaceAllString(text, "${1}${2}${3}"+redacted)
 }
 
 // redact removes from an object what may be a secret: values of environment
@@ -75,6 +102,7 @@ func (r *redactor) scrub(text string) string {
 // references to Secrets, stay.
 func (r *redactor) redact(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
+	r.open = append(r.open, u.GetName(), u.GetNamespace())
 	if annotations := u.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		annotations[corev1.LastAppliedConfigAnnotation] = redacted
 		u.SetAnnotations(annotations)
@@ -95,7 +123,8 @@ func (r *redactor) redact(u *unstructured.Unstructured) *unstructured.Unstructur
 	return u
 }
 
-// annotations redacts annotations, of which one has the run config.
+// annotations redacts annotations, of which one has the run config. A list is left out
+// whole: in a JSON patch a secret stands beside its path (RFC 6902), under no name that tells.
 func (r *redactor) annotations(annotations any) {
 	texts, ok := annotations.(map[string]any)
 	if !ok {
@@ -106,7 +135,11 @@ func (r *redactor) annotations(annotations any) {
 		if !isText {
 			continue
 		}
-		if texts[key] = r.text(text); texts[key] == text && len(text) > noteLength && !json.Valid([]byte(text)) {
+		start, whole := strings.TrimSpace(text), json.Valid([]byte(text))
+		switch {
+		case whole && strings.HasPrefix(start, "{"):
+			texts[key] = r.text(text)
+		case whole && strings.HasPrefix(start, "["), len(text) > noteLength:
 			texts[key] = r.hide(text)
 		}
 	}
@@ -139,6 +172,10 @@ func (r *redactor) value(value any) {
 				r.flags(below)
 			case "annotations":
 				r.annotations(below)
+			case "image":
+				if image, is := below.(string); is {
+					r.open = append(r.open, image)
+				}
 			}
 			r.value(below)
 		}
@@ -156,18 +193,21 @@ func (r *redactor) flags(arguments any) {
 	if !ok {
 		return
 	}
-	follows := false
+	follows, secret := false, false
 	for i, item := range list {
 		text, _ := item.(string)
 		name, value, joined := strings.Cut(text, "=")
 		flag := strings.HasPrefix(text, "-")
 		switch {
+		case follows && secret:
+			list[i] = r.hide(text)
 		case flag && joined, assigned.MatchString(text):
 			list[i] = name + "=" + r.hide(value)
 		case !flag && follows:
 			list[i] = r.hide(text)
 		}
 		follows = flag && !joined
+		secret = follows && secretFlag.MatchString(text)
 	}
 }
 
