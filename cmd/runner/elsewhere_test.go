@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -196,9 +197,17 @@ func TestAServerElsewhereIsAskedAgain(t *testing.T) {
 		sdk.ServeHTTP(w, r)
 	}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	told := make(chan backend.Facts)
-	go s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told <- facts })
+	var asking sync.WaitGroup
+	defer func() { cancel(); asking.Wait() }()
+	asking.Go(func() {
+		s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) {
+			select {
+			case told <- facts:
+			case <-ctx.Done():
+			}
+		})
+	})
 	for _, want := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionTrue} {
 		select {
 		case facts := <-told:
