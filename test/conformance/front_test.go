@@ -46,7 +46,8 @@ func (b *lateBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-func frontOf(t *testing.T, handler http.HandlerFunc) (*Front, string) {
+// frontOf is a front before a server that answers with handler. done waits until all requests to it have ended.
+func frontOf(t *testing.T, handler http.HandlerFunc) (front *Front, address string, done func()) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -54,16 +55,16 @@ func frontOf(t *testing.T, handler http.HandlerFunc) (*Front, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := NewFront(to, "secret")
+	front = NewFront(to, "secret")
 	before := httptest.NewServer(front)
 	t.Cleanup(before.Close)
-	return front, before.URL + "/mcp"
+	return front, before.URL + "/mcp", before.Close
 }
 
 // An answer that is faster than the transport arrives whole.
 func TestAFrontCutsNoAnswer(t *testing.T) {
 	sent := late{&http.Transport{}, make(chan struct{}), make(chan struct{})}
-	front, url := frontOf(t, func(w http.ResponseWriter, r *http.Request) {
+	front, url, done := frontOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil || r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("the server got %q, %v, and %v", body, err, r.Header)
 		}
@@ -90,6 +91,7 @@ func TestAFrontCutsNoAnswer(t *testing.T) {
 	if line, err := answer.ReadString('\n'); line != "data: two\n" || err != nil {
 		t.Errorf("the answer goes on with %q, %v", line, err)
 	}
+	done()
 	if broken := front.Broken(); len(broken) > 0 {
 		t.Errorf("broken are %q", broken)
 	}
@@ -98,7 +100,7 @@ func TestAFrontCutsNoAnswer(t *testing.T) {
 // What a server does not answer is told, and what a client does not wait for is not.
 func TestAFrontTellsWhatWasNotAnswered(t *testing.T) {
 	leave := make(chan struct{})
-	front, url := frontOf(t, func(w http.ResponseWriter, r *http.Request) {
+	front, url, done := frontOf(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		switch r.Header.Get("Mcp-Method") {
 		case "gone":
@@ -137,6 +139,7 @@ func TestAFrontTellsWhatWasNotAnswered(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the server was not told that its client has left")
 	}
+	done()
 	want := []string{"POST gone : EOF", "POST cut : unexpected EOF", "POST busy : 503 Service Unavailable"}
 	if got := front.Broken(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("broken are %q, want %q", got, want)

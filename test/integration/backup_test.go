@@ -102,7 +102,9 @@ var _ = DescribeTable("A namespace that is lost comes back from a backup", func(
 	}
 	kept := keyOf(s) == key
 	Expect(kept).To(Equal(by.keepsKey), "whether sessions have the key of before")
-	Expect(ready(s, "other").Status.Workload.Generation).To(by.number)
+	if generation := ready(s, "other").Status.Workload.Generation; by.number != nil {
+		Expect(generation).To(by.number)
+	}
 	quiet(op)
 	before := s.Versions()
 	op.restart()
@@ -120,11 +122,12 @@ var _ = DescribeTable("A namespace that is lost comes back from a backup", func(
 },
 	Entry("by Velero, as docs/how-to/backup.md says", tool{takes: ofThePage(), velero: true, number: BeEquivalentTo(1)}),
 	Entry("by Velero, of everything at once", tool{takes: all(), velero: true, keepsKey: true, number: BeNumerically(">", 2)}),
-	Entry("by a tool that keeps owners, of everything at once", tool{takes: all(), number: BeNumerically(">=", 1)}),
+	Entry("by a tool that keeps owners, of everything at once", tool{takes: all()}),
 )
 
 // tool is what restores: in which order it takes what, whether as Velero does, whether
-// sessions then have the key of before, and the workload generation, which was 2.
+// sessions then have the key of before, and the workload generation, which was 2. That is nil
+// where it hangs on when the garbage collector comes.
 type tool struct {
 	takes            []func(*unstructured.Unstructured) bool
 	velero, keepsKey bool
