@@ -102,7 +102,7 @@ vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product
 	hack/vuln.sh
 
 .PHONY: test-gitops
-test-gitops: controlplane $(TOOLS)/helm ## Hold config/gitops to Flux and Argo CD themselves; half an hour the first time. RUN= names stories
+test-gitops: controlplane $(TOOLS)/helm $(TOOLS)/controller-gen ## Hold config/gitops to Flux and Argo CD themselves; half an hour the first time. RUN= names stories
 	hack/gitops/build.sh
 	$(GO_TEST) -timeout 30m -count=1 -v -run '$(RUN)' ./test/gitops
 
@@ -122,7 +122,7 @@ e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of thi
 
 .PHONY: e2e-gitops
 e2e-gitops: images $(TOOLS)/helm ## Have Flux and Argo CD install, change and delete on a real cluster of this machine; needs root
-	hack/gitops/build.sh
+	hack/gitops/build.sh flux argo
 	hack/e2e-gitops.sh
 
 .PHONY: conformance

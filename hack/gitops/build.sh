@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds what puts servers from Git into a cluster, from the published Go modules, into bin/gitops.
 #
-#   build.sh [flux|argo]...     both by default
+#   build.sh [flux|argo|others]...     all by default
 #
 #   flux   source-controller and kustomize-controller, and what their users have beside: SOPS, age-keygen
 #   argo   Argo CD's one program, and what it calls: Kustomize, its script around git, a cache with Redis' protocol
+#   others the kinds of Flux's image automation and of the External Secrets Operator, without their programs
 #
 # Their CRDs and settings go to bin/gitops/manifests. The versions are those of the modules beside this
 # file. The first time takes minutes for each tool, Go's build cache makes later ones seconds.
@@ -51,12 +52,26 @@ argo() {
 	install -m 755 "$(go -C "$here/argo" list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/hack/git-verify-wrapper.sh" "$out"
 }
 
-[ $# -gt 0 ] || set -- flux argo
+# others makes the CRDs of Flux's image automation from its published types, as Flux does, and copies those of the External Secrets
+# Operator, whose types are no module of their own.
+others() {
+	local generate version=v1.3.2 dir
+	generate=$(realpath "$here/../../bin/tools/controller-gen") # make test-gitops builds it
+	rm -rf "$out/manifests/images" "$out/manifests/secrets"
+	mkdir -p "$out/manifests/images" "$out/manifests/secrets"
+	(cd "$here/images" && "$generate" crd output:crd:dir="$out/manifests/images" \
+		paths=github.com/fluxcd/image-automation-controller/api/v1 paths=github.com/fluxcd/image-reflector-controller/api/v1)
+	go -C "$here/images" mod download "github.com/external-secrets/external-secrets@$version"
+	dir=$(go env GOMODCACHE)/github.com/external-secrets/external-secrets@$version/config/crds/bases
+	cp --no-preserve=mode "$dir/external-secrets.io_externalsecrets.yaml" "$out/manifests/secrets"
+}
+
+[ $# -gt 0 ] || set -- flux argo others
 for tool in "$@"; do
 	case $tool in
-	flux | argo) "$tool" ;;
+	flux | argo | others) "$tool" ;;
 	*)
-		echo "build.sh: there is no $tool: name flux or argo" >&2
+		echo "build.sh: there is no $tool: name flux, argo or others" >&2
 		exit 1
 		;;
 	esac

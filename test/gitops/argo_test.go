@@ -99,23 +99,7 @@ func newArgo(t *testing.T) *argo {
 // install applies what Argo CD ships, and argocd-cm.yaml over it as docs/gitops.md says.
 func (a *argo) install() {
 	a.Helper()
-	files, err := filepath.Glob(filepath.Join(bin, "manifests", "argo", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		a.Fatalf("Argo CD is not in %s: run hack/gitops/build.sh argo: %v", bin, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		a.Must(err, "reading what Argo CD ships")
-		object := a.Force("kubectl", string(text))
-		if object.GroupVersionKind() == kindCRD {
-			a.Await(object, "the API server serves "+object.GetName(), func() error {
-				if status, _, message := condition(object, "Established"); status != "True" {
-					return fmt.Errorf("it is not established: %s", message)
-				}
-				return nil
-			})
-		}
-	}
+	install(a.Env, "argo")
 	a.Force("team", a.repo.read("config/gitops/argocd-cm.yaml"))
 	a.Force("kubectl", "{apiVersion: argoproj.io/v1alpha1, kind: AppProject, metadata: {name: default},"+
 		"spec: {sourceRepos: ['*'], destinations: [{server: '*', namespace: '*'}], clusterResourceWhitelist: [{group: '*', kind: '*'}]}}")

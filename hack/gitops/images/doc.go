@@ -1,0 +1,7 @@
+// Package images names the kinds of Flux's image automation, for build.sh in the folder above: it makes their CRDs of them, as Flux does.
+package images
+
+import (
+	_ "github.com/fluxcd/image-automation-controller/api/v1"
+	_ "github.com/fluxcd/image-reflector-controller/api/v1"
+)
