@@ -6,12 +6,14 @@ package gitops
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,22 +47,49 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	end := sync.OnceValue(endAll)
 	err := prepare(ctx)
 	code := 1
 	if err == nil {
+		defer before(end)()
 		code = m.Run()
 	}
-	for _, p := range processes {
-		p.end()
-	}
-	if !onCluster() {
-		err = errors.Join(err, plane.Stop())
-	}
-	if err = errors.Join(err, os.RemoveAll(work)); err != nil {
+	if err = errors.Join(err, end()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
+}
+
+// ending is how long before the end of go test's time all programs are ended.
+const ending = 30 * time.Second
+
+// before ends all programs before go test's time is over, which ends this process and nothing that it has started. The control plane's
+// are killed: with stories that still watch, an API server takes minutes to end. What it returns takes that back.
+func before(end func() error) func() bool {
+	flag.Parse()
+	limit, ok := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
+	if !ok || limit <= 2*ending {
+		return func() bool { return false }
+	}
+	return time.AfterFunc(limit-ending, func() {
+		if !onCluster() {
+			_ = errors.Join(plane.APIServer.Kill(), plane.Etcd.Kill())
+		}
+		_ = end()
+	}).Stop
+}
+
+// endAll ends every program and removes what they wrote.
+func endAll() error {
+	for _, p := range processes {
+		p.end()
+	}
+	var err error
+	if !onCluster() {
+		err = plane.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(work))
 }
 
 func prepare(ctx context.Context) (err error) {
