@@ -120,6 +120,7 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		Expect(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.Generation).To(BeEquivalentTo(2), "replicas are no content")
 
 		key := &corev1.Secret{ObjectMeta: called("echo.remote-session")}
+		s.Read(key)
 		s.Delete(key)
 		s.AwaitGone(key)
 		s.Apply(git, remoteProxy("echo", "url: https://other.example.com/mcp\nproxy: {replicas: 2}\nrestartedAt: 2026-11-22T10:00:00Z"))
