@@ -101,6 +101,7 @@ func TestAServerOfTheLegacyEraSaysSo(t *testing.T) {
 // waits for it.
 func TestAClientThatLeaves(t *testing.T) {
 	f := serve(t, Config{Server: child("modern")})
+	f.modernly("0", "pid", "") // the server has started
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, f.url, strings.NewReader(
