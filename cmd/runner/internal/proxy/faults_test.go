@@ -204,9 +204,10 @@ func TestBothSidesAreAskedForSignsOfLife(t *testing.T) {
 
 func TestABackendThatIsSlowSlowsNoOtherCall(t *testing.T) {
 	const calls = 50
-	left := make(chan struct{}, calls)
+	come, left := make(chan struct{}, calls), make(chan struct{}, calls)
 	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); string(body) == "slow" {
+			come <- struct{}{}
 			<-r.Context().Done()
 			left <- struct{}{}
 			return
@@ -227,16 +228,20 @@ func TestABackendThatIsSlowSlowsNoOtherCall(t *testing.T) {
 			return err == nil && text(t, response) == "answer"
 		})
 	}
+	each := func(what <-chan struct{}, fails string) {
+		for range calls {
+			select {
+			case <-what:
+			case <-time.After(long):
+				t.Fatal(fails)
+			}
+		}
+	}
+	each(come, "the backend did not get each slow call")
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
-	for range calls {
-		select {
-		case <-left:
-		case <-time.After(long):
-			t.Fatal("the backend did not hear that the clients have left")
-		}
-	}
+	each(left, "the backend did not hear that the clients have left")
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	settle(t, b, before)
 }
