@@ -97,14 +97,15 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}:            {Field: fields.OneTermEqualSelector("reason", "FailedMount")},
-			&v1alpha1.MCPOIDCConfig{}:  {},
-			&v1alpha1.MCPAuthzConfig{}: {},
+			&corev1.Event{}:            {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
+			&v1alpha1.MCPServer{}:      {Transform: slim},
+			&v1alpha1.MCPRemoteProxy{}: {Transform: slim},
+			&v1alpha1.MCPOIDCConfig{}:  {Transform: slim},
+			&v1alpha1.MCPAuthzConfig{}: {Transform: slim},
 		},
-		DefaultTransform: slim,
 	}
 	for _, kind := range mcpserver.Watched() {
-		options.ByObject[kind] = cache.ByObject{Label: selector}
+		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: slim}
 	}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
