@@ -6,12 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/demo-lib.sh
 
-finish() {
-	local code=$?
-	[ "${KEEP:-}" = 1 ] || hack/cluster.sh down
-	exit "$code"
-}
-trap finish EXIT
+trap end_cluster EXIT
 
 hack/images/node.sh image
 hack/images/build.sh everything-sse

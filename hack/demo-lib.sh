@@ -1,10 +1,17 @@
-# Sourced by demo.sh and the end-to-end tests: the few verbs they share.
+# Sourced by demo.sh, e2e.sh, e2e-gitops.sh and conformance.sh: the few verbs they share.
 
 title() { printf '\n\033[1m=== %s\033[0m\n' "$*"; }
 cluster() { bin/tools/cluster "$@"; }
 in_cluster() { cluster exec -- "$@"; }
 k() { in_cluster kubectl "$@"; }
 mcp() { k -n demo "$@"; }
+
+# end_cluster ends the script as it was about to end, and the cluster with it, unless KEEP=1 is set.
+end_cluster() {
+	local code=$?
+	[ "${KEEP:-}" = 1 ] || hack/cluster.sh down
+	exit "$code"
+}
 
 # install_freehold installs the chart with the images that were built here. Their
 # tag stays when they are built again, so the pods are told by their digest.

@@ -6,12 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/demo-lib.sh
 
-finish() {
-	local code=$?
-	[ "${KEEP:-}" = 1 ] || hack/cluster.sh down
-	exit "$code"
-}
-trap finish EXIT
+trap end_cluster EXIT
 
 command -v git >/dev/null || { echo "e2e-gitops: git is missing: install it" >&2; exit 1; }
 title "The tools, and a cluster"

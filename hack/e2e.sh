@@ -4,13 +4,8 @@
 # KEEP=1 is set. Run by `make e2e`, which builds the images first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-
-finish() {
-	local code=$?
-	[ "${KEEP:-}" = 1 ] || hack/cluster.sh down
-	exit "$code"
-}
-trap finish EXIT
+source hack/demo-lib.sh
+trap end_cluster EXIT
 
 hack/demo.sh
 # A second tag of the runner that was built, for what an upgrade does.

@@ -166,8 +166,9 @@ func (r *Reconciler) deletePolicy(ctx context.Context, p *pass, w world) error {
 }
 
 // removeLeftPolicy deletes the NetworkPolicy of an earlier server of this name, whose
-// finalizer somebody removed, since the garbage collector is refused it, once no server or
-// no pod of its backend is there. It reports whether it did. uid is that of the server that is there, empty if there is none.
+// finalizer somebody removed: the garbage collector is refused it. It reports whether it
+// did. uid is that of the server that is there now, empty if there is none: then the pods
+// of the backend end first.
 func (r *Reconciler) removeLeftPolicy(ctx context.Context, server client.ObjectKey, uid types.UID) (bool, error) {
 	policy := &networkingv1.NetworkPolicy{}
 	key := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -152,16 +153,13 @@ var _ = DescribeTable("The policy in front of a backend outlives its pods, where
 	isBackend := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentBackend }
 	release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace && isBackend(p) })
 	stop(s)
-	live := serverOf(s, "echo")
-	s.Await(live, "it waits for its backend pods", func() error {
-		c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
-		if c == nil || !strings.Contains(c.Message, "waiting for the backend pods to end") {
-			return fmt.Errorf("the condition is %v", c)
-		}
-		return nil
+	var live corev1.PodList
+	s.AwaitAll(&live, "the backend pod is told to end", func() error {
+		return equal(len(slices.DeleteFunc(slices.Clone(live.Items), func(p corev1.Pod) bool { return !isBackend(&p) || p.DeletionTimestamp == nil })), 1)
 	})
+	Consistently(func() bool { return s.Exists(&networkingv1.NetworkPolicy{ObjectMeta: called("echo-backend")}) }).WithTimeout(2 * time.Second).Should(BeTrue())
 	release()
-	s.AwaitGone(live)
+	s.AwaitGone(serverOf(s, "echo"))
 	leavesNothing(s)
 	lastBackend := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isBackend(o) })
 	policies.Check(func(state kit.State) error {
@@ -171,43 +169,37 @@ var _ = DescribeTable("The policy in front of a backend outlives its pods, where
 		return nil
 	})
 },
-	Entry("is deleted in the background", deleted(metav1.DeletePropagationBackground)),
-	Entry("is deleted in the foreground", deleted(metav1.DeletePropagationForeground)),
+	Entry("is deleted in the background", waitsForItsBackend(metav1.DeletePropagationBackground)),
+	Entry("is deleted in the foreground", waitsForItsBackend(metav1.DeletePropagationForeground)),
+	// The garbage collector is refused the policy, and the operator has no server left to wait with.
+	Entry("is deleted, and somebody removes its finalizer", func(s *kit.Env) {
+		proxies := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace })
+		s.Delete(serverOf(s, "echo"))
+		s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":null}}`)
+		proxies()
+	}),
 )
+
+// waitsForItsBackend deletes a server, and waits until it says that it waits.
+func waitsForItsBackend(policy metav1.DeletionPropagation) func(*kit.Env) {
+	return func(s *kit.Env) {
+		deleted(policy)(s)
+		live := serverOf(s, "echo")
+		s.Await(live, "it waits for its backend pods", func() error {
+			c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady)
+			if c == nil || !strings.Contains(c.Message, "waiting for the backend pods to end") {
+				return fmt.Errorf("the condition is %v", c)
+			}
+			return nil
+		})
+	}
+}
 
 func deleted(policy metav1.DeletionPropagation) func(*kit.Env) {
 	return func(s *kit.Env) { s.Delete(serverOf(s, "echo"), client.PropagationPolicy(policy)) }
 }
 
 var _ = Describe("A deletion", func() {
-	// The garbage collector is refused the policy, and no server of that uid comes back.
-	It("leaves no NetworkPolicy of a server whose finalizer somebody removed, once its backend pods have ended", func() {
-		s := newEnv()
-		operate(s)
-		s.RunProxies()
-		s.Apply(git, server("echo", "network: {egress: []}"))
-		ready(s, "echo")
-		policies, pods := s.RecordAll(&networkingv1.NetworkPolicy{}), s.RecordAll(&corev1.Pod{})
-		isBackend := func(o client.Object) bool { return o.GetLabels()[workload.LabelComponent] == workload.ComponentBackend }
-		release := plane.Kubelet.HoldTermination(func(p *corev1.Pod) bool { return p.Namespace == s.Namespace })
-		s.Delete(serverOf(s, "echo"))
-		s.Patch(serverOf(s, "echo"), "impatient", `{"metadata":{"finalizers":null}}`)
-		s.AwaitGone(serverOf(s, "echo"))
-		var live corev1.PodList
-		s.AwaitAll(&live, "the backend pod is told to end", func() error {
-			return equal(len(slices.DeleteFunc(slices.Clone(live.Items), func(p corev1.Pod) bool { return !isBackend(&p) || p.DeletionTimestamp == nil })), 1)
-		})
-		release()
-		leavesNothing(s)
-		lastBackend := lastEnd(pods, func(o *unstructured.Unstructured) bool { return isBackend(o) })
-		policies.Check(func(state kit.State) error {
-			if state.Deleted && !kit.Before(lastBackend, state) {
-				return errors.New("it was deleted before the last backend pod was gone")
-			}
-			return nil
-		})
-	})
-
 	It("leaves no NetworkPolicy that keeps the next server of its name waiting, also where that cannot go", func() {
 		s := newEnv()
 		o := operate(s)

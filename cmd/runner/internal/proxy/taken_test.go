@@ -241,23 +241,10 @@ func TestADrainWaitsForATakenStream(t *testing.T) {
 // raw is the address of a backend that answers every connection's first request with the same bytes, and closes it.
 func raw(t *testing.T, answer string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			readHead(bufio.NewReader(conn))
-			_, _ = io.WriteString(conn, answer)
-			_ = conn.Close()
-		}
-	}()
-	return "http://" + listener.Addr().String()
+	return "http://" + script(t, func(conn net.Conn, calls *bufio.Reader) {
+		readHead(calls)
+		_, _ = io.WriteString(conn, answer)
+	})
 }
 
 func TestAnswersToAGET(t *testing.T) {
