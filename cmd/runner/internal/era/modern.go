@@ -100,9 +100,9 @@ func canonical(v jsontext.Value) string {
 	return string(v)
 }
 
-// discover answers from what the backend said when a session began.
+// discover answers from what the backend said when a session began that it still knows.
 func (t *Translator) discover(out *output, r *http.Request, c *call) {
-	h, err := t.sessions.get(r.Context(), r, c.profile)
+	h, err := t.current(r, c.profile)
 	if err != nil {
 		t.refuse(out, c, err)
 		return
@@ -116,6 +116,28 @@ func (t *Translator) discover(out *output, r *http.Request, c *call) {
 		result["instructions"] = words
 	}
 	out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, result, h.session.server()))))
+}
+
+// current returns the session for a profile, which the caller has to give back. It begins a new one where the backend does not know the
+// one that is held (HTTP 404), and where the backend has no sessions, which cannot tell that another server is there since.
+func (t *Translator) current(r *http.Request, p profile) (*held, error) {
+	t.sessions.mu.Lock()
+	_, before := t.sessions.held[p]
+	t.sessions.mu.Unlock()
+	h, err := t.sessions.get(r.Context(), r, p)
+	if err != nil || !before {
+		return h, err
+	}
+	if h.session.id != "" {
+		ctx, cancel := context.WithTimeout(r.Context(), probeTime)
+		defer cancel()
+		if answer, err := t.ask(ctx, r, request(t.newID(), "ping", jsonrpc.Object{}), h.session.header()); err != nil || answer.status != http.StatusNotFound {
+			return h, nil
+		}
+	}
+	t.sessions.drop(p, h)
+	t.sessions.put(h)
+	return t.sessions.get(r.Context(), r, p)
 }
 
 // call sends a call over a session, and once more over a new one if the backend does not know the session (HTTP 404,

@@ -33,6 +33,55 @@ func TestDiscoverIsAnsweredFromInitialize(t *testing.T) {
 	}
 }
 
+// After an update another server answers, of whose sessions the one that is held is none.
+func TestDiscoverTellsOfTheServerThatIsThere(t *testing.T) {
+	for _, sessions := range []bool{true, false} {
+		t.Run(fmt.Sprintf("sessions %t", sessions), func(t *testing.T) {
+			b := newBackend(t, legacyOnly)
+			var version atomic.Int64
+			b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+				now := fmt.Sprint(version.Load())
+				m := message{}
+				_ = json.Unmarshal(body, &m)
+				switch {
+				case m.Method == "initialize":
+					if sessions {
+						w.Header().Set("Mcp-Session-Id", now)
+					}
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"behind","version":%q}}}`, m.ID, now)
+				case m.Method == "server/discover" && r.Header.Get("Mcp-Session-Id") == "":
+					w.WriteHeader(http.StatusBadRequest)
+				case sessions && r.Header.Get("Mcp-Session-Id") != now:
+					w.WriteHeader(http.StatusNotFound)
+				case m.ID == nil:
+					w.WriteHeader(http.StatusAccepted)
+				default:
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+				}
+				return true
+			})
+			endpoint := front(t, b)
+			for _, now := range []int64{1, 1, 2} {
+				version.Store(now)
+				_, got := send(t, endpoint, modern("1", "server/discover", "", ""), asModern("server/discover", "")...)
+				want := map[string]any{"io.modelcontextprotocol/serverInfo": map[string]any{"name": "behind", "version": fmt.Sprint(now)}}
+				if diff := cmp.Diff(want, got.Result["_meta"]); diff != "" {
+					t.Errorf("version %d: %s", now, diff)
+				}
+			}
+			begun := 3 // one to find out what the backend speaks
+			if !sessions {
+				begun++ // each discover begins anew
+			}
+			if got := len(b.got("initialize")); got != begun {
+				t.Errorf("%d sessions have begun, want %d", got, begun)
+			}
+		})
+	}
+}
+
 func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
