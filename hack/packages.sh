@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=github.com/freehold-dev/freehold
 
-plane=$(grep -rlE --include='*.go' '\b(kit\.Start|envtest\.Environment)\b' test | xargs -r -n1 dirname | grep -v '^test/example' | sort -u |
+plane=$(grep -rlE --include='*.go' '\bkit\.(Start|Main)\(' test | xargs -r -n1 dirname | grep -v '^test/example' | sort -u |
 	grep -vx -e test/e2e -e test/gitops)
 case ${1:-} in
 plane)

@@ -45,7 +45,7 @@ unchanged() {
 
 step "generated files" "they have been generated anew, as make generate does: look at the diff and commit it" \
 	unchanged hack/generate.sh 'apis/**/zz_generated*' applyconfig config/crd config/policy config/rbac config/chart/files docs/ownership.md docs/architecture.md docs/api.md
-step "modules" "run make tidy" hack/modules.sh go mod tidy -diff
+step "modules" "run make tidy" hack/modules.sh check
 step "licences" "docs/maintainers/licenses.md has been written anew: look at the diff and commit it; or do without the module" \
 	unchanged "go -C hack/images run ./licenses -page docs/maintainers/licenses.md" docs/maintainers/licenses.md
 step "format" "run make fmt" $tools/golangci-lint fmt --diff
