@@ -51,9 +51,7 @@ func elsewhere(t *testing.T, handler http.Handler, edit ...func(*runconfig.Remot
 		Remote: &to, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 	}}
 	var err error
-	if s.sessions = t.TempDir(); os.WriteFile(filepath.Join(s.sessions, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600) != nil {
-		t.Fatal("the key of sessions is not written")
-	}
+	s.sessions = sessionKey(t)
 	if s.remote, err = remote.New(to, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +101,7 @@ func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "far" || facts.Tools == nil || *facts.Tools != 1 {
 		t.Errorf("it learned %+v, %v", facts, err)
 	}
-	if !s.ready(t.Context()) {
+	if !s.readiness()(t.Context()) {
 		t.Error("it is not ready")
 	}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.self+"/mcp", strings.NewReader("{}"))
@@ -152,7 +150,7 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
-			if s.ready(t.Context()) {
+			if s.readiness()(t.Context()) {
 				t.Error("it is ready")
 			}
 			if strings.Contains(facts.Answers.Message+err.Error(), "ours") {

@@ -55,7 +55,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 	if len(s.run.NotEnforced) > 0 {
 		return // nothing reaches the backend
 	}
-	told := backend.Facts{}
+	told, detected := backend.Facts{}, &detection{}
 	pause, began := firstPause, time.Now()
 	for attempt := 1; ; attempt++ {
 		facts, err := s.learn(ctx)
@@ -65,6 +65,8 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 		wait := pause
 		pause = min(2*pause, lastPause)
 		switch {
+		case err == nil && !detected.over(facts.ProtocolVersions...):
+			pause, wait = firstPause, time.Second
 		case err == nil && s.run.Remote == nil:
 			tell(facts)
 			return
@@ -93,9 +95,8 @@ func lasts(reason string, attempts int, since time.Duration) bool {
 	return attempts >= patience && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
 }
 
-// ready reports whether calls find an endpoint: MCP answers, or something that
-// may take another message than the runner's.
-func (s settings) ready(ctx context.Context) bool {
+// reached reports whether there is an endpoint, and which revision it agreed to, if any.
+func (s settings) reached(ctx context.Context) (agreed []string, reached bool) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := newAsking(s.self, s.pass)
@@ -103,10 +104,10 @@ func (s settings) ready(ctx context.Context) bool {
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
 		r := client.last.Load()
-		return r.refused() && (s.run.Remote == nil || !r.wantsCredentials())
+		return nil, r.refused() && (s.run.Remote == nil || !r.wantsCredentials())
 	}
 	_ = session.Close() //nolint:errcheck // it was asked all there is
-	return true
+	return []string{session.InitializeResult().ProtocolVersion}, true
 }
 
 // learn makes one attempt. The error says that MCP did not answer, and the facts

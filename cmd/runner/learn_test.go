@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,7 +42,7 @@ func serving(t *testing.T, name string, options *mcp.StreamableHTTPOptions) sett
 func at(t *testing.T, handler http.Handler) settings {
 	t.Helper()
 	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -61,12 +63,12 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 		options  *mcp.StreamableHTTPOptions
 		versions []string
 	}{
-		"modern and legacy": {&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}, []string{"2025-11-25", "2026-07-28"}},
-		"legacy":            {&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}, []string{"2025-11-25"}},
+		"modern and legacy":  {&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}, []string{"2025-11-25", "2026-07-28"}},
+		"legacy, translated": {&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}, []string{"2025-11-25", "2026-07-28"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got backend.Facts
-			serving(t, "bench", tc.options).ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
+			through(t, serving(t, "bench", tc.options)).ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
 			want.ProtocolVersions = tc.versions
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -75,10 +77,58 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 	}
 }
 
+// A backend that is not up when the proxy asks first which eras it speaks is asked again before clients call: they may be of the other
+// era, and so may the one of the status.
+func TestAProxyIsReadyOnceItKnowsWhichErasItsBackendSpeaks(t *testing.T) {
+	for name, wait := range map[string]func(ctx context.Context, s settings) []string{
+		"readiness": func(ctx context.Context, s settings) []string {
+			for ready := s.readiness(); !ready(ctx) && ctx.Err() == nil; {
+				time.Sleep(10 * time.Millisecond)
+			}
+			agreed, _ := s.reached(ctx)
+			return agreed
+		},
+		"the status": func(ctx context.Context, s settings) (told []string) {
+			s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = facts.ProtocolVersions })
+			return told
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			sdk := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
+			legacy := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
+			s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) == 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				legacy.ServeHTTP(w, r)
+			})))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if versions := wait(ctx, s); !slices.Contains(versions, "2026-07-28") {
+				t.Errorf("a client of the modern era is refused: %q", versions)
+			}
+		})
+	}
+}
+
+// Where the backend never tells, those are served who need no translation.
+func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
+	d := &detection{}
+	if !d.over() || !d.over("2025-11-25", "2026-07-28") || d.over("2025-11-25") {
+		t.Error("it waits for what is known, or not for what is not")
+	}
+	if d.since = d.since.Add(-detectionTime); !d.over("2025-11-25") {
+		t.Error("it waits without end")
+	}
+}
+
 // through puts the real proxy between the runner and a backend.
 func through(t *testing.T, s settings) settings {
 	t.Helper()
 	s.backend = &url.URL{Scheme: "http", Host: s.self}
+	s.sessions = sessionKey(t)
 	config, err := proxyConfig(s, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +136,16 @@ func through(t *testing.T, s settings) settings {
 	front := at(t, proxy.New(config))
 	s.self = front.self
 	return s
+}
+
+// sessionKey is a directory with a key of session ids.
+func sessionKey(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, runconfig.SessionKey), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // The proxy is ready once it has reached the backend of before, and begins a session with
@@ -182,7 +242,7 @@ func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
 			if again, _ := s.learn(t.Context()); again.Answers != got {
 				t.Errorf("it says %v, and then %v", got, again.Answers)
 			}
-			if ready := s.ready(t.Context()); ready != tc.ready {
+			if ready := s.readiness()(t.Context()); ready != tc.ready {
 				t.Errorf("ready: %v", ready)
 			}
 		})
@@ -201,7 +261,7 @@ func TestABackendIsAskedOnAClientsWay(t *testing.T) {
 		host.Store(r.Host + r.Header.Get("X-Forwarded-Proto"))
 		w.WriteHeader(http.StatusUnauthorized)
 	})))
-	if !s.ready(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
+	if !s.readiness()(t.Context()) || host.Load() != "echo-proxy.team.svc:8000http" {
 		t.Errorf("it was asked as %v", host.Load())
 	}
 }

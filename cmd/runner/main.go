@@ -5,7 +5,7 @@
 // settings.go what it is told, serve.go what the proxy serves, guard.go what stands
 // in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go what it sees of the
 // cluster, passes.go the loop that applies and reports, learn.go what it asks the
-// backend, asking.go how, and answer.go what it makes of an answer. As `freehold-runner
+// backend, detection.go what it waits for, asking.go how, and answer.go what it makes of an answer. As `freehold-runner
 // bridge`, bridge.go, it runs in the backend's pod of a server that does not speak
 // streamable HTTP.
 package main
@@ -117,7 +117,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if len(s.run.NotEnforced) > 0 {
 		state.Answered() // the refusal is the answer
 	} else {
-		go state.Await(ctx, s.ready)
+		go state.Await(ctx, s.readiness())
 	}
 	go applyAndReport(ctx, s, logger)
 

@@ -173,8 +173,8 @@ func TestWithoutAKeyNothingElsewhereIsServedOverHTTPAndSSE(t *testing.T) {
 	if err == nil || f.Reason != "NotAnswering" || !strings.Contains(f.Message, "the server at spec.url is not asked: ") || !strings.Contains(f.Message, "has no key for session ids") {
 		t.Errorf("it says %+v (%v)", f, err)
 	}
-	if keyless.ready(t.Context()) || !first.ready(t.Context()) {
-		t.Errorf("ready: %t without a key, %t with one", keyless.ready(t.Context()), first.ready(t.Context()))
+	if keyless.readiness()(t.Context()) || !first.readiness()(t.Context()) {
+		t.Errorf("ready: %t without a key, %t with one", keyless.readiness()(t.Context()), first.readiness()(t.Context()))
 	}
 	strangersReadNothing(t, keyless, first)
 }
@@ -256,7 +256,7 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 			if f := facts.Answers; err == nil || f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
 				t.Errorf("it says %+v (%v), want %s: %s", f, err, tc.reason, tc.says)
 			}
-			if s.ready(t.Context()) || reached.Load() {
+			if s.readiness()(t.Context()) || reached.Load() {
 				t.Errorf("it is ready, or another host was reached: %t", reached.Load())
 			}
 		})

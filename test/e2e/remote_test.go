@@ -128,7 +128,7 @@ var _ = Describe("A server elsewhere", func() {
 	})
 })
 
-// remoteSays waits until Ready has a reason for the present spec.
+// remoteSays waits until Ready has a reason for the present spec, and where that is good until calls get through.
 func (s story) remoteSays(ctx context.Context, reason string) *v1alpha1.MCPRemoteProxy {
 	GinkgoHelper()
 	live := &v1alpha1.MCPRemoteProxy{}
@@ -139,6 +139,9 @@ func (s story) remoteSays(ctx context.Context, reason string) *v1alpha1.MCPRemot
 		g.Expect(c.ObservedGeneration).To(Equal(live.Generation))
 		g.Expect(c.Reason).To(Equal(reason), c.Message)
 	}).Should(Succeed())
+	if reason == v1alpha1.ReasonReady {
+		reachable(ctx, live.Status.URL)
+	}
 	return live
 }
 

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -41,6 +42,9 @@ var runnerImage = "freehold.dev/runner:" + version()
 
 var cluster client.Client
 
+// logs reads what containers said, which is no object.
+var logs corev1client.PodsGetter
+
 func version() string {
 	if v := os.Getenv("VERSION"); v != "" {
 		return v
@@ -56,6 +60,7 @@ func TestE2E(t *testing.T) {
 	// story changed in the operator stays.
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Freehold on a real cluster")
+	repeat(os.Stdout)
 }
 
 var _ = BeforeSuite(func() {
@@ -66,6 +71,8 @@ var _ = BeforeSuite(func() {
 	scheme, err := controllers.NewScheme()
 	Expect(err).NotTo(HaveOccurred())
 	cluster, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	logs, err = corev1client.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 })
 
@@ -87,7 +94,7 @@ func newStory(name string) story {
 	s := story{namespace: ns.Name, name: name}
 	DeferCleanup(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
-			GinkgoWriter.Println(s.tell(ctx))
+			s.tell(ctx)
 		}
 		Expect(client.IgnoreNotFound(cluster.Delete(ctx, ns))).To(Succeed())
 	})
@@ -142,9 +149,15 @@ func (s story) ready(ctx context.Context) *v1alpha1.MCPServer {
 		g.Expect(c).NotTo(BeNil())
 		g.Expect(c.Status).To(Equal(metav1.ConditionTrue), "%s: %s", c.Reason, c.Message)
 	}).Should(Succeed())
-	// The node learns of a new endpoint a moment later, and refuses connections
-	// until then.
-	at, err := url.Parse(server.Status.URL)
+	reachable(ctx, server.Status.URL)
+	return server
+}
+
+// reachable waits until connections to a Service get through. The node learns of an endpoint a moment after the API server does, a
+// second where it has just learned of another, and refuses connections until then.
+func reachable(ctx context.Context, endpoint string) {
+	GinkgoHelper()
+	at, err := url.Parse(endpoint)
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(ctx, func() error {
 		conn, err := net.DialTimeout("tcp", at.Host, 2*time.Second)
@@ -153,7 +166,6 @@ func (s story) ready(ctx context.Context) *v1alpha1.MCPServer {
 		}
 		return conn.Close()
 	}).Should(Succeed())
-	return server
 }
 
 func (s story) pods(ctx context.Context, component string) []corev1.Pod {
@@ -168,31 +180,6 @@ func (s story) backend(ctx context.Context) *appsv1.StatefulSet {
 	set := &appsv1.StatefulSet{}
 	Expect(cluster.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: workload.BackendName(s.name)}, set)).To(Succeed())
 	return set
-}
-
-// tell is what a person would look at.
-func (s story) tell(ctx context.Context) string {
-	text := ""
-	servers, pods, events := &v1alpha1.MCPServerList{}, &corev1.PodList{}, &corev1.EventList{}
-	for _, list := range []client.ObjectList{servers, pods, events} {
-		if err := cluster.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
-			return err.Error()
-		}
-	}
-	for i := range servers.Items {
-		servers.Items[i].ManagedFields = nil
-		data, err := yaml.Marshal(servers.Items[i])
-		text += fmt.Sprintf("%s%v\n", data, err)
-	}
-	for i := range pods.Items {
-		status, err := yaml.Marshal(pods.Items[i].Status.ContainerStatuses)
-		text += fmt.Sprintf("pod %s %s\n%s%v\n", pods.Items[i].Name, pods.Items[i].Status.Phase, status, err)
-	}
-	for i := range events.Items {
-		e := events.Items[i]
-		text += fmt.Sprintf("event %s %s %s: %s\n", e.Type, e.InvolvedObject.Name, e.Reason, e.Message)
-	}
-	return text
 }
 
 // auditLog is where hack/cluster keeps the API server's.

@@ -77,13 +77,18 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 		return // this client has left; the next one asks
 	case err != nil:
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
-		// Whoever comes waits for an answer: not again soon for one that takes long.
-		again := time.Now().Add(max(pause, 3*time.Since(began)))
+		again := time.Now().Add(pause)
+		if probe.Err() != nil {
+			// Whoever comes waits for an answer: not again soon for one that does not come. What takes no connection, or is not up yet, may
+			// be there the next moment.
+			t.overdue = min(t.overdue+1, 3)
+			again = time.Now().Add(time.Duration(t.overdue) * time.Since(began))
+		}
 		if speaks = (&found{until: again}); known != nil {
 			speaks = &found{modern: known.modern, legacy: known.legacy, versions: known.versions, until: again}
 		}
 	default:
-		speaks.until = time.Now().Add(remembered)
+		speaks.until, t.overdue = time.Now().Add(remembered), 0
 		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy", speaks.legacy, "versions", speaks.versions)
 	}
 	t.state.Store(speaks)

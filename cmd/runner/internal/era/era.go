@@ -67,6 +67,7 @@ type Translator struct {
 
 	state    atomic.Pointer[found]
 	probing  sync.Mutex
+	overdue  int // how often the backend did not tell in time; of who probes
 	large    *share.Places
 	listens  *share.Places
 	sessions sessions
