@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -34,8 +35,35 @@ func serveGit(ctx context.Context) error {
 		Path: filepath.Join(strings.TrimSpace(string(path)), "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Join(work, "git"), "GIT_HTTP_EXPORT_ALL=1"},
 	}
-	go func() { _ = http.Serve(listener, backend) }() //nolint:gosec // loopback, until the tests end
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if released, is := held.Load(gitAddress + "/" + name); is {
+			select {
+			case <-released.(chan struct{}): //nolint:forcetypeassert // as hold stores it
+			case <-r.Context().Done():
+				return
+			}
+		}
+		backend.ServeHTTP(w, r)
+	})
+	go func() { _ = http.Serve(listener, handler) }() //nolint:gosec // loopback, until the tests end
 	return nil
+}
+
+// held are the addresses of repositories that answer nobody for now.
+var held sync.Map
+
+// hold lets a repository answer nobody until it is released, as one that is slow.
+func (r *repository) hold() (release func()) {
+	r.Helper()
+	released := make(chan struct{})
+	held.Store(r.url, released)
+	release = sync.OnceFunc(func() {
+		held.Delete(r.url)
+		close(released)
+	})
+	r.Cleanup(release)
+	return release
 }
 
 // repositories counts them, so that a story that runs again has one of its own.

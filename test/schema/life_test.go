@@ -125,14 +125,11 @@ func printed(t *testing.T, server *unstructured.Unstructured) string {
 	return cells["Ready"] + " " + cells["Reason"]
 }
 
-// argoCD judges a server by the script that we ship, in the interpreter that Argo
-// CD uses.
+// argoCD judges a server by the script that we ship.
 func argoCD(t *testing.T, server map[string]any) (health, message string) {
 	t.Helper()
 	var config corev1.ConfigMap
 	read(t, "../../config/gitops/argocd-cm.yaml", &config)
-	state := lua.NewState()
-	defer state.Close()
 	scripts := map[string]bool{}
 	for _, kind := range []string{"MCPServer", "MCPRemoteProxy", "MCPOIDCConfig", "MCPAuthzConfig"} {
 		scripts[config.Data["resource.customizations.health.freehold.dev_"+kind]] = true
@@ -140,8 +137,21 @@ func argoCD(t *testing.T, server map[string]any) (health, message string) {
 	if len(scripts) != 1 {
 		t.Fatal("the kinds have several scripts, or one of them none")
 	}
-	state.SetGlobal("obj", inLua(server))
-	if err := state.DoString(config.Data["resource.customizations.health.freehold.dev_MCPServer"]); err != nil {
+	return runLua(t, config.Data["resource.customizations.health.freehold.dev_MCPServer"], server)
+}
+
+// runLua runs a script in the interpreter that Argo CD uses, with the libraries that Argo CD gives it.
+func runLua(t *testing.T, script string, object map[string]any) (health, message string) {
+	t.Helper()
+	state := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer state.Close()
+	for name, open := range map[string]lua.LGFunction{lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+		state.Push(state.NewFunction(open))
+		state.Push(lua.LString(name))
+		state.Call(1, 0)
+	}
+	state.SetGlobal("obj", inLua(object))
+	if err := state.DoString(script); err != nil {
 		t.Fatal(err)
 	}
 	verdict, ok := state.Get(-1).(*lua.LTable)
@@ -165,6 +175,8 @@ func inLua(value any) lua.LValue {
 		}
 	case string:
 		return lua.LString(value)
+	case bool:
+		return lua.LBool(value)
 	case int64:
 		return lua.LNumber(value)
 	case float64:
@@ -182,6 +194,62 @@ func TestArgoCDWaitsForTheFirstReport(t *testing.T) {
 	} {
 		if health, message := argoCD(t, server); health != "Progressing" || message != "waiting for Freehold" {
 			t.Errorf("%s: it is %s, %q", name, health, message)
+		}
+	}
+}
+
+// An Application's health counts for the Application that made it only while it is of what its spec states now. Argo CD leaves what is
+// empty out of status.sync.comparedTo, and out of a spec it takes what is not Argo CD's default.
+func TestArgoCDTakesNoHealthOfAnEarlierSpec(t *testing.T) {
+	var config corev1.ConfigMap
+	read(t, "../../config/gitops/argocd-cm.yaml", &config)
+	const (
+		destination = "destination: {server: https://kubernetes.default.svc, namespace: freehold-system}"
+		first       = "{repoURL: registry.example.com/charts, chart: freehold, targetRevision: 1.2.3}"
+		second      = "{repoURL: registry.example.com/charts, chart: freehold, targetRevision: 1.2.4}"
+		healthy     = "health: {status: Healthy}"
+	)
+	status := func(sync, source, rest string) string {
+		return "status: {sync: {status: " + sync + ", comparedTo: {" + source + ", " + destination + "}}, " + rest + "}"
+	}
+	spec := func(source string) string { return "spec: {project: default, " + source + ", " + destination + "}\n" }
+	values := "{repoURL: registry.example.com/charts, chart: freehold, targetRevision: 1.2.3, helm: {valuesObject: {replicas: %s, leaderElection: {}}}}"
+	for name, test := range map[string]struct{ application, want string }{
+		"just made":                       {spec("source: " + first), "Progressing"},
+		"compared, and not synced":        {spec("source: "+first) + status("OutOfSync", "source: "+first, healthy), "Progressing"},
+		"synced":                          {spec("source: "+first) + status("Synced", "source: "+first, healthy), "Healthy"},
+		"degraded":                        {spec("source: "+first) + status("Synced", "source: "+first, "health: {status: Degraded}"), "Degraded"},
+		"raised, and not compared":        {spec("source: "+second) + status("Synced", "source: "+first, healthy), "Progressing"},
+		"degraded, and raised":            {spec("source: "+second) + status("Synced", "source: "+first, "health: {status: Degraded}"), "Progressing"},
+		"raised and compared":             {spec("source: "+second) + status("Synced", "source: "+second, healthy), "Healthy"},
+		"of two sources":                  {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Healthy"},
+		"of two sources, one of them new": {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+first+"]", healthy), "Progressing"},
+		"of one source more":              {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+"]", healthy), "Progressing"},
+		"of two sources, then of one":     {spec("source: "+first) + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Progressing"},
+		"of other values": {
+			spec("source: "+fmt.Sprintf(values, "3")) + status("Synced", "source: "+fmt.Sprintf(values, "2"), healthy), "Progressing",
+		},
+		"with a value that was taken out": {
+			spec("source: "+first) + status("Synced", "source: "+fmt.Sprintf(values, "2"), healthy), "Progressing",
+		},
+		"stating what is empty": {
+			spec("source: {repoURL: r, path: p, targetRevision: '', directory: {recurse: false, jsonnet: {}}, helm: {}}") +
+				status("Synced", "source: {repoURL: r, path: p, directory: {jsonnet: {}}}", healthy), "Healthy",
+		},
+		"hydrated": {
+			"spec: {sourceHydrator: {drySource: {repoURL: r, path: p}, syncSource: {path: p}}, " + destination + "}\n" +
+				status("Synced", "source: {repoURL: r, path: p}", healthy), "Healthy",
+		},
+		"elsewhere": {
+			"spec: {source: " + first + ", destination: {name: prod, namespace: freehold-system}}\n" + status("Synced", "source: "+first, healthy), "Progressing",
+		},
+	} {
+		var application map[string]any
+		if err := yaml.Unmarshal([]byte(test.application), &application); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if is, message := runLua(t, config.Data["resource.customizations.health.argoproj.io_Application"], application); is != test.want {
+			t.Errorf("an Application that is %s is %s (%s), want %s", name, is, message, test.want)
 		}
 	}
 }
