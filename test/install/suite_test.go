@@ -17,12 +17,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
@@ -58,10 +56,7 @@ func run(m *testing.M) int {
 		err = renderTo(manifest, "hack/manifest.sh", "config/chart", "v0.0.0")
 	}
 	if err == nil {
-		plane, err = kit.Start(ctx, kit.Audited())
-	}
-	if err == nil {
-		err = withoutFreehold(ctx)
+		plane, err = kit.Start(ctx, kit.Audited(), kit.WithoutDefinitions()) // the manifest has its own
 	}
 	code := 1
 	if err == nil {
@@ -72,26 +67,6 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
-}
-
-// withoutFreehold removes the CRDs that the kit installs: the manifest has its own.
-func withoutFreehold(ctx context.Context) error {
-	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-	one, all := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
-	one.SetGroupVersionKind(kind)
-	all.SetGroupVersionKind(kind)
-	if err := plane.Client.DeleteAllOf(ctx, one); err != nil {
-		return fmt.Errorf("removing the CRDs: %w", err)
-	}
-	for end := time.Now().Add(kit.Patience); ; time.Sleep(50 * time.Millisecond) {
-		err := plane.Client.List(ctx, all)
-		if err == nil && len(all.Items) == 0 {
-			return nil
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d CRDs are not removed: %w", len(all.Items), err)
-		}
-	}
 }
 
 // renderTo writes what a command of the repository prints.

@@ -10,6 +10,7 @@ type settings struct {
 	alone          bool
 	audited        bool
 	typeChecking   bool
+	undefined      bool
 }
 
 func defaults() settings {
@@ -43,3 +44,6 @@ func Alone() Option { return func(s *settings) { s.alone = true } }
 // (https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/), as the cluster
 // of the demo does.
 func Audited() Option { return func(s *settings) { s.audited = true } }
+
+// WithoutDefinitions leaves Freehold's CRDs out, for a test of what installs them.
+func WithoutDefinitions() Option { return func(s *settings) { s.undefined = true } }

@@ -87,6 +87,9 @@ func Start(ctx context.Context, options ...Option) (*Plane, error) {
 		ControlPlaneStartTimeout: processTimeout,
 		ControlPlaneStopTimeout:  processTimeout,
 	}
+	if s.undefined {
+		p.environment.CRDDirectoryPaths = nil
+	}
 	if err := p.noteProcesses(assets); err != nil {
 		return p, err
 	}
