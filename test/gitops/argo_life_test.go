@@ -2,8 +2,14 @@ package gitops
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,11 +34,14 @@ func (a *argo) judged(name, health, kind, reason string) string {
 	return ""
 }
 
-// TestArgoSaysWhatAServerDoes takes a server through its life by commits, and holds what Argo CD says at each step.
+// TestArgoSaysWhatAServerDoes takes a server through its life by commits, and holds what Argo CD says at each step. The Application is of
+// the project of argocd-project.yaml.
 func TestArgoSaysWhatAServerDoes(t *testing.T) {
 	a := newArgo(t)
+	project := a.Force("kubectl", a.at(a.repo.read("config/gitops/argocd-project.yaml")))
+	a.Cleanup(func() { a.Delete(project) })
 	first := a.repo.push("servers")
-	a.apply()
+	a.apply("project: default", "project: "+project.GetName())
 	a.healthy(first)
 	a.judged("notes", "Healthy", v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 
@@ -43,13 +52,18 @@ func TestArgoSaysWhatAServerDoes(t *testing.T) {
 	second := a.push("another image")
 	a.says(second, "Synced", "Progressing", "Succeeded")
 	a.judged("notes", "Progressing", v1alpha1.ConditionReconciling, v1alpha1.ReasonUpdating)
+	if err := a.waited(10 * time.Second); err == nil || !strings.Contains(err.Error(), "timed out") {
+		t.Errorf("argocd app wait --health says of a server that is updated: %v", err)
+	}
 	a.Kubelet.Image(image, kit.Runs())
+	a.Must(a.waited(a.Patience), "waiting with argocd app wait --health")
 	a.healthy(second)
 	a.judged("notes", "Healthy", v1alpha1.ConditionReady, v1alpha1.ReasonReady)
 
 	// Suspended, and scaled to zero by Git: reached states.
 	a.repo.edit(base+"notes.yaml", "spec:\n", "spec:\n  suspend: true\n")
 	a.healthy(a.push("suspend"))
+	a.Must(a.waited(a.Patience), "waiting for a suspended server with argocd app wait --health")
 	a.judged("notes", "Healthy", v1alpha1.ConditionSuspended, v1alpha1.ReasonSuspended)
 	a.repo.edit(base+"notes.yaml", "  suspend: true\n", "  replicas: 0\n")
 	a.healthy(a.push("scale to zero"))
@@ -73,6 +87,38 @@ func TestArgoSaysWhatAServerDoes(t *testing.T) {
 	a.repo.edit(base+"notes.yaml", "  image: "+image+"\n  progressDeadlineSeconds: 20\n", "  image: registry.example.com/team/notes:2.0.1\n")
 	a.healthy(a.push("the image that is"))
 	a.judged("notes", "Healthy", v1alpha1.ConditionReady, v1alpha1.ReasonReady)
+
+	a.refuses(project.GetName())
+}
+
+// refuses commits an object that the project does not list, and waits until Argo CD says that it does not apply it.
+func (a *argo) refuses(project string) {
+	a.Helper()
+	a.repo.write(servers+"stray.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: stray}\nspec:\n  selector: {matchLabels: {a: b}}\n"+
+		"  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}\n")
+	a.repo.edit(servers+"kustomization.yaml", "team/base]", "team/base, stray.yaml]")
+	a.push("a Deployment")
+	a.Await(a.app, "Argo CD refuses a Deployment", func() error {
+		text, err := a.app.MarshalJSON()
+		if err == nil && !strings.Contains(string(text), "resource apps:Deployment is not permitted in project "+project) {
+			err = fmt.Errorf("it says %v", a.app.Object["status"])
+		}
+		return err
+	})
+}
+
+// orphans waits until Argo CD warns of objects that have neither an owner nor a place in Git.
+func (a *argo) orphans(warning string) {
+	a.Helper()
+	a.Await(a.app, "Argo CD says: "+warning, func() error {
+		conditions, _, _ := unstructured.NestedSlice(a.app.Object, "status", "conditions")
+		for _, one := range conditions {
+			if c, ok := one.(map[string]any); ok && c["type"] == "OrphanedResourceWarning" && c["message"] == warning {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %v", conditions)
+	})
 }
 
 // TestArgoSyncsInWaves: what stands in a later wave is made when all of the earlier ones is Healthy: the namespace, then the shared
@@ -119,6 +165,7 @@ func TestArgoSyncsInWaves(t *testing.T) {
 	if at := ready(search).LastTransitionTime; notes.CreationTimestamp.Before(&at) {
 		t.Errorf("the server of the second wave was made at %s, and that of the first was Ready at %s", notes.CreationTimestamp, at)
 	}
+	a.orphans("Application has 1 orphaned resources") // the Secret that admit made, and nothing that Freehold made
 }
 
 // waits waits until the sync of a commit runs and says what it waits for.
@@ -131,4 +178,27 @@ func (a *argo) waits(revision, what string) {
 		}
 		return nil
 	})
+}
+
+// waited is how `argocd app wait --health` ends.
+func (a *argo) waited(timeout time.Duration) error {
+	a.Helper()
+	for end := time.Now().Add(a.Patience); ; time.Sleep(100 * time.Millisecond) {
+		connection, err := net.Dial("tcp", argoServer)
+		if err == nil {
+			_ = connection.Close()
+			break
+		}
+		if time.Now().After(end) {
+			a.Fatalf("Argo CD's API server does not listen: %v", err)
+		}
+	}
+	command := exec.Command(filepath.Join(bin, "argocd"), "app", "wait", a.app.GetName(), "--server", argoServer, "--plaintext",
+		"--health", "--timeout", strconv.Itoa(int(timeout.Seconds())))
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + work, "TMPDIR=" + work, "ARGOCD_BINARY_NAME=argocd"}
+	out, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return err
 }
