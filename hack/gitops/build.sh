@@ -5,7 +5,7 @@
 #
 #   flux   source-controller and kustomize-controller, and what their users have beside: SOPS, age-keygen
 #   argo   Argo CD's one program, and what it calls: Kustomize, its script around git, a cache with Redis' protocol
-#   others the kinds of Flux's image automation and of the External Secrets Operator, without their programs
+#   others the kinds of Flux's image automation and helm-controller and of the External Secrets Operator, without their programs
 #
 # Their CRDs and settings go to bin/gitops/manifests. The versions are those of the modules beside this
 # file. The first time takes minutes for each tool, Go's build cache makes later ones seconds.
@@ -52,15 +52,16 @@ argo() {
 	install -m 755 "$(go -C "$here/argo" list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/hack/git-verify-wrapper.sh" "$out"
 }
 
-# others makes the CRDs of Flux's image automation from its published types, as Flux does, and copies those of the External Secrets
-# Operator, whose types are no module of their own.
+# others makes the CRDs of Flux's image automation and helm-controller from their published types, as Flux does, and copies those of the
+# External Secrets Operator, whose types are no module of their own.
 others() {
 	local generate version=v1.3.2 dir
 	generate=$(realpath "$here/../../bin/tools/controller-gen") # make test-gitops builds it
 	rm -rf "$out/manifests/images" "$out/manifests/secrets"
 	mkdir -p "$out/manifests/images" "$out/manifests/secrets"
 	(cd "$here/images" && "$generate" crd output:crd:dir="$out/manifests/images" \
-		paths=github.com/fluxcd/image-automation-controller/api/v1 paths=github.com/fluxcd/image-reflector-controller/api/v1)
+		paths=github.com/fluxcd/image-automation-controller/api/v1 paths=github.com/fluxcd/image-reflector-controller/api/v1 \
+		paths=github.com/fluxcd/helm-controller/api/v2)
 	go -C "$here/images" mod download "github.com/external-secrets/external-secrets@$version"
 	dir=$(go env GOMODCACHE)/github.com/external-secrets/external-secrets@$version/config/crds/bases
 	cp --no-preserve=mode "$dir/external-secrets.io_externalsecrets.yaml" "$out/manifests/secrets"

@@ -57,8 +57,10 @@ func served(s *kit.Env, crd *unstructured.Unstructured) {
 func TestRecipesKeepTheirSchemas(t *testing.T) {
 	s := newEnv(t, fluxSystem)
 	s.Force("admin", "{apiVersion: v1, kind: Namespace, metadata: {name: "+fluxSystem+"}}")
-	for folder, recipe := range map[string]string{"images": "flux-image-automation.yaml", "secrets": "external-secret.yaml"} {
+	for _, folder := range []string{"images", "secrets", "source"} {
 		install(s, folder)
+	}
+	for _, recipe := range []string{"flux-image-automation.yaml", "flux-operator.yaml", "external-secret.yaml"} {
 		text, err := os.ReadFile(filepath.Join(root, "config", "gitops", recipe))
 		s.Must(err, "reading a recipe")
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
