@@ -165,8 +165,9 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 		if want.recorded(server) {
 			return true, nil
 		}
-		_, err := p.Apply(ctx, r.kind.WorkloadManager, p.object, want.workloadStatus(server), apply.AtVersion)
-		return false, err
+		// Nothing was left to write where another manager holds the difference: no event comes.
+		done, err := p.Apply(ctx, r.kind.WorkloadManager, p.object, want.workloadStatus(server), apply.AtVersion)
+		return err == nil && done.Result == apply.Unchanged, err
 	}
 	if r.yields(p, want.revision) {
 		return false, otherOperator{}

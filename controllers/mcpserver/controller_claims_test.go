@@ -84,6 +84,42 @@ func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
 	}
 }
 
+// A leaf of the claim that is not ours to remove, as a restore leaves one, holds nothing
+// up: no write of ours takes it away.
+func TestALeafOfTheClaimThatAnotherHoldsHoldsNothingUp(t *testing.T) {
+	for field, left := range map[string]func(*v1alpha1.WorkloadStatus){
+		`"f:ownHash":{}`:                        func(w *v1alpha1.WorkloadStatus) { w.OwnHash = "left" },
+		`"f:backendHash":{},"f:bridgeImage":{}`: func(w *v1alpha1.WorkloadStatus) { w.BackendHash, w.BridgeImage = "left", "left" },
+		`"f:configs":{"k:{\"kind\":\"MCPOIDCConfig\"}":{".":{},"f:hash":{},"f:kind":{},"f:name":{}}}`: func(w *v1alpha1.WorkloadStatus) {
+			w.Configs = []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig", Name: "left", Hash: "left"}}
+		},
+	} {
+		t.Run(field, func(t *testing.T) {
+			r, s := settled(t)
+			server := read(s)
+			left(server.Status.Workload)
+			server.ManagedFields = append(server.ManagedFields, metav1.ManagedFieldsEntry{
+				Manager: "velero-server", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+				APIVersion: v1alpha1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:workload":{` + field + `}}}`),
+			})
+			s.put(server)
+			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Image = "registry.example.com/echo:2" })
+			rest(t, r, s)
+			now := read(s)
+			proxy, err := revision.Of(s.objects[storedKey{"Deployment", "echo-proxy"}].GetAnnotations())
+			if err != nil || proxy.Generation != now.Status.Workload.Generation || proxy.Generation != server.Status.Workload.Generation+1 {
+				t.Errorf("the claim is %d after %d, and the proxy has %d (%v)", now.Status.Workload.Generation, server.Status.Workload.Generation, proxy.Generation, err)
+			}
+			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Suspend = true })
+			rest(t, r, s)
+			if suspended := read(s); suspended.Status.ObservedGeneration != suspended.Generation || lastReason(suspended) != v1alpha1.ReasonSuspended {
+				t.Errorf("of generation %d it says %s at %d", suspended.Generation, lastReason(suspended), suspended.Status.ObservedGeneration)
+			}
+		})
+	}
+}
+
 // taken is a server whose content another operator claimed.
 func taken() *v1alpha1.MCPServer {
 	return up(func(s *scene) {
