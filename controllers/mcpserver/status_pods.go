@@ -25,7 +25,7 @@ func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
 			m, err := revision.Of(pod.Annotations)
 			cures, wanted = conditions.OfProxy, err == nil && m == rev
 		}
-		if !wanted || pod.DeletionTimestamp != nil {
+		if !wanted || pod.DeletionTimestamp != nil || hasEnded(pod) {
 			continue
 		}
 		if !started(pod) {

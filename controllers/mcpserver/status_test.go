@@ -224,6 +224,12 @@ func TestTrouble(t *testing.T) {
 			p.DeletionTimestamp = &metav1.Time{}
 			return p
 		}()}}, nil},
+		"a pod's that was evicted": {world{pods: []corev1.Pod{func() corev1.Pod {
+			p := pod("a", workload.ComponentProxy, current)
+			p.Status.Phase = corev1.PodFailed
+			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}
+			return p
+		}()}}, nil},
 		"a mount's":                    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", missing)}}, &needs},
 		"an old mount's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
 		"a mount's of another pod":     {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("b", missing)}}, nil},
