@@ -57,7 +57,7 @@ func PodTrouble(pod *corev1.Pod, cures Cures) *Finding {
 		if f := waitTrouble(c, cures); f != nil {
 			return f
 		}
-		if f := crash(c); f != nil && !done(c) {
+		if f := crash(pod, c); f != nil && !done(c) {
 			return f
 		}
 	}
@@ -66,7 +66,7 @@ func PodTrouble(pod *corev1.Pod, cures Cures) *Finding {
 		if f := waitTrouble(c, cures); f != nil {
 			return f
 		}
-		if f := crash(c); f != nil {
+		if f := crash(pod, c); f != nil {
 			return f
 		}
 	}
@@ -105,9 +105,9 @@ func configTrouble(container, message string, cures Cures) *Finding {
 // crash finds a container that has ended and is not ready again, also while it
 // runs once more: the finding must not flicker with each attempt. Exit code 0
 // is no exception, because nothing in a server's pod is to end.
-func crash(c *corev1.ContainerStatus) *Finding {
+func crash(pod *corev1.Pod, c *corev1.ContainerStatus) *Finding {
 	end := lastEnd(c)
-	if end == nil || c.Ready {
+	if end == nil || c.Ready || wasReady(pod, c) {
 		return nil
 	}
 	text := fmt.Sprintf("container %q ends with exit code %d", c.Name, end.ExitCode)
@@ -118,6 +118,17 @@ func crash(c *corev1.ContainerStatus) *Finding {
 		text += ": " + words
 	}
 	return found(v1alpha1.ReasonCrashLoop, text)
+}
+
+// wasReady reports whether the pod was ready in the present run of a container, so that
+// the container's last end, which its status keeps, is not why the pod is not ready now.
+func wasReady(pod *corev1.Pod, c *corev1.ContainerStatus) bool {
+	for _, p := range pod.Status.Conditions {
+		if p.Type == corev1.PodReady && c.State.Running != nil {
+			return p.Status == corev1.ConditionFalse && p.LastTransitionTime.After(c.State.Running.StartedAt.Time)
+		}
+	}
+	return false
 }
 
 // done reports whether an init container has done its work. It does it again

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func waits(reason, message string) corev1.ContainerState {
@@ -181,6 +183,25 @@ func TestACrashLoopIsOneFinding(t *testing.T) {
 			if diff := cmp.Diff(&want, PodTrouble(one(status), OfBackend)); diff != "" {
 				t.Errorf("exit code %d, %s (-want +got):\n%s", code, name, diff)
 			}
+		}
+	}
+}
+
+// Why a container ended last stays in its status for ever. It is not why the container
+// is not ready now, if it was since.
+func TestACrashBeforeTheContainerWasReadyIsNoNews(t *testing.T) {
+	started := time.Date(2026, 5, 6, 12, 0, 0, 0, time.UTC)
+	for after, crashed := range map[time.Duration]bool{-time.Hour: true, 0: true, time.Second: false, 72 * time.Hour: false} {
+		status := corev1.ContainerStatus{State: runs, LastTerminationState: ended(137, "OOMKilled", "")}
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}
+		pod := one(status)
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(started.Add(after))}}
+		if got := PodTrouble(pod, OfBackend); (got != nil) != crashed {
+			t.Errorf("not ready %s after it started again: %v, want a crash %t", after, got, crashed)
+		}
+		pod.Status.ContainerStatuses[0].State = waits("CrashLoopBackOff", "")
+		if PodTrouble(pod, OfBackend) == nil {
+			t.Errorf("not ready %s after it started, and ended: no crash is found", after)
 		}
 	}
 }
