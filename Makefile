@@ -69,16 +69,27 @@ test-unit: ## Run the tests that need nothing but Go
 	KUBEBUILDER_ASSETS=/nonexistent $(GO_TEST) -timeout 5m -count=1 $$(hack/packages.sh unit)
 	go -C hack/images test -timeout 5m -count=1 ./...
 
-# How many suites run at once, each with a control plane of its own. A suite waits about half of
-# its time. Go collects garbage a fifth as often as by default: a control plane allocates much and
-# keeps little.
+# A suite waits for two thirds of its time, so that two cores carry several: so many processes
+# share out Ginkgo's stories, each with a control plane of its own, and beside them so many other
+# suites run at once. Go collects garbage a fifth as often as by default: a control plane allocates
+# much and keeps little.
+STORIES ?= 3
 PLANES ?= 2
 
 .PHONY: test
 test: controlplane $(TOOLS)/helm ## Run every test that needs no root: also against a real API server
 	@$(MAKE) test-unit
+	@$(MAKE) -j2 test-stories test-plane
+
+.PHONY: test-stories
+test-stories: controlplane
+	GOGC=400 go tool ginkgo run $(TAGS) -procs=$(STORIES) -keep-going -timeout=40m -no-color -output-interceptor-mode=none \
+		$$(hack/packages.sh stories)
+
+.PHONY: test-plane
+test-plane: controlplane
 	GOGC=400 $(GO_TEST) -timeout 40m -count=1 -p $(PLANES) $$(hack/packages.sh plane)
-	go -C test/example test -timeout 10m -count=1 -p 1 ./...
+	go -C test/example test -timeout 10m -count=1 -p $(PLANES) ./...
 
 .PHONY: test-versions
 test-versions: ## Run `make test` against each of K8S_VERSIONS

@@ -15,6 +15,6 @@ export CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} -race" FREEHOLD_GATE_RUNS=${FREEHOLD_
 export FREEHOLD_MODEL_OPS=${FREEHOLD_MODEL_OPS:-1000}
 # One package after the other: a race detector's memory is that of several programs.
 # shellcheck disable=SC2046 # one word a package
-go test -tags fieldsv1string -timeout 60m -count=1 -p 1 $(hack/packages.sh unit) $(hack/packages.sh plane)
+go test -tags fieldsv1string -timeout 60m -count=1 -p 1 $(hack/packages.sh unit) $(hack/packages.sh plane) $(hack/packages.sh stories)
 # What these build is for platforms that have no race detector here.
 GOFLAGS=${GOFLAGS% -race} go -C hack/images test -race -timeout 60m -count=1 ./...

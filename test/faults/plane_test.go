@@ -24,7 +24,7 @@ import (
 var struck = map[string]int{"create": 6, "update": 4, "delete": 3}
 
 // What Freehold stands on goes away in the middle of each thing that it does.
-var _ = Describe("A life goes on after", Serial, func() {
+var _ = Describe("A life goes on after", func() {
 	DescribeTable("the death of", func(name string, process func() *kit.Process) {
 		random := chance(name, 0)
 		// Operator, kube-controller-manager and kubelet each may list again late.

@@ -32,7 +32,7 @@ const (
 // The API server keeps of each entry of managedFields the version in which its
 // manager wrote, and compares in that version. So the operator goes on in v1alpha1
 // while others write another version, and whichever of the two is stored.
-var _ = It("A server that others write in another version keeps each manager's fields", Serial, func() {
+var _ = It("A server that others write in another version keeps each manager's fields", func() {
 	atLength()
 	s := newEnv()
 	op := operate(s)

@@ -69,7 +69,7 @@ var _ = DescribeTable("While the operator's watches", func(deafen func(*deaf), q
 
 // A watch goes on from a version. Where that is no longer kept it is told so, by
 // 410 Gone, and what happened since is found by a list only.
-var _ = It("Watches that come back after their past was compacted miss nothing", Serial, func() {
+var _ = It("Watches that come back after their past was compacted miss nothing", func() {
 	s := newEnv().Patient(2 * kit.Patience)
 	d := newDeaf()
 	op := operate(s, throughDeaf(d))

@@ -17,7 +17,7 @@ import (
 
 // CRDs and operator come of one chart, but not always at one time: with crds.install
 // false somebody else applies the first.
-var _ = Describe("An operator among CRDs of another release", Serial, func() {
+var _ = Describe("An operator among CRDs of another release", func() {
 	It("says which CRD lacks which field, writes nothing meanwhile, and goes on once it is applied", func() {
 		s := newEnv()
 		op := operate(s)
