@@ -1,6 +1,7 @@
 package era_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -47,20 +48,29 @@ func TestAnErrorOfABeginIsForgottenWithItsCallers(t *testing.T) {
 	endpoint := front(t, b)
 	send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
 	before := len(b.got("initialize"))
-	refuse := make(chan struct{})
+	refuse, refused := make(chan struct{}), make(chan struct{})
 	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		if !strings.Contains(string(body), `"initialize"`) {
 			return false
 		}
 		<-refuse
-		w.WriteHeader(http.StatusServiceUnavailable)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+		_, _ = conn.Read(make([]byte, 1)) // until the proxy has read it
+		close(refused)
 		return true
 	})
 	ann := append(asModern("tools/call", "echo"), "X-Api-Key", "ann")
 	desert(t, endpoint, modern("1", "tools/call", echo, ""), func() bool { return len(b.got("initialize")) > before }, ann...)
 	b.answers(nil)
 	close(refuse)
-	time.Sleep(200 * time.Millisecond) // the refusal arrives where nobody waits
+	<-refused
+	time.Sleep(200 * time.Millisecond) // it arrives where nobody waits
 	if status, got := send(t, endpoint, modern("2", "tools/call", echo, ""), ann...); status != 200 {
 		t.Errorf("HTTP %d with %+v", status, got)
 	}

@@ -371,7 +371,7 @@ func (e *twoEnds) exchange(t *testing.T, raw, answer string) exchange {
 	e.one.Unlock()
 	near, far := net.Pipe()
 	defer near.Close()
-	_ = near.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = near.SetDeadline(time.Now().Add(time.Minute))
 	e.clients <- far
 	go func() { _, _ = io.WriteString(near, raw) }()
 	response := readHead(bufio.NewReader(near))

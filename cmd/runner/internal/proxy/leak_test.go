@@ -106,7 +106,7 @@ func come(t *testing.T, address string, client func(net.Conn, *bufio.Reader) err
 					t.Error(err)
 					return
 				}
-				_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
 				if err := client(conn, bufio.NewReader(conn)); err != nil {
 					t.Error(err)
 				}

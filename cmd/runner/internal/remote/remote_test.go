@@ -150,7 +150,7 @@ func secured(t *testing.T, s *Server, address string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err = s.Secure(ctx, conn)
 	if err == nil {
