@@ -155,11 +155,11 @@ func TestAStreamWithPoliciesTakesLittle(t *testing.T) {
 
 // live is what lives in heap and stacks when all has come to rest, and how many goroutines.
 func live() (bytes, goroutines int) {
-	for range 50 { // none has ended for 100 ms
+	for still, n := 0, 0; still < 3 && n < 100; n++ { // for so long has none ended
 		was := runtime.NumGoroutine()
 		time.Sleep(100 * time.Millisecond)
-		if runtime.NumGoroutine() == was {
-			break
+		if still++; runtime.NumGoroutine() != was {
+			still = 0
 		}
 	}
 	for range 5 { // a stack is halved by one collection, a pool is emptied by two

@@ -93,11 +93,11 @@ func taken(t *testing.T, address string) (bytes, goroutines float64) {
 
 // kept is what lives in heap and stacks when all has come to rest.
 func kept() (bytes, goroutines float64) {
-	for range 50 { // no goroutine has ended for 100 ms
+	for still, n := 0, 0; still < 3 && n < 100; n++ { // for so long has no goroutine ended
 		was := runtime.NumGoroutine()
 		time.Sleep(100 * time.Millisecond)
-		if runtime.NumGoroutine() == was {
-			break
+		if still++; runtime.NumGoroutine() != was {
+			still = 0
 		}
 	}
 	for range 3 { // a stack is halved by one collection, a pool is emptied by two
