@@ -53,6 +53,8 @@ func front(t *testing.T, config Config, upstream string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{t: t, proxy: New(config), url: "http://" + listener.Addr().String(), served: make(chan error, 1)}
+	// A machine that is busy may take longer to connect than a call is to wait for in a cluster.
+	b.proxy.backend.dialer.Timeout = patience
 	b.server = b.proxy.Server()
 	go func() { b.served <- b.server.Serve(listener) }()
 	t.Cleanup(func() { _ = b.server.Close() })
