@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -58,6 +59,44 @@ var template = []string{
 	"t.?spec.?securityContext.?sysctls.orValue([]).filter(s, !(s.name in " + texts(sysctls) + ")).map(s, 'the pod sets the sysctl ' + s.name)",
 	"t.?metadata.?annotations.orValue({}).filter(k, k.startsWith('container.apparmor.security.beta.kubernetes.io/') &&\n" +
 		"!(t.metadata.annotations[k] in ['', 'runtime/default']) && !t.metadata.annotations[k].startsWith('localhost/')).map(k, 'the pod is annotated with ' + k)",
+}
+
+// unusual says of the template t of an object that its pods are not as they usually are:
+// it is true of all that openings finds something about, and of some more. It takes few
+// steps, for it asks which fields are there, where the rows of confined and template ask
+// for values one by one.
+func unusual() string {
+	handlers := func(of string, names ...string) string {
+		var terms []string
+		for _, name := range names {
+			terms = append(terms, fmt.Sprintf("has(%[1]s.%[2]s) && (has(%[1]s.%[2]s.tcpSocket) || has(%[1]s.%[2]s.httpGet) && has(%[1]s.%[2]s.httpGet.host))", of, name))
+		}
+		return strings.Join(terms, " ||\n")
+	}
+	security := func(of string) string {
+		return fmt.Sprintf("has(%[1]s.securityContext) && %[1]s.securityContext.exists(k, k in %[2]s ? false :\n"+
+			"k == 'capabilities' ? has(%[1]s.securityContext.capabilities.add) :\n"+
+			"k == 'seccompProfile' ? !(%[1]s.securityContext.seccompProfile.type in ['RuntimeDefault', 'Localhost']) : true)", of, texts(harmless))
+	}
+	return strings.Join([]string{
+		"has(t.spec.hostNetwork) || has(t.spec.hostPID) || has(t.spec.hostIPC)",
+		"has(t.spec.volumes) && t.spec.volumes.exists(v, has(v.hostPath))",
+		"has(t.metadata.annotations) && t.metadata.annotations.exists(k, k.startsWith('container.apparmor.security.beta.kubernetes.io/'))",
+		security("t.spec"),
+		"(has(t.spec.initContainers) ? t.spec.containers + t.spec.initContainers : t.spec.containers).exists(c,\n" + strings.Join([]string{
+			security("c"),
+			"has(c.ports) && c.ports.exists(p, has(p.hostPort))",
+			handlers("c", "livenessProbe", "readinessProbe", "startupProbe"),
+			"has(c.lifecycle) && (" + handlers("c.lifecycle", "postStart", "preStop") + ")",
+		}, " ||\n") + ")",
+	}, " ||\n")
+}
+
+// harmless are fields of a securityContext that take nothing from baseline, whatever
+// their values.
+var harmless = []string{
+	"allowPrivilegeEscalation", "fsGroup", "fsGroupChangePolicy", "readOnlyRootFilesystem", "runAsGroup", "runAsNonRoot", "runAsUser",
+	"supplementalGroups", "supplementalGroupsPolicy",
 }
 
 // openings are, for each template of a list, what its pods do beyond baseline.

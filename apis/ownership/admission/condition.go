@@ -18,15 +18,12 @@ import (
 // is right ends here.
 func (k compiler) suspicious() (string, error) {
 	var bound, innocent []string
-	for _, v := range append(slices.Clone(asked), k.holders()...) {
-		bound = append(bound, text(v.Name)+": dyn("+v.Expression+")")
-	}
 	ours := []string{
 		"variables.manager in " + texts(slices.Sorted(maps.Keys(k.managers()))),
 		"variables.user in " + texts(k.fixed()),
 	}
-	for _, identity := range k.personal() {
-		ours = append(ours, "variables."+k.whose(identity)+" != ''")
+	for _, v := range asked {
+		bound = append(bound, text(v.Name)+": "+v.Expression)
 	}
 	for _, g := range k.grants() {
 		clean, err := clean(g)
@@ -34,6 +31,13 @@ func (k compiler) suspicious() (string, error) {
 			return "", err
 		}
 		innocent = append(innocent, k.at(g)+" && "+k.is(g.Identity)+" &&\n"+clean)
+	}
+	for _, v := range k.holders() {
+		if variable := "variables." + v.Name; strings.Contains(strings.Join(innocent, ""), variable) {
+			bound, ours = append(bound, text(v.Name)+": "+v.Expression), append(ours, variable+" != ''")
+		} else {
+			ours = append(ours, "("+v.Expression+") != ''")
+		}
 	}
 	suspicions := []string{fmt.Sprintf("[{%s}].exists(variables, (%s) && !(\n%s))",
 		strings.Join(bound, ",\n"), strings.Join(ours, " || "), strings.Join(innocent, " ||\n"))}
@@ -51,12 +55,16 @@ func clean(g ownership.Grant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	here := "e.?subresource.orValue('') == " + text(g.Object.Subresource)
-	clean := fmt.Sprintf("[dyn(object).metadata.?managedFields.orValue([]).filter(e, e.manager == variables.manager)].exists(mine,\n"+
-		"mine.exists(e, %[1]s) && mine.all(e, e.operation == 'Apply' && (!(%[1]s) || [e.?fieldsV1.orValue({})].exists(f,\n%[2]s))))",
-		here, strings.Join(root.within(nil), " &&\n"))
+	elsewhere := "has(e.subresource)"
+	if g.Object.Subresource != "" {
+		elsewhere = "(!has(e.subresource) || e.subresource != " + text(g.Object.Subresource) + ")"
+	}
+	const entries = "dyn(object).metadata.managedFields"
+	clean := fmt.Sprintf("has(%[1]s) && %[1]s.exists(e, e.manager == variables.manager && !%[2]s) &&\n"+
+		"%[1]s.all(e, e.manager != variables.manager || e.operation == 'Apply' && (%[2]s || has(e.fieldsV1) &&\n%[3]s))",
+		entries, elsewhere, root.within("e.fieldsV1", 0))
 	if g.Baseline {
-		clean += " &&\n" + openings("[dyn(object).spec.template]") + ".all(open, open.size() == 0)"
+		clean += " &&\n![dyn(object).spec.template].exists(t,\n" + unusual() + ")"
 	}
 	return clean, nil
 }

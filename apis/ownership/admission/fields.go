@@ -133,19 +133,26 @@ func (n *node) level(from string, at []string) (here string, granted []string) {
 	return here, granted
 }
 
-// within has one expression for each level of the field set f: that each of its
-// keys is granted.
-func (n *node) within(at []string) []string {
+// within says of a level of a field set that each of its keys is granted. What is
+// owned without anything in it is a leaf, which only a grant of the whole covers.
+func (n *node) within(level string, depth int) string {
 	if n.all {
-		return []string{"true"}
+		return "true"
 	}
-	here, granted := n.level("f", at)
-	levels := []string{fmt.Sprintf("%s.all(k, %s)", here, strings.Join(granted, " || "))}
-	_, parts := n.split()
+	k := fmt.Sprintf("k%d", depth)
+	whole, parts := n.split()
+	var granted []string
+	if len(whole) > 0 {
+		granted = append(granted, k+" in "+texts(whole))
+	}
 	for _, key := range parts {
-		levels = append(levels, n.keys[key].within(append(slices.Clone(at), key))...)
+		below := level + "[" + k + "]"
+		granted = append(granted, fmt.Sprintf("%s == %s && %s.size() > 0 && %s", k, text(key), below, n.keys[key].within(below, depth+1)))
 	}
-	return levels
+	if depth > 0 {
+		granted = append(granted, fmt.Sprintf("%s == '.' && %s.size() > 1", k, level))
+	}
+	return fmt.Sprintf("%s.all(%s, %s)", level, k, strings.Join(granted, " ||\n"))
 }
 
 // outside has one expression for each level: the keys that are not granted and

@@ -32,7 +32,8 @@ const serviceAccount = "system:serviceaccount:"
 // name, because it has no variables of its own.
 var asked = []admissionregistrationv1.Variable{
 	{Name: "user", Expression: "request.?userInfo.?username.orValue('')"},
-	{Name: "manager", Expression: "request.?options.?fieldManager.orValue('')"},
+	// The type of options is open.
+	{Name: "manager", Expression: "string(request.?options.?fieldManager.orValue(''))"},
 	{Name: "subresource", Expression: "request.?subResource.orValue('')"},
 	{Name: "name", Expression: "request.?name.orValue('')"},
 }
