@@ -93,19 +93,20 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 		return cache.Options{}, err
 	}
 	selector := labels.NewSelector().Add(*ours)
+	shared := newShared()
 	options := cache.Options{
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}:            {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: slim},
-			&v1alpha1.MCPServer{}:      {Transform: slim},
-			&v1alpha1.MCPRemoteProxy{}: {Transform: slim},
-			&v1alpha1.MCPOIDCConfig{}:  {Transform: slim},
-			&v1alpha1.MCPAuthzConfig{}: {Transform: slim},
+			&corev1.Event{}:            {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: shared.slim},
+			&v1alpha1.MCPServer{}:      {Transform: shared.slim},
+			&v1alpha1.MCPRemoteProxy{}: {Transform: shared.slim},
+			&v1alpha1.MCPOIDCConfig{}:  {Transform: shared.slim},
+			&v1alpha1.MCPAuthzConfig{}: {Transform: shared.slim},
 		},
 	}
 	for _, kind := range mcpserver.Watched() {
-		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: slim}
+		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: shared.slim}
 	}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {

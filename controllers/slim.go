@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -31,31 +30,31 @@ const (
 
 // slim keeps of an object what a pass reads, before the cache stores it. It
 // changes nothing of an object that it has slimmed already.
-func slim(obj any) (any, error) {
+func slim(obj any) any {
 	switch o := obj.(type) {
 	case *v1alpha1.MCPServer:
-		return slimOwn(o), nil
+		return slimOwn(o)
 	case *v1alpha1.MCPRemoteProxy:
-		return slimOwn(o), nil
+		return slimOwn(o)
 	case *v1alpha1.MCPOIDCConfig:
-		return slimOwn(o), nil
+		return slimOwn(o)
 	case *v1alpha1.MCPAuthzConfig:
-		return slimOwn(o), nil
+		return slimOwn(o)
 	case *corev1.Pod:
-		return slimPod(o), nil
+		return slimPod(o)
 	case *corev1.Event:
-		return slimEvent(o), nil
+		return slimEvent(o)
 	case client.Object:
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
-			return stub(o), nil
+			return stub(o)
 		case tooLarge(slimChild(o)):
 			small := stub(o)
 			small.SetAnnotations(map[string]string{workload.AnnotationCut: "true"})
-			return small, nil
+			return small
 		}
 	}
-	return obj, nil
+	return obj
 }
 
 // tooLarge reports whether obj is larger than what Freehold makes. What a user
@@ -109,7 +108,7 @@ func slimOwn(object client.Object) client.Object {
 func slimChild(child client.Object) client.Object {
 	switch o := child.(type) {
 	case *appsv1.Deployment:
-		o.Status.Conditions = slices.DeleteFunc(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type != appsv1.DeploymentReplicaFailure })
+		o.Status.Conditions = only(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == appsv1.DeploymentReplicaFailure })
 	case *appsv1.StatefulSet:
 		pod, meta := o.Spec.Template.Spec, o.Spec.Template.Annotations
 		o.Spec = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas}
@@ -151,8 +150,8 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds}
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase,
-		Conditions: slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type != corev1.PodReady && c.Type != corev1.PodScheduled
+		Conditions: only(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady || c.Type == corev1.PodScheduled
 		}),
 		InitContainerStatuses: states(pod.Status.InitContainerStatuses),
 		ContainerStatuses:     states(pod.Status.ContainerStatuses),
@@ -186,6 +185,18 @@ func slimEvent(e *corev1.Event) *corev1.Event {
 // cut is a copy, since a part of a text keeps the whole.
 func cut(text string) string {
 	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), messageLimit)]), "")
+}
+
+// only are the items to keep, in a new list, since one that lost items stays as long in
+// memory.
+func only[T any](from []T, keep func(T) bool) []T {
+	var to []T
+	for _, item := range from {
+		if keep(item) {
+			to = append(to, item)
+		}
+	}
+	return to
 }
 
 // picked is a new map, since one that grew stays as large when keys go.

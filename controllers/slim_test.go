@@ -62,7 +62,7 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 		for _, name := range names {
 			obj := large(kind)
 			obj.SetName(name)
-			kept, err := slim(obj)
+			kept, err := newShared().slim(obj)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 			if o := kept.(client.Object); o.GetName() != name || o.GetNamespace() != "ns" || reflect.TypeOf(o) != reflect.TypeOf(kind) {
 				t.Errorf("a %T called %s became %T %s", kind, name, o, o.GetName())
 			}
-			if again, err := slim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
+			if again, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(again, kept) {
 				t.Errorf("of a %T called %s less is kept the second time: %v", kind, name, err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestAnObjectOfOursIsKeptOnce(t *testing.T) {
 		want.(client.Object).SetAnnotations(map[string]string{"freehold.dev/adopt": "true"})
 		kind.SetAnnotations(map[string]string{"freehold.dev/adopt": "true", "kubectl.kubernetes.io/last-applied-configuration": megabyte})
 		kind.SetLabels(map[string]string{"theirs": "1"})
-		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		if kept, err := newShared().slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("a %T keeps %+v (%v)", kind, kept, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestOurChildrenAreKept(t *testing.T) {
 		kind.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "mcpserver.freehold.dev/children"}})
 		want := kind.DeepCopyObject()
-		if kept, err := slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		if kept, err := newShared().slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("%s: it keeps %+v (%v)", name, kept, err)
 		}
 	}
@@ -136,7 +136,7 @@ func TestALargeChildIsKeptOnlyWhereAServerControlsIt(t *testing.T) {
 		obj := large(&appsv1.Deployment{})
 		obj.SetName(tc.object)
 		obj.SetOwnerReferences(tc.owners)
-		kept, err := slim(obj)
+		kept, err := newShared().slim(obj)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestOfABackendLittleIsKept(t *testing.T) {
 		service: &corev1.Service{ObjectMeta: meta("echo-backend-headless")},
 		&corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec}: &corev1.Service{ObjectMeta: meta("echo-proxy"), Spec: service.Spec},
 	} {
-		if kept, err := slim(kept); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		if kept, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("it keeps %+v (%v), want %+v", kept, err, want)
 		}
 	}
@@ -187,7 +187,7 @@ func TestOfAProxyTheFailureIsKept(t *testing.T) {
 	proxy.Status.Replicas, proxy.Status.Conditions = 1, []appsv1.DeploymentCondition{failure}
 	want := proxy.DeepCopy()
 	proxy.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}, failure, {Type: appsv1.DeploymentProgressing}}
-	if kept, err := slim(proxy); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+	if kept, err := newShared().slim(proxy); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 		t.Errorf("it keeps %+v (%v)", kept, err)
 	}
 }
@@ -214,7 +214,7 @@ func TestOfPodsTheCacheKeepsWhatIsRead(t *testing.T) {
 	whole.Spec.NodeName, whole.Status.PodIP = "node", "10.0.0.1"
 	whole.Status.Conditions = append(whole.Status.Conditions, corev1.PodCondition{Type: corev1.PodInitialized})
 	whole.Status.ContainerStatuses[0].ImageID, whole.Status.ContainerStatuses[0].RestartCount = "sha256:ab", 2
-	kept, err := slim(whole)
+	kept, err := newShared().slim(whole)
 	if err != nil || !equality.Semantic.DeepEqual(kept, &read) {
 		t.Errorf("it keeps %+v (%v), want %+v", kept, err, read)
 	}

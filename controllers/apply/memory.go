@@ -46,7 +46,7 @@ type written struct {
 	// at is when it was sent, or last found at the server.
 	at time.Time
 	// made is what the server made of it.
-	made made
+	made *made
 	// repairs says how many repairs of the object may still be made at once, nil if
 	// all may.
 	repairs *rate.Limiter

@@ -51,7 +51,7 @@ func someOf(fields []string) string {
 	return text
 }
 
-// made is what the API server answered to an apply. It is zero where the answer
+// made is what the API server answered to an apply. It is nil where the answer
 // has the intent's values, for then the intent itself tells what to expect.
 type made struct {
 	at time.Time
@@ -62,32 +62,40 @@ type made struct {
 }
 
 // answered reads the server's answer to an intent. An answer that cannot be read
-// is zero: the write has succeeded, and the next pass judges by the live object.
-func (w *Writer) answered(f *frozen, subresource string) made {
+// is nil: the write has succeeded, and the next pass judges by the live object.
+func (w *Writer) answered(f *frozen, subresource string) *made {
 	object, err := w.applier.converter.scheme.New(f.in.gvk)
 	if err != nil || json.Unmarshal(f.answer, object) != nil {
-		return made{}
+		return nil
 	}
 	live, ok := object.(client.Object)
 	if !ok || f.in.holds(live) {
-		return made{}
+		return nil
 	}
 	metadata := &metav1.PartialObjectMetadata{}
 	if json.Unmarshal(f.answer, metadata) != nil {
-		return made{}
+		return nil
 	}
 	whole, err := w.fingerprint(live, f.in, subresource)
 	part, partErr := w.fingerprint(metadata, f.in, subresource)
 	fields, fieldsErr := w.differing(live, f.in)
 	if errors.Join(err, partErr, fieldsErr) != nil {
-		return made{}
+		return nil
 	}
-	return made{at: w.applier.Now(), print: whole, metadata: part, fields: fields}
+	return &made{at: w.applier.Now(), print: whole, metadata: part, fields: fields}
+}
+
+// changed are the fields that have other values in the answer.
+func (m *made) changed() []string {
+	if m == nil {
+		return nil
+	}
+	return m.fields
 }
 
 // is reports whether live has the fields that the server answered with.
-func (m made) is(w *Writer, live client.Object, in intent, subresource string) (bool, error) {
-	if m.at.IsZero() {
+func (m *made) is(w *Writer, live client.Object, in intent, subresource string) (bool, error) {
+	if m == nil {
 		return false, nil
 	}
 	want := m.print
@@ -138,7 +146,7 @@ func (w *Writer) learned(live client.Object, in intent, subresource string, k me
 // resend is when the intent is sent again though nothing happens, 0 if it is not.
 func (w *Writer) resend(k memoryKey) time.Duration {
 	last, ok := w.applier.memory.get(k)
-	if !ok || last.made.at.IsZero() {
+	if !ok || last.made == nil {
 		return 0
 	}
 	return max(time.Second, last.made.at.Add(resendAfter).Sub(w.applier.Now()))

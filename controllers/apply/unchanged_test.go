@@ -239,12 +239,12 @@ func TestWhatTheServerRewritesIsLearned(t *testing.T) {
 	if now = now.Add(resendAfter); ask(w, live("12", "1"), in) {
 		t.Error("nobody asks whether the server still rewrites")
 	}
-	if last, _ := w.applier.memory.get(k); !slices.Equal(last.made.fields, answered.fields) {
+	if last, _ := w.applier.memory.get(k); !slices.Equal(last.made.changed(), answered.changed()) {
 		t.Error("what was told is forgotten")
 	}
 }
 
-func answerOf(t *testing.T, w *Writer, in intent, object any) made {
+func answerOf(t *testing.T, w *Writer, in intent, object any) *made {
 	t.Helper()
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -271,7 +271,7 @@ func TestWhatAnAnswerTells(t *testing.T) {
 		"no object": {`{spec: x}`, nil},
 	} {
 		got := answerOf(t, writerOf(mine), in, object(t, tc.answer).Object)
-		if !slices.Equal(got.fields, tc.want) || got.at.IsZero() != (tc.want == nil) {
+		if !slices.Equal(got.changed(), tc.want) || (got == nil) != (tc.want == nil) {
 			t.Errorf("%s: %+v, want %v", name, got, tc.want)
 		}
 	}

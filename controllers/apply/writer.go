@@ -203,8 +203,8 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 	made := w.answered(f, grant.Object.Subresource)
 	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made, repairs: last.repairs})
 	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
-	if len(made.fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.fields, made.fields)) {
-		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: made.fields}
+	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.changed(), fields)) {
+		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: fields}
 	}
 	if pre.birth {
 		outcome.Result = Created

@@ -1,0 +1,156 @@
+package controllers
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The objects of a server say much in the same words, and so do the proxies of all
+// servers; each object comes from the API server with words of its own. These bound
+// what is kept of objects that are gone.
+const (
+	// mostTexts is how many texts, and how many maps of them, are kept, and longText how
+	// long a text is at most. A map of more than fewTexts is its object's own.
+	mostTexts, longText, fewTexts = 1 << 13, 64, 8
+	// mostParts is how many parts of pod templates are kept, and largePart their size at
+	// most, as protobuf.
+	mostParts, largePart = 1 << 8, 2 << 10
+)
+
+// shared keeps once what objects of the cache have in common. They may have it in
+// common, because whoever reads them copies before a change.
+type shared struct {
+	mu    sync.Mutex
+	texts map[string]string
+	maps  map[[sha256.Size]byte]map[string]string
+	parts map[[sha256.Size]byte]corev1.PodSpec
+}
+
+func newShared() *shared {
+	return &shared{texts: map[string]string{}, maps: map[[sha256.Size]byte]map[string]string{}, parts: map[[sha256.Size]byte]corev1.PodSpec{}}
+}
+
+// slim is what the cache stores of an object: what a pass reads of it.
+func (s *shared) slim(obj any) (any, error) {
+	obj = slim(obj)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := obj.(client.Object); ok {
+		s.metadata(o)
+	}
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		s.template(&o.Spec.Template)
+	case *rbacv1.Role:
+		for _, rule := range o.Rules {
+			for _, list := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames} {
+				for i := range list {
+					list[i] = s.text(list[i])
+				}
+			}
+		}
+	case *corev1.Pod:
+		s.states(o.Status.InitContainerStatuses)
+		s.states(o.Status.ContainerStatuses)
+	}
+	return obj, nil
+}
+
+func (s *shared) metadata(o client.Object) {
+	o.SetNamespace(s.text(o.GetNamespace()))
+	o.SetLabels(s.pairs(o.GetLabels()))
+	o.SetAnnotations(s.pairs(o.GetAnnotations()))
+	owners := o.GetOwnerReferences()
+	for i := range owners {
+		s.each(&owners[i].APIVersion, &owners[i].Kind, &owners[i].Name, (*string)(&owners[i].UID))
+	}
+	entries := o.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		s.each(&e.Manager, (*string)(&e.Operation), &e.APIVersion, &e.FieldsType, &e.Subresource)
+	}
+}
+
+// template shares what names no server, unless its user did in an overlay.
+func (s *shared) template(t *corev1.PodTemplateSpec) {
+	t.Labels, t.Annotations = s.pairs(t.Labels), s.pairs(t.Annotations)
+	pod := &t.Spec
+	pod.Containers = s.part(corev1.PodSpec{Containers: pod.Containers}).Containers
+	pod.InitContainers = s.part(corev1.PodSpec{InitContainers: pod.InitContainers}).InitContainers
+	pod.SecurityContext = s.part(corev1.PodSpec{SecurityContext: pod.SecurityContext}).SecurityContext
+	for i := range pod.Volumes {
+		source := &pod.Volumes[i].VolumeSource
+		if source.Projected != nil {
+			source.Projected = s.part(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: *source}}}).Volumes[0].Projected
+		}
+	}
+}
+
+func (s *shared) states(of []corev1.ContainerStatus) {
+	for i := range of {
+		s.each(&of[i].Name, &of[i].Image)
+	}
+}
+
+// part is the one that says the same.
+func (s *shared) part(one corev1.PodSpec) corev1.PodSpec {
+	if size := one.Size(); size == 0 || size > largePart {
+		return one
+	}
+	data, err := one.Marshal()
+	if err != nil {
+		return one
+	}
+	return kept(s.parts, sha256.Sum256(data), one, mostParts)
+}
+
+func (s *shared) each(texts ...*string) {
+	for _, text := range texts {
+		*text = s.text(*text)
+	}
+}
+
+// pairs is the map that says the same.
+func (s *shared) pairs(of map[string]string) map[string]string {
+	if len(of) == 0 {
+		return nil
+	}
+	all, hash, small := make(map[string]string, len(of)), sha256.New(), len(of) <= fewTexts
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		value := of[key]
+		all[s.text(key)] = s.text(value)
+		small = small && len(value) <= longText
+		fmt.Fprintf(hash, "%q%q", key, value)
+	}
+	if !small {
+		return all
+	}
+	return kept(s.maps, [sha256.Size]byte(hash.Sum(nil)), all, mostTexts)
+}
+
+func (s *shared) text(text string) string {
+	if text == "" || len(text) > longText {
+		return text
+	}
+	return kept(s.texts, text, text, mostTexts)
+}
+
+// kept is what is kept under the key: value, where it is the first.
+func kept[K comparable, V any](all map[K]V, key K, value V, most int) V {
+	if first, ok := all[key]; ok {
+		return first
+	}
+	if len(all) >= most {
+		clear(all)
+	}
+	all[key] = value
+	return value
+}
