@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -174,8 +175,8 @@ func policyOf(t *testing.T, file string) compiled {
 	}
 }
 
-// cost is what validations and messages take, which share one budget.
-func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager, asker string) int64 {
+// evaluate is what an evaluator says to an update, and what is left of the budget.
+func evaluate(t *testing.T, by plugincel.ConditionEvaluator, was, is *unstructured.Unstructured, manager, asker string, left int64) ([]plugincel.EvaluationResult, int64) {
 	t.Helper()
 	kind := is.GroupVersionKind()
 	resource := kind.GroupVersion().WithResource(ownership.Object{GroupVersionKind: kind}.Resource())
@@ -183,18 +184,91 @@ func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager
 		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: asker})
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was)}
 	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
+	results, remaining, err := by.ForInput(t.Context(), versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{}, left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Error != nil {
+			t.Error(r.Error)
+		}
+	}
+	return results, remaining
+}
+
+// cost is what validations and messages take, which share one budget.
+func (c compiled) cost(t *testing.T, was, is *unstructured.Unstructured, manager, asker string) int64 {
+	t.Helper()
 	left := int64(celconfig.RuntimeCELCostBudget)
-	for name, evaluator := range map[string]plugincel.ConditionEvaluator{"conditions": c.conditions, "validations": c.validations, "messages": c.messages} {
-		results, remaining, err := evaluator.ForInput(t.Context(), versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{}, left)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		for _, r := range results {
-			if r.Error != nil {
-				t.Errorf("%s: %v", name, r.Error)
-			}
-		}
-		left = remaining
+	for _, evaluator := range []plugincel.ConditionEvaluator{c.conditions, c.validations, c.messages} {
+		_, left = evaluate(t, evaluator, was, is, manager, asker, left)
 	}
 	return celconfig.RuntimeCELCostBudget - left
+}
+
+// TestWhatFreeholdMakesEndsInTheCondition holds that nothing but the match condition is
+// worked out for what Freehold itself makes, and in few steps.
+func TestWhatFreeholdMakesEndsInTheCondition(t *testing.T) {
+	const controller, most = "system:serviceaccount:freehold-system:freehold-mcpserver", 800
+	for file, tc := range map[string]struct{ policy, manager, asker string }{
+		"minimal/proxy":   {"managers-deployments.yaml", string(contract.MCPServerChildren), controller},
+		"minimal/backend": {"managers-statefulsets.yaml", string(contract.RunnerBackend), "system:serviceaccount:team:%s-runner"},
+		"stdio/backend":   {"managers-statefulsets.yaml", string(contract.RunnerBackend), "system:serviceaccount:team:%s-runner"},
+	} {
+		root, err := kit.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(root, "controllers", "workload", "testdata", file+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := object(string(data))
+		is.SetNamespace("team")
+		is.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: tc.manager, Operation: "Apply", FieldsV1: fieldsOf(t, is.Object, "metadata", "spec")}})
+		asker := strings.Replace(tc.asker, "%s", is.GetLabels()["freehold.dev/server"], 1)
+		conditions := policyOf(t, tc.policy).conditions
+		judge := func() (any, int64) {
+			results, left := evaluate(t, conditions, is.DeepCopy(), is, tc.manager, asker, celconfig.RuntimeCELCostBudgetMatchConditions)
+			return results[0].EvalResult.Value(), celconfig.RuntimeCELCostBudgetMatchConditions - left
+		}
+		suspicious, cost := judge()
+		t.Logf("%s costs %d", file, cost)
+		if suspicious != false || cost > most {
+			t.Errorf("%s: the condition says %v, and costs %d", file, suspicious, cost)
+		}
+		is.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["hostNetwork"] = true
+		if suspicious, _ := judge(); suspicious != true {
+			t.Errorf("%s: in the node's network the condition says %v", file, suspicious)
+		}
+	}
+}
+
+// fieldsOf are the fields of an object down to the second level, and of its labels and
+// annotations.
+func fieldsOf(t *testing.T, o map[string]any, levels ...string) *metav1.FieldsV1 {
+	t.Helper()
+	fields := map[string]any{}
+	for _, level := range levels {
+		below := map[string]any{}
+		for key, value := range o[level].(map[string]any) {
+			switch key {
+			case "name", "namespace":
+			case "labels", "annotations":
+				keys := map[string]any{}
+				for k := range value.(map[string]any) {
+					keys["f:"+k] = map[string]any{}
+				}
+				below["f:"+key] = keys
+			default:
+				below["f:"+key] = map[string]any{}
+			}
+		}
+		fields["f:"+level] = below
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metav1.NewFieldsV1(string(data))
 }
