@@ -252,7 +252,7 @@ func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *fault {
 			case said := <-answer:
 				return jsontext.Value(said.Result), nil
 			case <-ctx.Done():
-				p.cancel(context.WithoutCancel(ctx), nil, ownID, nil)
+				p.cancel(context.WithoutCancel(ctx), answer, ownID, nil)
 				return nil, ctx.Err()
 			}
 		})

@@ -123,7 +123,7 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 				c.answer = s.subscribed(text(at(params, "uri")), c.answer)
 			}
 			err = s.peer.ask(ctx, c, params)
-		case m.Method == "notifications/cancelled":
+		case m.Method == methodCancelled:
 			s.peer.cancel(ctx, s, at(params, "requestId"), params)
 		case m.Method != "":
 			err = s.peer.tell(ctx, request(nil, m.Method, params))

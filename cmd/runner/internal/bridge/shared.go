@@ -60,7 +60,7 @@ func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 // answers answers in the server's place what it may not be asked for each session.
 func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 	if !m.Call() { // what says nothing of a call of the session's is of no use to a server that asks nothing
-		return m.Method != "notifications/cancelled"
+		return m.Method != methodCancelled
 	}
 	switch m.Method {
 	case "initialize":

@@ -182,14 +182,14 @@ var (
 	ownID   = []byte("0")
 )
 
-// question is a request of the bridge's own.
+// question is a request of the bridge's own. Its answer is the owner of the call.
 func (p *peer) question(ctx context.Context, method string, params any) (<-chan said, error) {
 	answer := make(chan said, 1)
 	body, err := json.Marshal(params)
 	if err != nil {
 		return nil, err
 	}
-	return answer, p.ask(ctx, &call{id: ownID, method: method, answer: func(data []byte, _ int, _ bool) {
+	return answer, p.ask(ctx, &call{id: ownID, owner: (<-chan said)(answer), method: method, answer: func(data []byte, _ int, _ bool) {
 		if all := read(data); len(all) == 1 {
 			answer <- all[0]
 		}

@@ -1,0 +1,162 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
+
+// pipe is a connection to a server that says what a test writes, and of which a test may
+// have the messages of one method wait.
+type pipe struct {
+	says  chan string
+	sent  chan string
+	stuck string // the method that the server does not read
+}
+
+func newPipe(t *testing.T) *pipe {
+	t.Helper()
+	c := &pipe{says: make(chan string), sent: make(chan string, 1000)}
+	t.Cleanup(func() { close(c.says) })
+	return c
+}
+
+func (c *pipe) Send(ctx context.Context, m []byte) error {
+	if c.stuck != "" && strings.Contains(string(m), c.stuck) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c.sent <- string(m)
+	return nil
+}
+
+func (c *pipe) Receive() ([]byte, error) {
+	line, ok := <-c.says
+	if !ok {
+		return nil, io.EOF
+	}
+	return []byte(line), nil
+}
+
+func (c *pipe) Why() string { return "the test has ended" }
+func (c *pipe) End()        {}
+
+// peered is a bridge, and a connection of its to a server, that of one client or not.
+func peered(t *testing.T, conn Conn, alone bool) (*Bridge, *peer) {
+	t.Helper()
+	b := New(Config{Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(b.Close)
+	return b, newPeer(conn, alone, func(said) {}, nil)
+}
+
+// sessionOf is a session with the server of a connection.
+func sessionOf(b *Bridge, p *peer) *session {
+	return &session{peer: p, standing: b.stream(standingID, true, ""), gone: make(chan struct{}), asked: map[string]bool{}, leave: func() {}}
+}
+
+// A server that does not read while it writes goes on once what it wrote was read: the
+// reader of all clients does not wait until the server takes that one call is cancelled.
+func TestAClientThatDoesNotReadDoesNotHoldUpTheReaderOfAll(t *testing.T) {
+	conn := newPipe(t)
+	conn.stuck = "notifications/cancelled"
+	b, p := peered(t, conn, false)
+	x := b.stream("t", false, "")
+	x.begin(1)
+	x.attach(false, 0)
+	c := &call{id: []byte("1"), method: "tools/call", owner: x, to: x, answer: answerTo(x)}
+	if err := p.ask(t.Context(), c, []byte(`{"_meta":{"progressToken":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	line := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"message":"` + strings.Repeat("a", 100<<10) + `"}}`
+	for i := range 3 * maxUnsent / len(line) {
+		select {
+		case conn.says <- line:
+		case <-time.After(time.Minute / 2):
+			t.Fatalf("after %d messages the server is not read any more", i)
+		}
+	}
+	if calls, _ := p.mine(x); len(calls) != 0 {
+		t.Error("its call still waits")
+	}
+}
+
+// The server is told the id that it knows, of which a client's own server knows no other.
+func TestACallWhoseClientDoesNotReadIsCancelledByItsID(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		conn := newPipe(t)
+		b, p := peered(t, conn, alone)
+		x := b.stream("t", false, "")
+		x.begin(1)
+		c := &call{id: []byte(`"mine"`), method: "tools/call", owner: x, to: x, answer: answerTo(x)}
+		if err := p.ask(t.Context(), c, nil); err != nil {
+			t.Fatal(err)
+		}
+		next(t, "call", conn.sent)
+		p.lose(c)
+		if m := next(t, "cancellation", conn.sent); !strings.Contains(m, `"params":{"requestId":`+string(c.wire)+`,`) {
+			t.Errorf("the id of the call is %s, and the server gets %s", c.wire, m)
+		}
+	}
+}
+
+// Where the server knows other ids, a client may have two calls of one. A cancellation is
+// of both, and nobody else's.
+func TestCallsOfOneIDAreCancelledTogether(t *testing.T) {
+	conn := newPipe(t)
+	b, p := peered(t, conn, false)
+	s, other := sessionOf(b, p), sessionOf(b, p)
+	post := func(s *session, id string) *stream {
+		x := b.stream("t", false, "")
+		x.begin(1)
+		if f := s.post(t.Context(), []jsonrpc.Message{{ID: []byte(id), Method: "tools/call"}}, x); f != nil {
+			t.Fatal(f)
+		}
+		next(t, "call", conn.sent)
+		return x
+	}
+	first, second, others := post(s, `"a"`), post(s, `"\u0061"`), post(other, `"a"`)
+	p.cancel(t.Context(), s, []byte(`"a"`), []byte(`{"requestId":"a","reason":"bored"}`))
+	told := []string{next(t, "cancellation", conn.sent), next(t, "cancellation", conn.sent)}
+	slices.Sort(told)
+	for i, m := range told {
+		if want := fmt.Sprintf(`"params":{"requestId":%d,"reason":"bored"}`, i+1); !strings.Contains(m, want) {
+			t.Errorf("the server gets %s, want %s", m, want)
+		}
+	}
+	if !first.idle() || !second.idle() {
+		t.Error("a call that was cancelled waits for ever")
+	}
+	if others.idle() {
+		t.Error("another client's call of the id does not wait any more")
+	}
+}
+
+// Questions of the bridge's own have one id, and are cancelled one by one.
+func TestAQuestionOfTheBridgesIsCancelledAlone(t *testing.T) {
+	conn := newPipe(t)
+	_, p := peered(t, conn, false)
+	ask := func() <-chan said {
+		answer, err := p.question(t.Context(), "tools/list", struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next(t, "question", conn.sent)
+		return answer
+	}
+	first, second := ask(), ask()
+	p.cancel(t.Context(), second, ownID, nil)
+	if m := next(t, "cancellation", conn.sent); !strings.Contains(m, `"requestId":2`) {
+		t.Error(m)
+	}
+	conn.says <- `{"jsonrpc":"2.0","id":1,"result":{}}`
+	if m := next(t, "answer", first); m.Result == nil {
+		t.Errorf("%+v", m)
+	}
+}
