@@ -160,3 +160,42 @@ func TestAQuestionOfTheBridgesIsCancelledAlone(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// Whoever is told that nothing was run sends all again.
+func TestABatchOfWhichSomethingRanIsNotRefused(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		conn := newPipe(t)
+		b, p := peered(t, conn, alone)
+		s, id := sessionOf(b, p), 0
+		post := func(calls int) (*stream, *fault) {
+			x := b.stream("t", false, "")
+			x.begin(calls)
+			x.attach(false, 0)
+			var all []jsonrpc.Message
+			for range calls {
+				id++
+				all = append(all, jsonrpc.Message{ID: fmt.Append(nil, id), Method: "tools/call"})
+			}
+			return x, s.post(t.Context(), all, x)
+		}
+		if _, f := post(maxCalls - 2); f != nil {
+			t.Fatal(f)
+		}
+		x, f := post(5)
+		if f != nil || len(conn.sent) != maxCalls {
+			t.Fatalf("%d calls were sent, and the batch is answered %v", len(conn.sent), f)
+		}
+		for n := maxCalls + 1; n <= id; n++ {
+			e, _, ok := x.take(t.Context())
+			if want := fmt.Sprintf(`"id":%d,"error":{"code":%d`, n, CodeBusy); !ok || !strings.Contains(string(e.data), want) {
+				t.Errorf("%s is no %s", e.data, want)
+			}
+		}
+		if x.open != 2 || x.ended {
+			t.Errorf("%d calls wait, the stream has ended: %v", x.open, x.ended)
+		}
+		if _, f := post(2); f == nil || f.code != CodeBusy {
+			t.Errorf("a batch of which nothing ran gets %v", f)
+		}
+	}
+}

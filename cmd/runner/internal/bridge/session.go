@@ -107,8 +107,10 @@ func (s *session) stream(id string) *stream {
 }
 
 // post sends messages of the client on; what answers them goes to a stream, whose calls
-// are counted beforehand. It returns what is wrong with the first that cannot be sent.
+// are counted beforehand. It returns what is wrong with the first that cannot be sent,
+// unless a call was: whoever is refused sends all again. Then each call has its own answer.
 func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stream) *fault {
+	sent := false
 	for _, m := range messages {
 		params := oneLine(m.Params)
 		var err error
@@ -131,9 +133,13 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 			s.answered(m.ID)
 			err = s.peer.tell(ctx, response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}))
 		}
-		if err != nil {
+		switch {
+		case err != nil && !sent:
 			return asFault(err)
+		case err != nil && m.Call():
+			answerTo(to)(asFault(err).rpc(m.ID), http.StatusOK, false)
 		}
+		sent = sent || m.Call()
 	}
 	return nil
 }
