@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -177,4 +178,54 @@ func TestASlowConnectionHoldsUpNothing(t *testing.T) {
 	if f.starter.pause != firstPause {
 		t.Errorf("the pause is %s", f.starter.pause)
 	}
+}
+
+// mute is a server that never answers.
+type mute struct {
+	asked, over chan struct{}
+	once        sync.Once
+}
+
+func (c *mute) Send(context.Context, []byte) error { c.asked <- struct{}{}; return nil }
+func (c *mute) Receive() ([]byte, error)           { <-c.over; return nil, io.EOF }
+func (c *mute) Why() string                        { <-c.over; return "exit status 9" }
+func (c *mute) End()                               { c.once.Do(func() { close(c.over) }) }
+
+// What the drain has left is for ending the servers in order, and none of it for the first
+// words of one.
+func TestTheEndWaitsForNoFirstWords(t *testing.T) {
+	c := &mute{asked: make(chan struct{}, 10), over: make(chan struct{})}
+	f := serve(t, Config{Shared: true, Server: Server{Open: func() (Conn, error) { return c, nil }, Junk: func() string { return "" }}})
+	t.Cleanup(c.End) // also where the test fails
+	answered := make(chan answer, 1)
+	go func() { answered <- f.post(hello) }()
+	next(t, "initialize", c.asked)
+	began, closed := time.Now(), make(chan struct{})
+	go func() { f.Close(); close(closed) }()
+	next(t, "end of the bridge", closed)
+	if took := time.Since(began); took > firstWords/2 {
+		t.Errorf("after %s", took)
+	}
+	next(t, "end of the server", c.over)
+	f.want(next(t, "answer", answered), http.StatusBadGateway, "-31006")
+}
+
+// What is opened while the bridge ends, ends with it.
+func TestTheEndIsOfALateConnection(t *testing.T) {
+	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
+	s := &starter{server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
+	refused := make(chan *fault)
+	open := func() { _, f := s.open(true, func(*peer, said) {}); refused <- f }
+	go open()
+	next(t, "start", opens)
+	s.close()
+	close(let)
+	for range 2 {
+		if f := next(t, "answer", refused); f == nil || f.code != CodeBusy {
+			t.Errorf("it gets %v", f)
+		}
+		go open() // that one starts nothing
+	}
+	<-refused
+	next(t, "end of the connection", c.over)
 }

@@ -129,12 +129,7 @@ func (b *Bridge) Close() {
 	for _, s := range sessions {
 		s.end()
 	}
-	b.modern.close()
-	b.sharing <- struct{}{}
-	if b.shared != nil {
-		b.shared.peer.stop()
-	}
-	<-b.sharing
+	b.starter.close()
 }
 
 // Wait waits until all servers have ended, at most for a time.

@@ -141,14 +141,6 @@ func (m *modern) other(p *peer, s said) {
 	}
 }
 
-func (m *modern) close() {
-	m.starts <- struct{}{}
-	defer func() { <-m.starts }()
-	if m.peer != nil {
-		m.peer.stop()
-	}
-}
-
 // postModern answers one request. Where its client leaves, it is cancelled.
 func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message, batch bool) {
 	m := messages[0]

@@ -50,19 +50,30 @@ type starter struct {
 	next  time.Time
 	why   string
 	peers map[*peer]bool // those that have not ended
+	// closed says that none is opened any more.
+	closed bool
 }
 
 func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) {
 	began := time.Now()
 	s.mu.Lock()
-	next, why := s.next, s.why
+	next, why, closed := s.next, s.why, s.closed
 	s.mu.Unlock()
+	if closed {
+		return nil, busy("the server stops")
+	}
 	if began.Before(next) {
 		return nil, busy("the server is tried again after a pause: it ended before it answered (%s)", why)
 	}
 	conn, err := s.server.Open() // it may take long
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		if err == nil {
+			conn.End()
+		}
+		return nil, busy("the server stops")
+	}
 	if err != nil {
 		if !began.Before(s.next) { // else another failed meanwhile
 			s.failed(err.Error())
@@ -118,6 +129,16 @@ func (s *starter) watch(p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)
+}
+
+// close ends all connections, also those whose first words somebody waits for.
+func (s *starter) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	for _, p := range s.running() {
+		p.stop()
+	}
 }
 
 // running are the connections that have not ended.
