@@ -104,7 +104,7 @@ func (s *stream) drop() {
 func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.next == s.first+len(s.events) {
+	for s.skip(); s.next == s.first+len(s.events); s.skip() {
 		if s.ended {
 			return event{}, 0, false
 		}
@@ -126,6 +126,13 @@ func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
 	s.trim()
 	s.change()
 	return e, n, true
+}
+
+// skip skips what was dropped, which whoever resumes may be before. The lock is held.
+func (s *stream) skip() {
+	for s.next < s.first+len(s.events) && s.events[s.next-s.first].data == nil {
+		s.next++
+	}
 }
 
 // trim lets go of events that were written. The lock is held.

@@ -255,3 +255,36 @@ func TestANotificationWithoutRoomIsLostAlone(t *testing.T) {
 		t.Error("a question is lost without a word")
 	}
 }
+
+// Whoever resumes a stream that nobody read for long gets what is left of it, and no event
+// without data, which clients before 2025-11-25 take for a message.
+func TestWhatWasDroppedIsNotResumed(t *testing.T) {
+	b, _ := peered(t, newPipe(t), true)
+	s := b.stream(standingID, true, "")
+	long := `"` + strings.Repeat("a", maxUnsent-10) + `"`
+	s.attach(false, 0)
+	s.push(event{data: []byte("{}")}, false)
+	e, _, _ := s.take(t.Context())
+	e.hold.part()
+	s.detach()
+	for range 3 { // the third has the second dropped
+		s.push(event{data: []byte(long)}, false)
+	}
+	s.end()
+	s.attach(true, -1)
+	var got []string
+	for {
+		e, n, ok := s.take(t.Context())
+		if !ok {
+			break
+		}
+		got = append(got, fmt.Sprintf("%d %.4s", n, e.data))
+		e.hold.part()
+	}
+	if want := []string{"0 {}", `3 "aaa`}; !slices.Equal(got, want) {
+		t.Errorf("whoever resumes reads %q, want %q", got, want)
+	}
+	if !s.last() {
+		t.Error("the stream has not ended")
+	}
+}
