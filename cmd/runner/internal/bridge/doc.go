@@ -7,8 +7,9 @@
 //   - modern.go: requests without sessions, all to one server
 //   - old.go: clients of the HTTP+SSE transport
 //   - peer.go: one connection to the server, with the ids of many clients rewritten;
-//     start.go: how one is made; failures.go: when it breaks; message.go: what is rewritten
-//   - stream.go, write.go: what a client reads, bounded
+//     start.go: how one is made; failures.go: when it breaks; cancel.go: calls that are not wanted any more;
+//     call.go, message.go: what is rewritten
+//   - stream.go, write.go: what a client reads, bounded; unread.go: in memory, beside all others
 //   - sse.go: a server of the HTTP+SSE transport
 //
 // A change of these files, of internal/stdio, internal/jsonrpc, internal/protocol,

@@ -181,36 +181,6 @@ func (p *peer) take(wire []byte) *call {
 	return c
 }
 
-// cancel ends the calls of owner with the client's id, which does not want their answers
-// any more, and tells the server. It is one call, unless the client has several of one id.
-func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
-	p.mu.Lock()
-	var found []*call
-	for key, c := range p.calls {
-		if c.owner == owner && canonical(c.id) == canonical(id) {
-			found = append(found, c)
-			delete(p.calls, key)
-		}
-	}
-	p.mu.Unlock()
-	for _, c := range found {
-		if !p.alone { // nothing else of the client's goes along: it could name another's call
-			params = cancelled(c, at(params, "reason"))
-		}
-		_ = p.tell(ctx, request(nil, methodCancelled, params)) //nolint:errcheck // it is over either way
-		if c.to != nil {
-			c.to.settle()
-		}
-	}
-}
-
-const methodCancelled = "notifications/cancelled"
-
-// cancelled are the parameters by which the server knows which call is cancelled.
-func cancelled(c *call, reason []byte) []byte {
-	return append(append(append([]byte(`{"requestId":`), c.wire...), member("reason", reason)...), '}')
-}
-
 // mine are the calls of owner that wait, and all is how many wait at all.
 func (p *peer) mine(owner any) (calls []*call, all int) {
 	p.mu.Lock()
@@ -268,20 +238,6 @@ func (p *peer) push(c *call, e event) {
 	if !c.to.push(e, p.alone) {
 		p.lose(c)
 	}
-}
-
-// lose ends a call whose client does not read. It does not wait until the server has been
-// told: that may read only after what it writes was read.
-func (p *peer) lose(c *call) {
-	c.to.end()
-	if p.take(c.wire) == nil {
-		return
-	}
-	c.to.settle()
-	go func() {
-		line := request(nil, methodCancelled, cancelled(c, []byte(`"the client does not read"`)))
-		_ = p.tell(context.Background(), line) //nolint:errcheck // it is over either way
-	}()
 }
 
 func (p *peer) finish(c *call, m said) {
