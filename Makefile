@@ -115,7 +115,7 @@ vuln: $(TOOLS)/govulncheck ## Look for known vulnerabilities in what the product
 .PHONY: test-gitops
 test-gitops: controlplane $(TOOLS)/helm $(TOOLS)/controller-gen ## Hold config/gitops to Flux and Argo CD themselves; half an hour the first time. RUN= names stories
 	hack/gitops/build.sh
-	$(GO_TEST) -timeout 30m -count=1 -v -run '$(RUN)' ./test/gitops
+	$(GO_TEST) -timeout 45m -count=1 -v -run '$(RUN)' ./test/gitops
 
 .PHONY: test-helm
 test-helm: controlplane $(TOOLS)/helm $(TOOLS)/helm3/helm ## Install, upgrade, roll back and uninstall the chart, with Helm 4 and with Helm 3

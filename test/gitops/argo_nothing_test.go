@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,12 @@ type elsewhere struct {
 func (a *argo) elsewhere() *elsewhere {
 	a.Helper()
 	second, err := kit.Start(a.Ctx, kit.WithoutDefinitions())
-	a.Cleanup(func() { a.Must(second.Stop(), "stopping the second plane") })
+	a.Cleanup(func() {
+		if err == nil { // killed, as Argo CD still watches: with watches, an API server takes a minute to end
+			a.Must(errors.Join(second.APIServer.Kill(), second.Etcd.Kill()), "killing the second plane")
+		}
+		a.Must(second.Stop(), "stopping the second plane")
+	})
 	a.Must(err, "starting a second plane")
 	a.Force("argocd", clusterSecret(second, "elsewhere", second.Config.Host))
 	c := &elsewhere{Env: &kit.Env{TB: a.TB, Plane: second, Ctx: a.Ctx, Namespace: team, Patience: a.Patience}}
