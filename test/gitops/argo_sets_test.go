@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -68,6 +70,28 @@ func TestArgoTakesATeamToReady(t *testing.T) {
 	if first.Spec.Proxy == nil || first.Spec.Proxy.Replicas == nil || *first.Spec.Proxy.Replicas != 2 {
 		t.Errorf("production has not two proxies for a server: %+v", first.Spec.Proxy)
 	}
+	a.rolls()
+}
+
+// rolls commits what changes the servers of all environments, and holds that staging waits until dev, which Argo CD has compared with the
+// commit before, is Healthy with it.
+func (a *argo) rolls() {
+	a.Helper()
+	dev, staging, image := applicationOf("mcp-dev"), applicationOf("mcp-staging"), "registry.example.com/team/notes:main"
+	a.Kubelet.Image(image, kit.NeverReady())
+	a.Cleanup(func() { a.Kubelet.Image(image, kit.Runs()) })
+	a.repo.edit(base+"notes.yaml", "memory: 128Mi", "memory: 192Mi")
+	revision := a.repo.push("more memory")
+	a.look(dev)
+	(&argo{Env: a.Env, app: dev}).says(revision, "Synced", "Progressing", "Succeeded")
+	a.look(staging)
+	a.withheld(dev, "staging was synced before dev was Healthy", func() bool {
+		a.Read(staging)
+		return saidOf(staging).synced == revision
+	})
+	a.Kubelet.Image(image, kit.Runs())
+	a.follows("dev", revision)
+	a.follows("staging", revision)
 }
 
 // follows waits until an environment is synced and healthy, and fails unless kstatus calls its servers current.
@@ -80,4 +104,58 @@ func (a *argo) follows(environment, revision string) {
 			a.Errorf("Argo CD says Healthy while %s of %s is %s: %s %v", name, environment, is, message, err)
 		}
 	}
+}
+
+// TestArgoRaisesEnvironmentsInOrder applies argocd-apps.yaml to a folder with argocd-environments.yaml. A commit raises all three
+// Applications, and each stays as it is while the one before is not Healthy with the new revision.
+func TestArgoRaisesEnvironmentsInOrder(t *testing.T) {
+	a := newArgo(t)
+	a.register()
+	environments := []string{"dev", "staging", "prod"}
+	for _, environment := range environments {
+		a.admit("team-" + environment)
+	}
+	recipe := a.at(a.repo.read("config/gitops/argocd-environments.yaml"))
+	if strings.Count(recipe, "targetRevision: 1.0.0") != len(environments) {
+		t.Fatalf("argocd-environments.yaml does not pin each Application:\n%s", recipe)
+	}
+	pin := func(servers string) string {
+		a.repo.write("apps/environments.yaml", strings.ReplaceAll(recipe, "targetRevision: 1.0.0", "targetRevision: "+servers))
+		return a.repo.push("all environments at " + servers)
+	}
+	old := a.repo.push("servers")
+	a.app = applicationOf("mcp")
+	a.Cleanup(func() {
+		a.Delete(a.app)
+		a.AwaitGone(a.app)
+		for _, environment := range environments {
+			a.delete(applicationOf("mcp-"+environment), "background", "team-"+environment)
+		}
+	})
+	first := pin(old)
+	a.Force("kubectl", a.at(a.repo.read("config/gitops/argocd-apps.yaml")))
+	for _, environment := range environments {
+		a.follows(environment, old)
+	}
+	a.healthy(first)
+
+	image := "registry.example.com/team/notes:main" // that of dev alone
+	a.Kubelet.Image(image, kit.NeverReady())
+	a.Cleanup(func() { a.Kubelet.Image(image, kit.Runs()) })
+	a.repo.edit(base+"notes.yaml", "memory: 128Mi", "memory: 192Mi")
+	raised := a.repo.push("more memory")
+	second := pin(raised)
+	a.look(a.app)
+	a.waits(second, "waiting for healthy state of argoproj.io/Application/mcp-dev")
+	a.withheld(applicationOf("mcp-dev"), "staging was raised before dev was Healthy", func() bool {
+		staging := applicationOf("mcp-staging")
+		a.Read(staging)
+		is, _, _ := unstructured.NestedString(staging.Object, "spec", "source", "targetRevision")
+		return is != old
+	})
+	a.Kubelet.Image(image, kit.Runs())
+	for _, environment := range environments {
+		a.follows(environment, raised)
+	}
+	a.healthy(second)
 }
