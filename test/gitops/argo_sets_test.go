@@ -51,10 +51,12 @@ func TestArgoTakesATeamToReady(t *testing.T) {
 	a.follows("dev", revision)
 	search := &v1alpha1.MCPServer{ObjectMeta: named("search")}
 	staging := a.On("team-staging")
-	staging.AwaitCondition(search, v1alpha1.ConditionReady, "False")
-	if c := ready(search); c.Reason != v1alpha1.ReasonMissingReference {
-		t.Errorf("a server without its Secret says %+v", c)
-	}
+	staging.Await(search, "a server without its Secret says so", func() error {
+		if c := ready(search); c == nil || c.Status != "False" || c.Reason != v1alpha1.ReasonMissingReference {
+			return fmt.Errorf("it says %+v", c)
+		}
+		return nil
+	})
 	if prod := applicationOf("mcp-prod"); a.Exists(prod) && saidOf(prod).synced != "" {
 		t.Errorf("production was synced before staging was Healthy: %+v", saidOf(prod))
 	}
