@@ -41,7 +41,7 @@ type Config struct {
 }
 
 // configConditions are those of both kinds, in the order of a status.
-var configConditions = []string{"Ready", "Reconciling", "Stalled", "RolledOut", "FieldConflict", "FinalizerMissing"}
+var configConditions = []string{"Ready", "Reconciling", "Stalled", "RolledOut", "FieldConflict", "FinalizerMissing", "UnknownFields"}
 
 // OIDCConfigs is the kind MCPOIDCConfig.
 func OIDCConfigs() Config {

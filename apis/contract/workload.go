@@ -44,7 +44,7 @@ type Workload struct {
 func Workloads() []Workload { return []Workload{MCPServers(), MCPRemoteProxies()} }
 
 // workloadConditions are those of every kind, in the order of a status.
-var workloadConditions = []string{"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "ForeignPodContent", "FieldConflict", "FinalizerMissing"}
+var workloadConditions = []string{"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "ForeignPodContent", "FieldConflict", "FinalizerMissing", "UnknownFields"}
 
 // key is the name of a child that may hold a dot, label that of one that is a label
 // of DNS (controllers/workload, names.go).

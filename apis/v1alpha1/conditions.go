@@ -30,6 +30,9 @@ const (
 	// ConditionFinalizerMissing is present, and True, while the server does not
 	// keep Freehold's finalizer.
 	ConditionFinalizerMissing = "FinalizerMissing"
+	// ConditionUnknownFields is present, and True, while the spec has fields that the
+	// operator does not know, because it is older than the CustomResourceDefinition.
+	ConditionUnknownFields = "UnknownFields"
 	// ConditionRolledOut is that of a configuration: whether every workload that
 	// refers to it has its present content.
 	ConditionRolledOut = "RolledOut"
@@ -142,6 +145,9 @@ const (
 	// ReasonUnknownWords says that the scope of a policy names an action or a type
 	// that no call has.
 	ReasonUnknownWords = "UnknownWords"
+	// ReasonLaterRelease says that the CustomResourceDefinition is of a later release than
+	// the operator.
+	ReasonLaterRelease = "LaterRelease"
 	// ReasonHeldByOthers says that a condition which is present only while True
 	// stays, False, because another manager states it too.
 	ReasonHeldByOthers = "HeldByOthers"

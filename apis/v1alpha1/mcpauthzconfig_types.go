@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MCPAuthzConfig says what callers may do, for the MCPServers that name it in
+// MCPAuthzConfig says what callers may do, for the servers that name it in
 // spec.authzConfigRef.
 //
 // +genclient

@@ -120,7 +120,7 @@ type WorkloadConfig struct {
 
 // RuntimeStatus is what the proxy's runner observed.
 type RuntimeStatus struct {
-	// serverUID is the metadata.uid of the MCPServer for which the proxy was
+	// serverUID is the metadata.uid of the object for which the proxy was
 	// started.
 	// +required
 	// +kubebuilder:validation:MinLength=1

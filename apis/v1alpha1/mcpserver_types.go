@@ -34,7 +34,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaimRetentionPolicy) || has(self.volumeClaimTemplates)",message="persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"
 type MCPServerSpec struct {
 	// image is the container image of the MCP server, for example
-	// registry.example.com/team/server:1.2.3. Required.
+	// registry.example.com/team/server:1.2.3.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -132,7 +132,8 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(v, !has(v.hostPath))",message="hostPath volumes are not allowed: use a persistentVolumeClaim, emptyDir, configMap or secret"
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
-	// volumeMounts are the mounts of those volumes in the server's container.
+	// volumeMounts are the mounts of volumes and volumeClaimTemplates in the
+	// server's container, as in a container of a Pod.
 	// +optional
 	// +listType=map
 	// +listMapKey=mountPath

@@ -33,7 +33,8 @@ type ProxySpec struct {
 	// one of the Service NAME-proxy: under any other name the proxy answers 403
 	// to every GET, by which clients open event streams, and to every call of a
 	// browser page of that host, because an attacker's name may have been rebound
-	// to this address. Only the host of the URL is used.
+	// to this address. With spec.oidcConfigRef the URL followed by spec.path is also
+	// what clients read as the server's own, and the default of the tokens' audience.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="publicURL must be an absolute URL: write for example https://mcp.example.com/echo"

@@ -172,7 +172,7 @@ func judged(u *unstructured.Unstructured) (state string, found []attention, err 
 			note(ready, meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled))
 		}
 	}
-	for _, t := range []string{v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing} {
+	for _, t := range []string{v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing, v1alpha1.ConditionUnknownFields} {
 		if c := meta.FindStatusCondition(conditions, t); c != nil && c.Status == metav1.ConditionTrue {
 			note(c, true)
 		}

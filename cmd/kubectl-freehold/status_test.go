@@ -65,6 +65,7 @@ func TestWhatStatusShows(t *testing.T) {
 		"status-attention": {[]operatorStatus{runs}, []*unstructured.Unstructured{
 			server("b-starts", is("Ready", "False", "Starting", "waiting for the backend")),
 			server("c-stalled", is("Ready", "False", "ImagePull", "the image cannot be pulled: correct spec.image")+", "+is("Stalled", "True", "ImagePull", "")),
+			server("e-later", ready+", "+is("UnknownFields", "True", "LaterRelease", "the operator does not know these fields, and does nothing for them: spec.later")),
 			server("d-contended", ready+", "+is("FieldConflict", "True", "FieldConflict", `field manager "helm" overwrites .spec.replicas`)),
 			server("a-new", ""),
 			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),

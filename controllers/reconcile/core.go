@@ -56,16 +56,18 @@ type Core struct {
 	// reworded is when the words of a refusal last changed, by what they are of, and
 	// lastRefused what was refused last, by the object's uid.
 	reworded, lastRefused *lru.Cache
-	contended             *contended
+	// known is the last generation whose spec had no unknown field, by the object's uid.
+	known     *lru.Cache
+	contended *contended
 }
 
-// remembered is how many words and refusals a process remembers. Forgetting one
-// costs a write.
+// remembered is how many words, refusals and objects a process remembers. Forgetting words
+// or a refusal costs a write.
 const remembered = 1 << 14
 
 // NewCore returns what the passes over objects of a kind share.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
-	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered), contended: &contended{fields: map[types.NamespacedName]int{}}}
+	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered), known: lru.New(remembered), contended: &contended{fields: map[types.NamespacedName]int{}}}
 }
 
 // Pass is one reconcile of one object.

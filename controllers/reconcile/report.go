@@ -41,8 +41,8 @@ func (p *Pass) intent() *intent {
 
 // Report states the conditions that were found, with the generation they speak
 // of, in one apply: readers of kstatus believe an old Ready under a new
-// generation. It adds FinalizerMissing, and what other managers hold; what is
-// not found goes. What is news is also told as an Event.
+// generation. It adds FinalizerMissing, UnknownFields, and what other managers hold; what
+// is not found goes. What is news is also told as an Event.
 func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) error {
 	status := &statusIntent{ObservedGeneration: new(p.object.GetGeneration())}
 	told := map[string]conditions.Finding{} // what was found, in the words that are stated
@@ -55,6 +55,9 @@ func (p *Pass) Report(ctx context.Context, found map[string]conditions.Finding) 
 		if !ok && t == v1alpha1.ConditionFinalizerMissing {
 			f, ok = p.unprotected()
 			f = p.steady(t, f)
+		}
+		if !ok && t == v1alpha1.ConditionUnknownFields {
+			f, ok = p.unknownFields()
 		}
 		if !ok {
 			f, ok = p.heldByOthers(t)
@@ -105,6 +108,20 @@ func (p *Pass) steady(conditionType string, now conditions.Finding) conditions.F
 	}
 	now.Message = stands.Message
 	return now
+}
+
+// unknownFields says which fields of the spec this program does not know. A spec that
+// has none is looked at once.
+func (p *Pass) unknownFields() (conditions.Finding, bool) {
+	if known, ok := p.core.known.Get(p.object.GetUID()); ok && known == p.object.GetGeneration() {
+		return conditions.Finding{}, false
+	}
+	f := conditions.UnknownFields(p.object, p.core.Kind.GroupVersion().String(), p.object.GetManagedFields())
+	if f == nil {
+		p.core.known.Add(p.object.GetUID(), p.object.GetGeneration())
+		return conditions.Finding{}, false
+	}
+	return *f, true
 }
 
 // heldByOthers is what is said of a condition that was not found, but that

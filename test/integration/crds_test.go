@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,7 +64,7 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		rolledOut(s, "echo", 2)
 	})
 
-	It("leaves fields that it does not know to their owners", func() {
+	It("leaves fields that it does not know to their owners, and names them", func() {
 		s := newEnv()
 		op := operate(s)
 		s.RunProxies()
@@ -78,6 +79,7 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		s.Apply(git, server("echo", "later: {enabled: true}\nargs: [a]"))
 		rolledOut(s, "echo", 2)
 		atRest(s, "echo")
+		Expect(unknown(s)).To(And(ContainSubstring("does nothing for them: spec.later. "), ContainSubstring("upgrade the operator")))
 		quiet(op)
 		before, mark := s.Versions(), op.requests.Mark()
 		op.restart()
@@ -97,8 +99,18 @@ var _ = Describe("An operator among CRDs of another release", func() {
 		Expect(op.writes(mark)).To(BeEmpty(), op.writes(mark).String())
 		s.Apply(git, server("echo", "args: [b]"))
 		rolledOut(s, "echo", 3)
+		Expect(unknown(s)).To(BeEmpty())
 	})
 })
+
+// unknown is what a server that is ready says of fields that the operator does not know.
+func unknown(s *kit.Env) string {
+	GinkgoHelper()
+	if c := meta.FindStatusCondition(ready(s, "echo").Status.Conditions, v1alpha1.ConditionUnknownFields); c != nil {
+		return c.Message
+	}
+	return ""
+}
 
 // redefined edits the properties of parts of MCPServers, and returns what takes that
 // back. Both return once the API server holds to it: it takes the probe, or refuses it,

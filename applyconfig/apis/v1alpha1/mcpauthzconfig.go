@@ -14,7 +14,7 @@ import (
 // MCPAuthzConfigApplyConfiguration represents a declarative configuration of the MCPAuthzConfig type for use
 // with apply.
 //
-// MCPAuthzConfig says what callers may do, for the MCPServers that name it in
+// MCPAuthzConfig says what callers may do, for the servers that name it in
 // spec.authzConfigRef.
 type MCPAuthzConfigApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`

@@ -18,7 +18,7 @@ import (
 // authorization controller authzConfig. Freehold writes none of it.
 type MCPServerSpecApplyConfiguration struct {
 	// image is the container image of the MCP server, for example
-	// registry.example.com/team/server:1.2.3. Required.
+	// registry.example.com/team/server:1.2.3.
 	Image *string `json:"image,omitempty"`
 	// command replaces the entrypoint of the image, as in a container of a Pod.
 	// The image's own entrypoint is used if it is not set.
@@ -59,7 +59,8 @@ type MCPServerSpecApplyConfiguration struct {
 	// volumes are the volumes of the backend pods, as in a Pod. hostPath is not
 	// allowed.
 	Volumes []v1.VolumeApplyConfiguration `json:"volumes,omitempty"`
-	// volumeMounts are the mounts of those volumes in the server's container.
+	// volumeMounts are the mounts of volumes and volumeClaimTemplates in the
+	// server's container, as in a container of a Pod.
 	VolumeMounts []v1.VolumeMountApplyConfiguration `json:"volumeMounts,omitempty"`
 	// volumeClaimTemplates are PersistentVolumeClaims that each backend pod gets, as in a
 	// StatefulSet: a volume of its own that a pod of the same number finds again.

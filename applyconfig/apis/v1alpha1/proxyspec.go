@@ -25,7 +25,8 @@ type ProxySpecApplyConfiguration struct {
 	// one of the Service NAME-proxy: under any other name the proxy answers 403
 	// to every GET, by which clients open event streams, and to every call of a
 	// browser page of that host, because an attacker's name may have been rebound
-	// to this address. Only the host of the URL is used.
+	// to this address. With spec.oidcConfigRef the URL followed by spec.path is also
+	// what clients read as the server's own, and the default of the tokens' audience.
 	PublicURL *string `json:"publicURL,omitempty"`
 	// allowedOrigins are the origins of web pages that may call from a browser,
 	// as the browser writes them into the Origin header, for example

@@ -7,7 +7,7 @@ package v1alpha1
 //
 // RuntimeStatus is what the proxy's runner observed.
 type RuntimeStatusApplyConfiguration struct {
-	// serverUID is the metadata.uid of the MCPServer for which the proxy was
+	// serverUID is the metadata.uid of the object for which the proxy was
 	// started.
 	ServerUID *string `json:"serverUID,omitempty"`
 	// generation is the workload generation of the content that the backend was

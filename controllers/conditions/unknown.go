@@ -1,0 +1,103 @@
+package conditions
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// mostUnknown are as many fields as a person reads.
+const mostUnknown = 10
+
+// UnknownFields says which fields of an object's spec this program does not know. The
+// object's CustomResourceDefinition is then of a later release, and what the fields say
+// is lost when the object is read into its Go type. managedFields name them all the same
+// (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management);
+// those of another version of the API may have other names, and are left out.
+func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEntry) *Finding {
+	var unknown []string
+	for _, entry := range entries {
+		if entry.Subresource != "" || entry.APIVersion != version {
+			continue
+		}
+		set, err := ownership.Fields(entry)
+		if err != nil {
+			continue // nobody can tell what it names
+		}
+		set.Iterate(func(path fieldpath.Path) {
+			if path[0].FieldName == nil || *path[0].FieldName != "spec" {
+				return
+			}
+			if n := known(reflect.TypeOf(object), path); n < len(path) {
+				unknown = append(unknown, strings.TrimPrefix(path[:n+1].String(), "."))
+			}
+		})
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	if unknown = slices.Compact(unknown); len(unknown) > mostUnknown {
+		unknown = append(unknown[:mostUnknown], "and more")
+	}
+	f := True(v1alpha1.ReasonLaterRelease, "the operator does not know these fields, and does nothing for them: "+strings.Join(unknown, ", ")+
+		". The CustomResourceDefinition is of a later release: upgrade the operator, or remove the fields")
+	return &f
+}
+
+// known is how many elements of a path, from its begin, a type has. What decodes itself
+// has all of them.
+func known(t reflect.Type, path fieldpath.Path) int {
+	for i, element := range path {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch {
+		case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+			return len(path)
+		case t.Kind() == reflect.Struct && element.FieldName != nil:
+			field, ok := fieldsOf(t)[*element.FieldName]
+			if !ok {
+				return i
+			}
+			t = field
+		case t.Kind() == reflect.Map, t.Kind() == reflect.Slice:
+			t = t.Elem()
+		default:
+			return len(path)
+		}
+	}
+	return len(path)
+}
+
+// fields has those of each struct that fieldsOf was asked for.
+var fields sync.Map
+
+// fieldsOf are the types of a struct's fields by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if found, ok := fields.Load(t); ok {
+		return found.(map[string]reflect.Type) //nolint:forcetypeassert // nothing else is stored
+	}
+	found := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" && field.Anonymous {
+			for inner, of := range fieldsOf(field.Type) {
+				found[inner] = of
+			}
+			continue
+		}
+		found[name] = field.Type
+	}
+	fields.Store(t, found)
+	return found
+}
