@@ -125,6 +125,57 @@ var _ = DescribeTable("A namespace that is lost comes back from a backup", func(
 	Entry("by a tool that keeps owners, of everything at once", tool{takes: all()}),
 )
 
+// Velero restores into another namespace too (--namespace-mappings), as where a team tries
+// its backup beside what runs.
+var _ = It("A namespace comes back under another name, beside the first", func() {
+	s := newEnv()
+	there := s.On(s.NewNamespace())
+	op := operate(s, there.Namespace)
+	s.RunProxies(there.Namespace)
+	s.Apply(git, fmt.Sprintf(login(""), 60))
+	s.Apply(git, server("echo", claimed+"oidcConfigRef: {name: company}"))
+	first := atRest(s, "echo")
+	quiet(op)
+	backup, stands := everything(s), s.Versions()
+
+	for _, object := range backup {
+		tool{velero: true}.restore(there, object)
+	}
+	again := atRest(there, "echo")
+	Expect(again.Status.URL).To(Equal(strings.ReplaceAll(first.Status.URL, s.Namespace, there.Namespace)))
+	Expect(again.UID).NotTo(Equal(first.UID))
+	Eventually(func() []string { return naming(there, s.Namespace) }).Should(BeEmpty(), "what still names the namespace of before")
+	run := runConfigIn(there, proxyOf(there, "echo"))
+	Expect(run.Proxy.Authentication.Audiences).To(Equal([]string{again.Status.URL}))
+	Expect(run.Server.Namespace).To(Equal(there.Namespace))
+	quiet(op)
+	s.NothingMoved(stands)
+
+	there.Delete(serverOf(there, "echo"))
+	there.AwaitGone(serverOf(there, "echo"))
+	leavesNothing(there)
+	quiet(op)
+	s.NothingMoved(stands)
+})
+
+// naming are the objects of s that name a namespace, but for what a Deployment and a
+// StatefulSet keep of their earlier templates.
+func naming(s *kit.Env, namespace string) (found []string) {
+	GinkgoHelper()
+	for _, object := range everything(s) {
+		if kind := object.GetKind(); kind == "ReplicaSet" || kind == "ControllerRevision" {
+			continue
+		}
+		object.SetManagedFields(nil)
+		text, err := object.MarshalJSON()
+		s.Must(err, "writing "+s.Title(object))
+		if strings.Contains(string(text), namespace) {
+			found = append(found, s.Title(object))
+		}
+	}
+	return found
+}
+
 // tool is what restores: in which order it takes what, whether as Velero does, whether
 // sessions then have the key of before, and the workload generation, which was 2. That is nil
 // where it hangs on when the garbage collector comes.
@@ -202,8 +253,9 @@ func everything(s *kit.Env) []*unstructured.Unstructured {
 	return all
 }
 
-// restore creates an object without what the API server fills in and without status.
-// Velero leaves the owners out too, and puts managedFields back in a second write
+// restore creates an object in the namespace of s, without what the API server fills in and
+// without status. Velero leaves the owners out too, gives RoleBindings the subjects of the
+// new namespace, and puts managedFields back in a second write
 // (https://github.com/vmware-tanzu/velero/blob/main/pkg/restore/restore.go). The other
 // tool keeps owners, and leaves managedFields and Freehold's finalizers out.
 func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
@@ -219,6 +271,12 @@ func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
 		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return strings.HasPrefix(name, "freehold.dev/") }))
 	}
 	delete(object.Object, "status")
+	object.SetNamespace(s.Namespace)
+	for _, subject := range subjects(object) {
+		if of, is := subject.(map[string]any); is && of["namespace"] == from.GetNamespace() {
+			of["namespace"] = s.Namespace
+		}
+	}
 	object.SetLabels(labels.Merge(object.GetLabels(), labels.Set{"velero.io/backup-name": "mcp", "velero.io/restore-name": "mcp"}))
 	if spec, is := object.Object["spec"].(map[string]any); is && object.GetKind() == "Service" && spec["clusterIP"] != corev1.ClusterIPNone {
 		delete(spec, "clusterIP")
@@ -240,6 +298,12 @@ func (t tool) restore(s *kit.Env, from *unstructured.Unstructured) {
 	merge, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": from.GetManagedFields()}})
 	s.Must(err, "writing managedFields")
 	s.Must(client.IgnoreNotFound(s.Client.Patch(s.Ctx, object, client.RawPatch(apitypes.MergePatchType, merge), client.FieldOwner("velero-server"))), "restoring managedFields of "+s.Title(object))
+}
+
+func subjects(object *unstructured.Unstructured) []any {
+	of, _, _ := unstructured.NestedFieldNoCopy(object.Object, "subjects")
+	all, _ := of.([]any)
+	return all
 }
 
 // unprotected lets go of a claim, which no controller of this plane does.
