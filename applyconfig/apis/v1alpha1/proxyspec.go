@@ -20,8 +20,9 @@ type ProxySpecApplyConfiguration struct {
 	// and in an MCPServer from spec.port.
 	Port *int32 `json:"port,omitempty"`
 	// publicURL is the URL under which clients outside the cluster reach the
-	// proxy, for example https://mcp.example.com/echo. Freehold creates no
-	// Ingress or Gateway for it. Set it if clients use a host name that is not
+	// proxy, for example https://echo.example.com; they call it followed by
+	// spec.path. A path in it is one that your Ingress or Gateway removes: the proxy
+	// answers at spec.path only. Freehold creates no Ingress or Gateway. Set it if clients use a host name that is not
 	// one of the Service NAME-proxy: under any other name the proxy answers 403
 	// to every GET, by which clients open event streams, and to every call of a
 	// browser page of that host, because an attacker's name may have been rebound
