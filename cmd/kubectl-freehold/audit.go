@@ -37,7 +37,7 @@ func (c *cli) audit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show only what the contract forbids",
-		Long: `Check all MCPServers of a namespace, or of all namespaces, with all their
+		Long: `Check all MCPServers and MCPRemoteProxies of a namespace, or of all namespaces, with all their
 objects and all shared configurations, and show only what the ownership contract forbids: fields with the
 verdict taken or stray, which "kubectl freehold owners --help" explains.
 
@@ -61,7 +61,7 @@ could not be read.`,
 		},
 	}
 	out.add(cmd)
-	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "look at the servers of all namespaces")
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "look at the objects of all namespaces")
 	return cmd
 }
 

@@ -55,8 +55,8 @@ func (c *cli) status() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show how Freehold and its servers are, and what to do next",
-		Long: `Show on one screen the operators with their versions, how many MCPServers and
-shared configurations there are in which state, who overwrites fields of Freehold,
+		Long: `Show on one screen the operators with their versions, how many MCPServers,
+MCPRemoteProxies and shared configurations there are in which state, who overwrites fields of Freehold,
 and what to do next: the message of each object that is not ready. Objects that
 are on their way, and need nobody, come last.
 
@@ -211,7 +211,7 @@ func (c *cli) screen(out io.Writer, s freeholdStatus, whole bool) error {
 		lines = append(lines, []string{k.Kind, fmt.Sprint(k.Total), strings.Join(states, ", ")})
 	}
 	if len(s.Kinds) == 0 {
-		fmt.Fprintln(out, "There are no MCPServers and no shared configurations here.")
+		fmt.Fprintln(out, "There are no MCPServers, MCPRemoteProxies or shared configurations here.")
 	} else if err := table(out, lines); err != nil {
 		return err
 	}
