@@ -66,15 +66,16 @@ var _ = Describe("An operator among CRDs of another release", func() {
 
 	It("leaves fields that it does not know to their owners, and names them", func() {
 		s := newEnv()
-		op := operate(s)
-		s.RunProxies()
 		back := redefined(s, "  later: {enabled: true}", func(of func(...string) map[string]any) {
 			for _, part := range []string{"spec", "status"} {
 				of("properties", part, "properties")["later"] = map[string]any{"type": "object", "properties": map[string]any{"enabled": map[string]any{"type": "boolean"}}}
 			}
 		})
-		s.Apply(git, server("echo", "later: {enabled: true}"))
+		op := operate(s)
+		s.RunProxies()
+		s.Apply(git, server("echo", ""))
 		atRest(s, "echo")
+		Expect(unknown(s)).To(BeEmpty())
 		s.ApplyStatus("later", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: echo}\nstatus: {later: {enabled: true}}\n")
 		s.Apply(git, server("echo", "later: {enabled: true}\nargs: [a]"))
 		rolledOut(s, "echo", 2)
