@@ -32,19 +32,15 @@ const (
 // changes nothing of an object that it has slimmed already.
 func slim(obj any) any {
 	switch o := obj.(type) {
-	case *v1alpha1.MCPServer:
-		return slimOwn(o)
-	case *v1alpha1.MCPRemoteProxy:
-		return slimOwn(o)
-	case *v1alpha1.MCPOIDCConfig:
-		return slimOwn(o)
-	case *v1alpha1.MCPAuthzConfig:
-		return slimOwn(o)
 	case *corev1.Pod:
 		return slimPod(o)
 	case *corev1.Event:
 		return slimEvent(o)
 	case client.Object:
+		switch o.(type) {
+		case *v1alpha1.MCPServer, *v1alpha1.MCPRemoteProxy, *v1alpha1.MCPOIDCConfig, *v1alpha1.MCPAuthzConfig:
+			return slimOwn(o)
+		}
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
 			return stub(o)

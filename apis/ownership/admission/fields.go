@@ -114,25 +114,6 @@ func (n *node) split() (whole, parts []string) {
 	return whole, parts
 }
 
-// level are the keys of a level, and the terms that say of a key k in it that
-// it is granted. A struct that is owned without anything in it is a leaf, which
-// no grant covers.
-func (n *node) level(from string, at []string) (here string, granted []string) {
-	whole, parts := n.split()
-	here = reach(from, at)
-	if len(at) > 0 {
-		here = "dyn(" + here + ".orValue({}))"
-		whole = append([]string{"."}, whole...)
-	}
-	if len(whole) > 0 {
-		granted = append(granted, "k in "+texts(whole))
-	}
-	if len(parts) > 0 {
-		granted = append(granted, fmt.Sprintf("k in %s && %s[k].exists(f, f != '.')", texts(parts), here))
-	}
-	return here, granted
-}
-
 // within says of a level of a field set that each of its keys is granted. What is
 // owned without anything in it is a leaf, which only a grant of the whole covers.
 func (n *node) within(level string, depth int) string {
@@ -155,7 +136,7 @@ func (n *node) within(level string, depth int) string {
 	return fmt.Sprintf("%s.all(%s, %s)", level, k, strings.Join(granted, " ||\n"))
 }
 
-// outside has one expression for each level: the keys that are not granted and
+// outside has one expression for each level: the keys that are not granted, as within says, and
 // did not stand there in the same way. Field sets are opaque to CEL, which has
 // no recursion: a level's keys are compared one by one, and what lies below
 // a key that is not granted only as a whole.
@@ -163,15 +144,21 @@ func (n *node) outside(at []string, path string) []string {
 	if n.all {
 		return nil
 	}
-	here, granted := n.level("variables.applied", at)
+	here := reach("variables.applied", at)
+	whole, parts := n.split()
+	if len(at) > 0 {
+		here, whole = "dyn("+here+".orValue({}))", append([]string{"."}, whole...)
+	}
 	var terms []string
-	for _, term := range granted {
-		terms = append(terms, "!("+term+")")
+	if len(whole) > 0 {
+		terms = append(terms, "!(k in "+texts(whole)+")")
+	}
+	if len(parts) > 0 {
+		terms = append(terms, fmt.Sprintf("!(k in %s && %s[k].exists(f, f != '.'))", texts(parts), here))
 	}
 	// Last, because comparing whole subtrees is what costs.
 	terms = append(terms, fmt.Sprintf("%s[?k] != %s[?k]", reach("variables.applied", at), reach("variables.stood", at)))
 	levels := []string{fmt.Sprintf("%s.filter(k, %s).map(k, %s)", here, strings.Join(terms, " && "), said(path))}
-	_, parts := n.split()
 	for _, key := range parts {
 		levels = append(levels, n.keys[key].outside(append(slices.Clone(at), key), path+inWords(key))...)
 	}
