@@ -22,28 +22,31 @@ install_freehold() {
 		--namespace freehold-system --create-namespace \
 		--set image.tag="${VERSION:-dev}" --set runner.image.tag="${VERSION:-dev}" \
 		--set-string podAnnotations.images="$images" \
-		--wait --timeout 3m >/dev/null
+		--wait --timeout 5m >/dev/null
 	k -n freehold-system get deployments,pods
 }
 
 # await_ready NAME shows how a server becomes ready for its present spec, for at
-# most three minutes.
+# most five minutes, and waits until calls get through: the node learns of a Service's
+# pods a moment after the API server does, and refuses connections until then.
 await_ready() {
 	local watch ended=0 generation
 	generation=$(mcp get mcp "$1" -o jsonpath='{.metadata.generation}')
 	# Not the function: its process would be a shell, and kubectl outlive it.
 	bin/tools/cluster exec -- kubectl -n demo get mcp "$1" --watch 2>/dev/null &
 	watch=$!
-	mcp wait "mcp/$1" --for=jsonpath='{.status.observedGeneration}'="$generation" --timeout=60s >/dev/null || ended=1
-	mcp wait "mcp/$1" --for=condition=Ready --timeout=180s >/dev/null || ended=1
+	mcp wait "mcp/$1" --for=jsonpath='{.status.observedGeneration}'="$generation" --timeout=120s >/dev/null || ended=1
+	mcp wait "mcp/$1" --for=condition=Ready --timeout=300s >/dev/null || ended=1
 	kill "$watch" 2>/dev/null || true
 	wait "$watch" 2>/dev/null || true
 	[ "$ended" = 0 ] || { mcp describe mcp "$1"; echo "demo: $1 did not become ready, see above" >&2; return 1; }
+	in_cluster curl --silent --head --output /dev/null --max-time 5 --retry 60 --retry-delay 1 --retry-all-errors \
+		"$(mcp get mcp "$1" -o jsonpath='{.status.url}')"
 }
 
 # await_replicas NAME N waits until a server has N ready replicas.
 await_replicas() {
-	mcp wait "mcp/$1" --for=jsonpath='{.status.readyReplicas}'="$2" --timeout=120s >/dev/null
+	mcp wait "mcp/$1" --for=jsonpath='{.status.readyReplicas}'="$2" --timeout=300s >/dev/null
 	mcp get mcp "$1"
 }
 

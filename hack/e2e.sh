@@ -16,4 +16,4 @@ CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "-s -w" -o 
 go -C hack/images run . -name "freehold.dev/notes:${VERSION:-dev}" -binary bin/images/rootfs/notes -archive bin/images/notes.tar
 bin/tools/cluster load bin/images/{runner-again,provider,sse-server,notes}.tar
 go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
-bin/tools/cluster exec -- bin/e2e.test -test.timeout 30m -ginkgo.v -ginkgo.label-filter='!conformance'
+bin/tools/cluster exec -- bin/e2e.test -test.timeout 40m -ginkgo.v -ginkgo.no-color -ginkgo.label-filter='!conformance'

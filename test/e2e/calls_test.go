@@ -31,17 +31,18 @@ func ways() []way {
 // "answer" for a result, the message of a JSON-RPC error, which the proxy gives
 // where it cannot do better; anything else, a cut connection above all, is no
 // way for a call to end, and is returned as an error.
-func call(ctx context.Context, url string) (string, error) { return ways()[0].call(ctx, url, 0) }
+func call(ctx context.Context, url string) (string, error) { return ways()[0].call(ctx, url, nil) }
 
-// call takes its time to send its body.
-func (w way) call(ctx context.Context, url string, slow time.Duration) (string, error) {
+// call sends its body slowly, unless slow is nil.
+func (w way) call(ctx context.Context, url string, slow *slowly) (string, error) {
 	meta := ""
 	if w.modern {
 		meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	}
 	var body io.Reader = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}` + meta + `}}`)
-	if slow > 0 {
-		body = &slowly{Reader: body, first: true, pause: slow}
+	if slow != nil {
+		slow.Reader = body
+		body = slow
 	}
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
@@ -81,20 +82,22 @@ func (w way) call(ctx context.Context, url string, slow time.Duration) (string, 
 	return "", fmt.Errorf("HTTP %d with %q is neither answer nor error", res.StatusCode, data)
 }
 
-// slowly is a body whose first byte comes at once, and the rest after a pause.
+// slowly is a body whose first byte comes at once, and the rest after a pause. begun is closed once that byte has been sent.
 type slowly struct {
 	io.Reader
-	first bool
 	pause time.Duration
+	begun chan struct{}
+	reads int
 }
 
 func (s *slowly) Read(p []byte) (int, error) {
-	if s.first {
-		s.first = false
+	switch s.reads++; s.reads {
+	case 1:
 		return s.Reader.Read(p[:1])
+	case 2: // net/http has written what it read before
+		close(s.begun)
+		time.Sleep(s.pause)
 	}
-	time.Sleep(s.pause)
-	s.pause = 0
 	return s.Reader.Read(p)
 }
 
@@ -128,13 +131,13 @@ func callAgain(ctx context.Context, url string, workers int) *caller {
 // callIn is callAgain in some ways only.
 func callIn(ctx context.Context, url string, workers int, all []way) *caller {
 	GinkgoHelper()
-	Eventually(ctx, func() (string, error) { return all[0].call(ctx, url, 0) }).Should(Equal("answer"))
+	Eventually(ctx, func() (string, error) { return all[0].call(ctx, url, nil) }).Should(Equal("answer"))
 	running, stop := context.WithCancel(ctx)
 	c := &caller{stop: stop}
 	for i := range workers {
 		c.done.Go(func() {
 			for running.Err() == nil {
-				c.note(all[i%len(all)].call(ctx, url, 0))
+				c.note(all[i%len(all)].call(ctx, url, nil))
 				time.Sleep(20 * time.Millisecond)
 			}
 		})

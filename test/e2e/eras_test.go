@@ -15,7 +15,7 @@ var _ = Describe("A server of one era of MCP", func() {
 		s := newStory("legacy")
 		s.apply(ctx, overHTTP("")("-stateless=false"))
 		url := s.ready(ctx).Status.URL
-		Eventually(ctx, func() (string, error) { return way{modern: true, client: ways()[0].client}.call(ctx, url, 0) }).Should(Equal("answer"))
+		Eventually(ctx, func() (string, error) { return way{modern: true, client: ways()[0].client}.call(ctx, url, nil) }).Should(Equal("answer"))
 		Eventually(ctx, func() []string { return s.server(ctx).Status.Runtime.ProtocolVersions }).Should(ConsistOf("2025-11-25", "2026-07-28"))
 
 		asked := ""
@@ -41,6 +41,6 @@ var _ = Describe("A server of one era of MCP", func() {
 		By("its pod is replaced, and with it every session that the proxy held")
 		s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080", "-stateless=false"], restartedAt: %q}`, image, time.Now().UTC().Format(time.RFC3339)))
 		s.ready(ctx)
-		Eventually(ctx, func() (string, error) { return way{modern: true, client: ways()[0].client}.call(ctx, url, 0) }).Should(Equal("answer"))
-	}, SpecTimeout(5*time.Minute))
+		Eventually(ctx, func() (string, error) { return way{modern: true, client: ways()[0].client}.call(ctx, url, nil) }).Should(Equal("answer"))
+	}, SpecTimeout(10*time.Minute))
 })

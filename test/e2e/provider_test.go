@@ -124,6 +124,7 @@ func newProvider(ctx context.Context, s story, opaque string, others ...*x509.Ce
 		g.Expect(cluster.Get(ctx, s.key("provider"), deployment)).To(Succeed())
 		g.Expect(deployment.Status.ReadyReplicas).To(BeEquivalentTo(1))
 	}).Should(Succeed())
+	reachable(ctx, p.issuer)
 	return p
 }
 

@@ -73,7 +73,7 @@ var _ = Describe("Sessions over replicas", func() {
 		calls.answeredAll()
 		inSessions.answeredAll()
 		s.scaledByOthers(ctx)
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 
 	It("no call fails while a node is drained of two proxies and two backends that have budgets", func(ctx SpecContext) {
 		s := newStory("drained")
@@ -92,7 +92,7 @@ var _ = Describe("Sessions over replicas", func() {
 		calls := callIn(ctx, url, 4, modernWays())
 		s.replaced(ctx, func() { s.drain(ctx) }, proxy, backend)
 		calls.answeredAll()
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 // unknownSession is what a proxy answers in a session that it does not know, or whose pod is

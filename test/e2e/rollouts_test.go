@@ -77,7 +77,7 @@ var _ = Describe("While pods are replaced or stopped", func() {
 			name, end string
 			err       error
 		}
-		stories, ends := map[string]story{}, make(chan end)
+		stories, ends := map[string]story{}, make(chan end, len(stops))
 		for name := range stops {
 			stories[name] = newStory(name)
 			stories[name].apply(ctx, spec(1))
@@ -85,11 +85,13 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		for name, s := range stories {
 			url := s.ready(ctx).Status.URL
 			Eventually(ctx, func() (string, error) { return call(ctx, url) }).Should(Equal("answer"))
+			body := &slowly{pause: slow, begun: make(chan struct{})}
 			go func() {
-				said, err := ways()[0].call(ctx, url, slow)
+				said, err := ways()[0].call(ctx, url, body)
 				ends <- end{name, said, err}
 			}()
-			time.Sleep(time.Second) // it has reached the backend
+			Eventually(ctx, body.begun).Should(BeClosed())
+			time.Sleep(time.Second) // what was sent is read
 			stops[name](s)
 		}
 		for range stops {

@@ -87,7 +87,7 @@ var _ = It("Servers of the transport before streamable HTTP, here and elsewhere,
 	s := newStory("old")
 	s.apply(ctx, fmt.Sprintf(`{image: %q, transport: sse, args: ["-host", "0.0.0.0", "-port", "8080"], path: /greeter1, replicas: 2, proxy: {replicas: 2}}`, sseImage))
 	url := s.ready(ctx).Status.URL
-	Expect(*s.server(ctx).Status.Runtime.Tools).To(BeEquivalentTo(1))
+	Expect(s.server(ctx).Status.Runtime.Tools).To(HaveValue(BeEquivalentTo(1)))
 	s.settled(ctx, proxy, 2)
 	s.settled(ctx, backend, 2)
 	s.greets(ctx, url)
