@@ -67,6 +67,8 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 		switch {
 		case err == nil && !detected.over(facts.ProtocolVersions...):
 			pause, wait = firstPause, time.Second
+		case err == nil && s.run.Remote == nil && partial(facts) && attempt < patience:
+			// Asked for while a pod ended, for example. Nothing is asked once this has been told.
 		case err == nil && s.run.Remote == nil:
 			tell(facts)
 			return
@@ -87,6 +89,11 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 			return
 		}
 	}
+}
+
+// partial reports whether MCP answers and a list that is offered could not be read.
+func partial(f backend.Facts) bool {
+	return len(f.ProtocolVersions) > 0 && (f.Tools == nil || f.Prompts == nil || f.Resources == nil)
 }
 
 // lasts reports whether a failure is more than a backend that has just become

@@ -113,6 +113,30 @@ func TestAProxyIsReadyOnceItKnowsWhichErasItsBackendSpeaks(t *testing.T) {
 	}
 }
 
+// A list that fails once, as where a pod ends meanwhile, would be missing from the status until the next rollout. One that always fails is.
+func TestAListThatFailsIsAskedForAgain(t *testing.T) {
+	for name, failures := range map[string]int32{"once": 1, "always": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			var failed atomic.Int32
+			sdk := mcp.NewServer(&mcp.Implementation{Name: "weak", Version: "1"}, nil)
+			sdk.AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
+			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
+			s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Mcp-Method") == "prompts/list" && failed.Add(1) <= failures {
+					w.WriteHeader(http.StatusBadGateway)
+					return
+				}
+				handler.ServeHTTP(w, r)
+			})))
+			var told []backend.Facts
+			s.ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = append(told, facts) })
+			if len(told) != 1 || told[0].Answers.Status != metav1.ConditionTrue || (told[0].Prompts != nil) != (failures == 1) {
+				t.Errorf("it told %+v after %d failures", told, failed.Load())
+			}
+		})
+	}
+}
+
 // Where the backend never tells, those are served who need no translation.
 func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
 	d := &detection{}
