@@ -8,18 +8,20 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// detectionTime is how long the runner waits for its proxy to find out which eras of MCP a backend speaks that has answered. Some
-// backends never tell: clients of the other era are not served then.
+// detectionTime is how long the runner waits for its proxy to serve clients of both eras of MCP once the backend has answered. Some
+// backends never tell which they speak: clients of the other era are not served then.
 const detectionTime = 15 * time.Second
 
-// detection is whether the proxy knows which eras of MCP the backend speaks. Until then it passes on what it gets: a client of the
-// other era is refused (MCP specification 2026-07-28, basic/versioning). The zero detection has seen no answer yet.
+// detection is whether the proxy serves clients of both eras. It does not while it does not know which of them the backend speaks:
+// it passes on what it gets, and a client of the other era is refused (MCP specification 2026-07-28, basic/versioning). Nor does it
+// begin sessions while cluster DNS does not know the backend's pods yet, which a call without a session does not need. The zero
+// detection has seen no answer yet.
 type detection struct{ since time.Time }
 
-// over reports whether the proxy knows it, or whether it is not waited for any more. agreed are the revisions to which the proxy and
-// the runner agreed: the modern one with any backend that the proxy knows, since it translates. None agreed says nothing.
+// over reports whether the proxy serves both, or whether that is not waited for any more. agreed are the revisions to which the proxy
+// and the runner agreed: of both eras with any backend that the proxy knows, since it translates. None agreed says nothing.
 func (d *detection) over(agreed ...string) bool {
-	if len(agreed) == 0 || slices.Max(agreed) >= protocol.Modern {
+	if len(agreed) == 0 || slices.Min(agreed) < protocol.Modern && slices.Max(agreed) >= protocol.Modern {
 		return true
 	}
 	if d.since.IsZero() {

@@ -102,7 +102,7 @@ func lasts(reason string, attempts int, since time.Duration) bool {
 	return attempts >= patience && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
 }
 
-// reached reports whether there is an endpoint, and which revision it agreed to, if any.
+// reached reports whether there is an endpoint, and which revisions it agreed to, if any.
 func (s settings) reached(ctx context.Context) (agreed []string, reached bool) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -113,8 +113,9 @@ func (s settings) reached(ctx context.Context) (agreed []string, reached bool) {
 		r := client.last.Load()
 		return nil, r.refused() && (s.run.Remote == nil || !r.wantsCredentials())
 	}
-	_ = session.Close() //nolint:errcheck // it was asked all there is
-	return []string{session.InitializeResult().ProtocolVersion}, true
+	defer session.Close() //nolint:errcheck // it was asked all there is
+	agreed, _ = versions(ctx, client, s.endpoint(), session.InitializeResult().ProtocolVersion)
+	return agreed, true
 }
 
 // learn makes one attempt. The error says that MCP did not answer, and the facts

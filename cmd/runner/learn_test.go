@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -78,9 +79,9 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 }
 
 // A backend that is not up when the proxy asks first which eras it speaks is asked again before clients call: they may be of the other
-// era, and so may the one of the status.
-func TestAProxyIsReadyOnceItKnowsWhichErasItsBackendSpeaks(t *testing.T) {
-	for name, wait := range map[string]func(ctx context.Context, s settings) []string{
+// era, and so may the one of the status. So is one that begins no session yet.
+func TestAProxyIsReadyOnceItServesBothEras(t *testing.T) {
+	ways := map[string]func(ctx context.Context, s settings) []string{
 		"readiness": func(ctx context.Context, s settings) []string {
 			for ready := s.readiness(); !ready(ctx) && ctx.Err() == nil; {
 				time.Sleep(10 * time.Millisecond)
@@ -92,24 +93,31 @@ func TestAProxyIsReadyOnceItKnowsWhichErasItsBackendSpeaks(t *testing.T) {
 			s.ask(ctx, slog.New(slog.DiscardHandler), func(facts backend.Facts) { told = facts.ProtocolVersions })
 			return told
 		},
+	}
+	for name, options := range map[string]*mcp.StreamableHTTPOptions{
+		"server/discover": {DisableLocalhostProtection: true}, "initialize": {Stateless: true, DisableLocalhostProtection: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var asked atomic.Int32
-			sdk := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
-			legacy := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true})
-			s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if asked.Add(1) == 1 {
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return
+		for of, wait := range ways {
+			t.Run(of+" of one without an answer to its first "+name, func(t *testing.T) {
+				var asked atomic.Int32
+				sdk := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
+				handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, options)
+				s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					if strings.Contains(string(body), name) && asked.Add(1) == 1 {
+						w.WriteHeader(http.StatusServiceUnavailable)
+						return
+					}
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					handler.ServeHTTP(w, r)
+				})))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if versions := wait(ctx, s); !slices.Equal(versions, []string{"2025-11-25", "2026-07-28"}) {
+					t.Errorf("clients of another era than %q are refused", versions)
 				}
-				legacy.ServeHTTP(w, r)
-			})))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			if versions := wait(ctx, s); !slices.Contains(versions, "2026-07-28") {
-				t.Errorf("a client of the modern era is refused: %q", versions)
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -140,7 +148,7 @@ func TestAListThatFailsIsAskedForAgain(t *testing.T) {
 // Where the backend never tells, those are served who need no translation.
 func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
 	d := &detection{}
-	if !d.over() || !d.over("2025-11-25", "2026-07-28") || d.over("2025-11-25") {
+	if !d.over() || !d.over("2025-11-25", "2026-07-28") || d.over("2025-11-25") || d.over("2026-07-28") {
 		t.Error("it waits for what is known, or not for what is not")
 	}
 	if d.since = d.since.Add(-detectionTime); !d.over("2025-11-25") {
