@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"net/http"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -12,18 +15,17 @@ import (
 // backends never tell which they speak: clients of the other era are not served then.
 const detectionTime = 15 * time.Second
 
-// detection is whether the proxy serves clients of both eras. It does not while it does not know which of them the backend speaks:
-// it passes on what it gets, and a client of the other era is refused (MCP specification 2026-07-28, basic/versioning). Nor does it
-// begin sessions while cluster DNS does not know the backend's pods yet, which a call without a session does not need. The zero
-// detection has seen no answer yet.
+// errOneEra says that MCP answers clients of one era alone. The proxy does not serve both while it does not know which of them the
+// backend speaks: it passes on what it gets, and a client of the other era is refused (MCP specification 2026-07-28,
+// basic/versioning). Nor does it begin sessions while cluster DNS does not know the backend's pods yet, which a call without a
+// session does not need.
+var errOneEra = errors.New("clients of one era alone are served")
+
+// detection is for how long clients of one era alone are served.
 type detection struct{ since time.Time }
 
-// over reports whether the proxy serves both, or whether that is not waited for any more. agreed are the revisions to which the proxy
-// and the runner agreed: of both eras with any backend that the proxy knows, since it translates. None agreed says nothing.
-func (d *detection) over(agreed ...string) bool {
-	if len(agreed) == 0 || slices.Min(agreed) < protocol.Modern && slices.Max(agreed) >= protocol.Modern {
-		return true
-	}
+// over reports whether both are not waited for any more.
+func (d *detection) over() bool {
 	if d.since.IsZero() {
 		d.since = time.Now()
 	}
@@ -35,7 +37,24 @@ func (d *detection) over(agreed ...string) bool {
 func (s settings) readiness() func(context.Context) bool {
 	detected := &detection{}
 	return func(ctx context.Context) bool {
-		agreed, reached := s.reached(ctx)
-		return reached && detected.over(agreed...)
+		err := s.reached(ctx)
+		return err == nil || errors.Is(err, errOneEra) && detected.over()
 	}
+}
+
+// agreed are the revisions that the backend was seen to speak, with what was said at the begin of its session: the one of session,
+// and the legacy one if that is offered as well. The error is errOneEra, where that may change: the proxy translates, and agrees to
+// revisions of both eras with any backend that it knows and that begins sessions.
+func (s settings) agreed(ctx context.Context, client *asking, session *mcp.ClientSession) (seen []string, begun *mcp.InitializeResult, err error) {
+	seen, begun = versions(ctx, client, s.endpoint(), session.InitializeResult().ProtocolVersion)
+	if session.InitializeResult().ProtocolVersion < protocol.Modern || begun == nil && !client.last.Load().lasts() {
+		err = errOneEra
+	}
+	return seen, begun, err
+}
+
+// lasts reports whether an answer that refuses a session is the same the next moment: of a backend that has none for this client,
+// or of a proxy without a key for their ids.
+func (r *reply) lasts() bool {
+	return r != nil && (r.noSessions() || !r.ours() && r.status < http.StatusInternalServerError)
 }

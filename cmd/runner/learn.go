@@ -62,10 +62,13 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errOneEra) && detected.over() {
+			err = nil
+		}
 		wait := pause
 		pause = min(2*pause, lastPause)
 		switch {
-		case err == nil && !detected.over(facts.ProtocolVersions...):
+		case errors.Is(err, errOneEra):
 			pause, wait = firstPause, time.Second
 		case err == nil && s.run.Remote == nil && partial(facts) && attempt < patience:
 			// Asked for while a pod ended, for example. Nothing is asked once this has been told.
@@ -102,23 +105,27 @@ func lasts(reason string, attempts int, since time.Duration) bool {
 	return attempts >= patience && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
 }
 
-// reached reports whether there is an endpoint, and which revisions it agreed to, if any.
-func (s settings) reached(ctx context.Context) (agreed []string, reached bool) {
+var errUnreached = errors.New("there is no endpoint")
+
+// reached returns errUnreached where there is no endpoint, and errOneEra.
+func (s settings) reached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := newAsking(s.self, s.pass)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
-		r := client.last.Load()
-		return nil, r.refused() && (s.run.Remote == nil || !r.wantsCredentials())
+		if r := client.last.Load(); r.refused() && (s.run.Remote == nil || !r.wantsCredentials()) {
+			return nil
+		}
+		return errUnreached
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
-	agreed, _ = versions(ctx, client, s.endpoint(), session.InitializeResult().ProtocolVersion)
-	return agreed, true
+	_, _, err = s.agreed(ctx, client, session)
+	return err
 }
 
-// learn makes one attempt. The error says that MCP did not answer, and the facts
+// learn makes one attempt. The error is errOneEra, or says that MCP did not answer, and the facts
 // why; a list that cannot be counted is only left out.
 func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -139,7 +146,7 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	}
 	defer session.Close() //nolint:errcheck // it was asked all there is
 	hello := session.InitializeResult()
-	seen, begun := versions(ctx, client, s.endpoint(), hello.ProtocolVersion)
+	seen, begun, oneEra := s.agreed(ctx, client, session)
 	if begun != nil && hello.ServerInfo != nil {
 		// The translator tells what it was told when it began the session that it holds, which
 		// may be with a pod of before.
@@ -168,7 +175,7 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 			return backend.Facts{Answers: unansweredElsewhere(r, err)}, err
 		}
 	}
-	return facts, nil
+	return facts, oneEra
 }
 
 var errNoList = errors.New("a list that it offers is not answered")
