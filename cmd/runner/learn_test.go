@@ -156,17 +156,20 @@ func TestDetectionIsNotWaitedForWithoutEnd(t *testing.T) {
 	}
 }
 
-// What serves no sessions, and will not the next moment, is ready without.
-func TestAProxyWithoutSessionsIsReady(t *testing.T) {
-	both := &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}
-	keyless := through(t, serving(t, "both", both))
-	keyless.sessions = t.TempDir()
-	config, err := proxyConfig(keyless, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyless.self = at(t, proxy.New(config)).self
-	if err := keyless.reached(t.Context()); err != nil {
+// What begins no session, and will not the next moment, is not waited for.
+func TestABackendThatRefusesSessionsIsNotWaitedFor(t *testing.T) {
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "modern", Version: "1"}, nil)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true})
+	s := through(t, at(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"initialize"`) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handler.ServeHTTP(w, r)
+	})))
+	if err := s.reached(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
