@@ -112,7 +112,7 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 			p.Event(corev1.EventTypeWarning, "ProxyPodsRemain", "Delete",
 				fmt.Sprintf("%d proxy pods have not ended within %s; deleting the backend without them", n, w.patience()))
 		}
-		return p.Remove(ctx, r.kind.ChildrenManager, w.backend)
+		return p.TellRefused(ctx, p.Remove(ctx, r.kind.ChildrenManager, w.backend))
 	case awaitBackend:
 		return r.awaitBackend(ctx, p, w)
 	case deletePolicy:
@@ -160,7 +160,7 @@ func (r *Reconciler) awaitBackend(ctx context.Context, p *pass, w world) error {
 // deletePolicy deletes the backend's NetworkPolicy, and then lets the server go.
 func (r *Reconciler) deletePolicy(ctx context.Context, p *pass, w world) error {
 	if err := p.Remove(ctx, r.kind.ChildrenManager, w.policy); err != nil {
-		return err
+		return p.TellRefused(ctx, err)
 	}
 	return p.RemoveFinalizer(ctx)
 }
@@ -172,7 +172,7 @@ func (r *Reconciler) deletePolicy(ctx context.Context, p *pass, w world) error {
 func (r *Reconciler) removeLeftPolicy(ctx context.Context, server client.ObjectKey, uid types.UID) (bool, error) {
 	policy := &networkingv1.NetworkPolicy{}
 	key := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}
-	switch err := r.reader.Get(ctx, key, policy); {
+	switch err := getWhole(ctx, r.reader, r.live, key, policy); {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:

@@ -1,13 +1,20 @@
 package mcpserver
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
@@ -148,5 +155,71 @@ func TestADeletedServerStaysInFrontOfItsBackendPods(t *testing.T) {
 				t.Errorf("it still has %v", held)
 			}
 		})
+	}
+}
+
+// A deletion that the API server refuses is said, is tried again, and goes on by itself.
+func TestARefusedDeletionIsSaid(t *testing.T) {
+	for _, kind := range []string{"deletion of StatefulSet", "deletion of NetworkPolicy", "finalizer"} {
+		t.Run(kind, func(t *testing.T) {
+			r, s := settledWith(t, func(server *v1alpha1.MCPServer) {
+				server.Spec.Network = &v1alpha1.NetworkSpec{BackendIngress: v1alpha1.BackendIngressProxyOnly}
+			})
+			server := read(s)
+			server.DeletionTimestamp = new(metav1.NewTime(noon))
+			s.put(server)
+			s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment).Spec.Replicas = new(int32(0))
+			delete(s.objects, storedKey{"Pod", "proxy"})
+			delete(s.objects, storedKey{"Pod", "backend"})
+			s.refuse = func(of string) error {
+				if of == kind {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "these"}, "echo", errors.New("not today"))
+				}
+				return nil
+			}
+			var result ctrl.Result
+			for range 6 {
+				var err error
+				if result, err = r.Reconcile(t.Context(), theServer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, of := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
+				c := meta.FindStatusCondition(read(s).Status.Conditions, of)
+				if c == nil || c.Reason != v1alpha1.ReasonApplyFailed || !strings.Contains(c.Message, "not today") {
+					t.Errorf("%s says %+v", of, c)
+				}
+			}
+			if result.RequeueAfter == 0 || len(read(s).Finalizers) == 0 {
+				t.Errorf("it comes back after %s, with finalizers %v", result.RequeueAfter, read(s).Finalizers)
+			}
+			s.refuse = nil
+			for range 4 {
+				if _, err := r.Reconcile(t.Context(), theServer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if held := read(s).Finalizers; len(held) > 0 {
+				t.Errorf("it stays, with finalizers %v", held)
+			}
+		})
+	}
+}
+
+// Nobody else removes it, so it goes also where the cache has cut it.
+func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
+	r, s := settled(t)
+	delete(s.objects, storedKey{"MCPServer", "echo"})
+	delete(s.objects, storedKey{"Pod", "backend"})
+	left := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", UID: "left", OwnerReferences: ofEcho()}}
+	left.OwnerReferences[0].APIVersion = v1alpha1.SchemeGroupVersion.String()
+	s.put(left)
+	cache := newStored(t)
+	cache.put(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "echo-backend", UID: "left", Annotations: map[string]string{workload.AnnotationCut: "true"},
+	}})
+	r.reader = cache
+	if _, err := r.Reconcile(t.Context(), theServer); err != nil || s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
+		t.Errorf("it stays (%v)", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/applyconfig"
 )
@@ -34,8 +35,8 @@ type stored struct {
 	tb            testing.TB
 	objects       map[storedKey]client.Object
 	applies       int
-	// refuse is the answer to an apply, nil if it is taken. That of a finalizer is
-	// of kind "finalizer".
+	// refuse is the answer to an apply, nil if it is taken. That of a finalizer, or of its
+	// release, is of kind "finalizer", and a deletion of kind "deletion of KIND".
 	refuse func(kind string) error
 	// admit changes what an apply makes before it is stored, nil if nothing does.
 	admit func(client.Object)
@@ -112,7 +113,13 @@ func (s *stored) Apply(_ context.Context, ac runtime.ApplyConfiguration, opts ..
 }
 
 func (s *stored) Delete(_ context.Context, obj client.Object, _ ...client.DeleteOption) error {
-	delete(s.objects, storedKey{s.kind(obj).Kind, obj.GetName()})
+	kind := s.kind(obj).Kind
+	if s.refuse != nil {
+		if err := s.refuse("deletion of " + kind); err != nil {
+			return err
+		}
+	}
+	delete(s.objects, storedKey{kind, obj.GetName()})
 	return nil
 }
 
@@ -141,7 +148,7 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	}
 	if s.refuse != nil && manager != "intruder" {
 		kind := intent.GetKind()
-		if len(intent.GetFinalizers()) > 0 {
+		if manager == string(contract.MCPServerFinalizer) {
 			kind = "finalizer"
 		}
 		if err := s.refuse(kind); err != nil {

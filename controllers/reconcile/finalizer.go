@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 	var others []string
 	for _, h := range holders {
 		if h.Manager == string(p.core.Kind.FinalizerManager) && h.Operation == metav1.ManagedFieldsOperationApply {
-			return p.core.Applier.As(p.core.Kind.FinalizerManager).Release(ctx, p.object)
+			return p.TellRefused(ctx, p.core.Applier.As(p.core.Kind.FinalizerManager).Release(ctx, p.object))
 		}
 		others = append(others, h.Manager)
 	}
@@ -77,6 +78,19 @@ func (p *Pass) ReportDeleting(ctx context.Context, movement, message string) err
 		v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonDeleting, message),
 		movement:                conditions.True(v1alpha1.ReasonDeleting, message),
 	})
+}
+
+// TellRefused says what of err is a refusal that keeps the object from going, and returns
+// err. Only who refuses it can change that, so the object is Stalled.
+func (p *Pass) TellRefused(ctx context.Context, err error) error {
+	refused := apply.Refused(err)
+	if refused == nil {
+		return err
+	}
+	return errors.Join(err, p.Report(ctx, map[string]conditions.Finding{
+		v1alpha1.ConditionReady:   conditions.False(v1alpha1.ReasonApplyFailed, refused.Error()),
+		v1alpha1.ConditionStalled: conditions.True(v1alpha1.ReasonApplyFailed, refused.Error()),
+	}))
 }
 
 // unprotected says that the object lacks the finalizer, and why.
