@@ -147,8 +147,15 @@ func (r *Reconciler) desired(server *v1alpha1.MCPServer, w world) (want wanted, 
 		}
 		done = r.large.leave
 	}
+	rendered := false
+	defer func() {
+		if !rendered {
+			done() // it panics, and whoever is to call done does not get it
+		}
+	}()
 	want = desired(server, w, r.options)
 	r.remember(server, w, want)
+	rendered = true
 	return want, done
 }
 

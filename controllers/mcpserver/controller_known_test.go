@@ -3,11 +3,13 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -93,6 +95,26 @@ func TestNamespacesTakeTurnsAtLargeSpecs(t *testing.T) {
 	take("many", false)
 	now = now.Add(largeGone + time.Millisecond)
 	take("many", true)
+}
+
+// A panic ends one pass, which is tried again, and holds up no other server.
+func TestAPanicGivesTheTurnBack(t *testing.T) {
+	r, _ := settledWith(t, func(server *v1alpha1.MCPServer) {
+		server.Spec.Proxy.PodTemplate = overlay(1, strings.Repeat("v", largeSpec))
+	})
+	r.specs = lru.NewWithEvictionFunc(1, func(lru.Key, any) { panic("a defect") })
+	r.specs.Add("another", known{})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Fatal("nothing panics")
+			}
+		}()
+		_, _ = r.Reconcile(t.Context(), theServer)
+	}()
+	if !r.large.take("elsewhere", r.Now()) {
+		t.Error("the turn is still taken")
+	}
 }
 
 // What is known of a spec is not what another would come to.
