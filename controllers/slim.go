@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,7 +60,7 @@ func slim(obj any) any {
 // is no such server.
 func tooLarge(obj client.Object) bool {
 	switch obj.(type) {
-	case *appsv1.Deployment, *appsv1.StatefulSet, *corev1.Service:
+	case *appsv1.Deployment, *appsv1.StatefulSet, *corev1.Service, *networkingv1.NetworkPolicy:
 		owner := metav1.GetControllerOfNoCopy(obj)
 		if owner != nil && owner.APIVersion == v1alpha1.SchemeGroupVersion.String() && owns(owner, obj.GetLabels()[workload.LabelServer]) {
 			return false

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,6 +145,21 @@ func TestALargeChildIsKeptOnlyWhereAServerControlsIt(t *testing.T) {
 		_, cut := deployment.Annotations[workload.AnnotationCut]
 		if reduced := deployment.Spec.Template.Annotations == nil; cut != tc.cut || reduced != tc.reduced {
 			t.Errorf("%s: reduced %t, marked %t", name, reduced, cut)
+		}
+	}
+}
+
+// What a user writes in a server makes these large, and they are still ours to compare.
+func TestWhatAServerMakesLargeIsKept(t *testing.T) {
+	for kind, name := range map[client.Object]string{
+		&appsv1.Deployment{}: "echo-proxy", &appsv1.StatefulSet{}: "echo-backend", &corev1.Service{}: "echo-proxy", &networkingv1.NetworkPolicy{}: "echo-backend",
+	} {
+		obj := large(kind)
+		obj.SetName(name)
+		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+		kept, err := slim(obj)
+		if err != nil || metav1.GetControllerOf(kept.(client.Object)) == nil {
+			t.Errorf("of a %T it keeps no controller (%v)", kind, err)
 		}
 	}
 }
