@@ -55,11 +55,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if frame == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
+	p := &pass{frame, object}
 	w, err := r.observe(ctx, object)
 	if err != nil {
-		return ctrl.Result{}, err
+		return p.End(ctx, err)
 	}
-	p := &pass{frame, object}
 	if object.GetDeletionTimestamp() != nil {
 		return p.End(ctx, r.delete(ctx, p, w))
 	}

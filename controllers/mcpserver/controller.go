@@ -97,17 +97,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if frame == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
+	p := &pass{frame, object, server}
 	w, err := observe(ctx, r.reader, r.live, server)
 	if err != nil {
-		return ctrl.Result{}, err
+		return p.End(ctx, errors.Join(leftErr, err))
 	}
 	w.remote = remote(object)
-	p := &pass{frame, object, server}
 	if server.DeletionTimestamp != nil {
-		return p.End(ctx, r.delete(ctx, p, w))
+		return p.End(ctx, errors.Join(leftErr, r.delete(ctx, p, w)))
 	}
 	if err := r.refer(ctx, server, &w); err != nil {
-		return ctrl.Result{}, err
+		return p.End(ctx, errors.Join(leftErr, err))
 	}
 	w.draining = r.drains(server, w)
 	p.Due(w.draining)

@@ -1,15 +1,21 @@
 package mcpserver
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/metrics"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -61,6 +67,42 @@ func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 		if err == nil || *got != 3 {
 			t.Errorf("%s: it ends with %v, and the backend has %d replicas", name, err, *got)
 		}
+	}
+}
+
+// unreadable is a cluster of which no Deployment, and no NetworkPolicy, can be read.
+type unreadable struct{ client.Reader }
+
+func (u unreadable) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	switch obj.(type) {
+	case *appsv1.Deployment, *networkingv1.NetworkPolicy:
+		return fmt.Errorf("no answer about %T", obj)
+	}
+	return u.Reader.Get(ctx, key, obj, opts...)
+}
+
+// A pass that cannot read the world has failed, and is counted with the others.
+func TestAnUnreadableWorldIsAFailedPass(t *testing.T) {
+	failed := func() float64 {
+		families, err := registry.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				if l := m.GetLabel(); family.GetName() == "freehold_passes_total" && l[0].GetValue() == "MCPServer" && l[1].GetValue() == metrics.Failed {
+					return m.GetCounter().GetValue()
+				}
+			}
+		}
+		return 0
+	}
+	r, s := settled(t)
+	r.reader = unreadable{s}
+	before := failed()
+	_, err := r.Reconcile(t.Context(), theServer)
+	if err == nil || !strings.Contains(err.Error(), "Deployment") || !strings.Contains(err.Error(), "NetworkPolicy") || failed() != before+1 {
+		t.Errorf("it ends with %v, and %v passes have failed", err, failed()-before)
 	}
 }
 
