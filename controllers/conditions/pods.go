@@ -170,16 +170,20 @@ func MountTrouble(message string, cures Cures) *Finding {
 	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], field))
 }
 
-var podName = regexp.MustCompile(`pods "[^"]*" is`)
+var (
+	podName = regexp.MustCompile(`pods "[^"]*" is`)
+	used    = regexp.MustCompile(`, used: .*, limited: `)
+)
 
 // Refusal words the API server's refusal to create a pod without the pod's
-// name, which differs with each attempt. message is that of a ReplicaSet's
+// name, which differs with each attempt, and without what is used of a quota, which
+// differs with each other pod. message is that of a ReplicaSet's
 // condition, or of a StatefulSet's Event, which says before it what was tried.
 func Refusal(message string) Finding {
 	if _, why, tried := strings.Cut(message, " failed error: "); tried {
 		message = why
 	}
-	return *found(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+podName.ReplaceAllString(message, "it is"))
+	return *found(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+used.ReplaceAllString(podName.ReplaceAllString(message, "it is"), ", limited: "))
 }
 
 func found(reason, message string) *Finding {

@@ -266,6 +266,13 @@ func TestRefusalNamesNoPod(t *testing.T) {
 	if got := Refusal(tried).Message; got != "the API server refuses the pod: it is forbidden: no" {
 		t.Errorf("of an Event it says %q", got)
 	}
+	// What others use of a quota changes all the time.
+	for _, used := range []string{"cpu=3", "cpu=2500m,pods=7"} {
+		refused := fmt.Sprintf(`pods "x-0" is forbidden: exceeded quota: q, requested: cpu=1,pods=1, used: %s, limited: cpu=3,pods=9`, used)
+		if got := Refusal(refused).Message; got != "the API server refuses the pod: it is forbidden: exceeded quota: q, requested: cpu=1,pods=1, limited: cpu=3,pods=9" {
+			t.Errorf("of a quota it says %q", got)
+		}
+	}
 	if got := Refusal("admission webhook said no").Message; got != "the API server refuses the pod: admission webhook said no" {
 		t.Errorf("it says %q", got)
 	}
