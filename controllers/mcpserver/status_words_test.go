@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 
@@ -68,6 +70,42 @@ func TestARefusalInOtherWordsIsSaidOnceAMinute(t *testing.T) {
 				t.Errorf("with other numbers it still says %q", last)
 			}
 		})
+	}
+}
+
+// A program often says first when it says something.
+func TestTheLastWordsOfAContainerAreSaidOnceAMinute(t *testing.T) {
+	r, s := settled(t)
+	now := noon
+	r.Now = func() time.Time { return now }
+	s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment).Status.AvailableReplicas = 0
+	proxy := s.objects[storedKey{"Pod", "proxy"}].(*corev1.Pod)
+	proxy.Status.Conditions[0].Status = corev1.ConditionFalse
+	changes, last := 0, ""
+	ends := func() {
+		proxy.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "proxy", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: now.Format(time.TimeOnly) + " no database"},
+		}}
+		rest(t, r, s)
+		ready := meta.FindStatusCondition(read(s).Status.Conditions, v1alpha1.ConditionReady)
+		if ready.Reason != v1alpha1.ReasonCrashLoop {
+			t.Fatalf("it says %s", ready.Reason)
+		}
+		if last != "" && ready.Message != last {
+			changes++
+		}
+		last = ready.Message
+	}
+	for range 30 {
+		ends()
+		now = now.Add(time.Second)
+	}
+	if changes > 1 {
+		t.Errorf("within a minute the words change %d times", changes)
+	}
+	now = now.Add(time.Minute)
+	if ends(); !strings.Contains(last, now.Format(time.TimeOnly)) {
+		t.Errorf("after a minute it still says %q", last)
 	}
 }
 

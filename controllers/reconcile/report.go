@@ -80,7 +80,7 @@ func (p *Pass) Anew(conditionType string) {
 	p.conditions = slices.DeleteFunc(slices.Clone(p.conditions), func(c metav1.Condition) bool { return c.Type == conditionType })
 }
 
-// reworded is how often the words of a refusal may change.
+// reworded is how often the words of others may change.
 const reworded = time.Minute
 
 // words are those of one condition of one object.
@@ -89,14 +89,17 @@ type words struct {
 	condition string
 }
 
-// steady keeps the words of a refusal that stand, of the same reason and
-// generation. They are the API server's, or a webhook's, and may be others each
-// time, as with the port of a broken connection or of two webhooks in turns: each
-// change is a write, which wakes the next pass, which is refused again.
+// quoted are the reasons whose words are those of others.
+var quoted = []string{v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop}
+
+// steady keeps the words of others that stand, of the same reason and generation.
+// Those of the API server, or of a webhook, may be others each time, as with the port
+// of a broken connection or of two webhooks in turns: each change is a write, which
+// wakes the next pass, which is refused again. So may the last words of a container,
+// which often begin with a time.
 func (p *Pass) steady(conditionType string, now conditions.Finding) conditions.Finding {
-	refused := now.Reason == v1alpha1.ReasonApplyFailed || now.Reason == v1alpha1.ReasonNotAdoptable
 	stands := meta.FindStatusCondition(p.conditions, conditionType)
-	if !refused || stands == nil || stands.Reason != now.Reason || stands.ObservedGeneration != p.object.GetGeneration() ||
+	if !slices.Contains(quoted, now.Reason) || stands == nil || stands.Reason != now.Reason || stands.ObservedGeneration != p.object.GetGeneration() ||
 		stands.Message == now.Message {
 		return now
 	}
