@@ -97,10 +97,9 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 	// In foreground deletion the backend waits for us also without our finalizer:
 	// config/policy/deletion-order.yaml.
 	if !p.Held() && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
-		r.going.Remove(server.UID)
 		return nil
 	}
-	since, now := r.goingSince(server.UID), r.Now()
+	since, now := r.goingSince(deletion{server.UID}), r.Now()
 	switch next(w, since, now) {
 	case stopProxies:
 		return r.stopProxies(ctx, p, w)
@@ -141,8 +140,12 @@ func left(w world, since, now time.Time) time.Duration {
 	return max(time.Second, since.Add(w.patience()).Sub(now))
 }
 
-// itsBackend is the backend of a server in the list of what stops.
-type itsBackend struct{ server types.UID }
+// A server in the list of what stops has its uid, where it is suspended or scaled to
+// zero. Its deletion, and the end of its backend then, are waited for anew.
+type (
+	deletion   struct{ server types.UID }
+	itsBackend struct{ server types.UID }
+)
 
 // awaitBackend keeps the NetworkPolicy while backend pods end, for as long as their
 // patience lasts.

@@ -119,6 +119,28 @@ func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
 	}
 }
 
+// How long a suspended server waited says nothing of the calls that its deletion ends.
+func TestADeletionHasPatienceOfItsOwn(t *testing.T) {
+	l := newLife(t)
+	l.isBorn()
+	l.refuse = func(kind string) error {
+		if kind == "Deployment" {
+			return apierrors.NewBadRequest("not today")
+		}
+		return nil
+	}
+	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.Suspend = true })
+	l.passes("its proxies cannot be stopped", time.Second)
+	l.refuse = nil
+	server := read(l.stored)
+	server.DeletionTimestamp = new(metav1.NewTime(l.now))
+	l.put(server)
+	l.passes("it is deleted an hour later", time.Hour)
+	if n := *l.proxy().Spec.Replicas; n != 0 || l.objects[storedKey{"StatefulSet", "echo-backend"}] == nil {
+		t.Errorf("it has %d proxies, and backend %v", n, l.objects[storedKey{"StatefulSet", "echo-backend"}])
+	}
+}
+
 // The garbage collector takes the NetworkPolicy with the server, so the server stays
 // while a backend pod may still answer, or connect to what the policy forbids.
 func TestADeletedServerStaysInFrontOfItsBackendPods(t *testing.T) {
