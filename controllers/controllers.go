@@ -30,6 +30,9 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	applier := NewApplier(mgr.GetClient(), mgr.GetAPIReader())
+	if options.Now != nil {
+		applier.Now = options.Now
+	}
 	if options.IdentityNamespace != "" {
 		if err := applier.Impersonate(mgr.GetConfig(), options.IdentityNamespace, contract.Controllers()...); err != nil {
 			return err
@@ -48,9 +51,6 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	var registered []reconcile.Kind
 	for _, kind := range kinds.All() {
 		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
-		if options.Now != nil {
-			servers.Now = options.Now
-		}
 		if options.ConfigRolloutShare != 0 {
 			servers.Percent = options.ConfigRolloutShare
 		}
@@ -61,9 +61,6 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	for _, kind := range config.Kinds() {
 		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
-		if options.Now != nil {
-			configs.Now = options.Now
-		}
 		if options.ConfigRolloutShare != 0 {
 			configs.Percent = options.ConfigRolloutShare
 		}

@@ -50,7 +50,7 @@ type Kind struct {
 type Core struct {
 	Applier *apply.Applier
 	Events  events.EventRecorder
-	// Now is the clock. It need not agree with anybody else's.
+	// Now is the clock, the applier's. It need not agree with anybody else's.
 	Now  func() time.Time
 	Kind Kind
 	// reworded is when the words of a refusal last changed, by what they are of, and
@@ -67,7 +67,7 @@ const remembered = 1 << 14
 
 // NewCore returns what the passes over objects of a kind share.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
-	return Core{Applier: applier, Events: recorder, Now: time.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered), known: lru.New(remembered), contended: &contended{fields: map[types.NamespacedName]int{}}}
+	return Core{Applier: applier, Events: recorder, Now: applier.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered), known: lru.New(remembered), contended: &contended{fields: map[types.NamespacedName]int{}}}
 }
 
 // Pass is one reconcile of one object.

@@ -69,7 +69,7 @@ func contendedFields(t *testing.T, kind string) float64 {
 
 // Fields in conflict count as long as the last pass over their object met them.
 func TestContendedFieldsComeAndGo(t *testing.T) {
-	core := NewCore(nil, nil, Kind{GroupVersionKind: schema.GroupVersionKind{Kind: "Contended"}})
+	core := NewCore(&apply.Applier{}, nil, Kind{GroupVersionKind: schema.GroupVersionKind{Kind: "Contended"}})
 	end := func(name string, going bool, fields ...string) {
 		server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n"}}
 		if going {
