@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	w.draining = r.drains(server, w)
 	p.Due(w.draining)
 	p.Due(w.deadline(server, r.Now()))
-	p.Due(r.ask(ctx, server, &w)) // what refuses pods is no event
+	p.Due(r.ask(ctx, p, &w)) // what refuses pods is no event
 	return p.End(ctx, errors.Join(leftErr, r.run(ctx, p, w)))
 }
 

@@ -13,6 +13,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // A StatefulSet has no condition that says why its pods are not made, only Events.
@@ -27,46 +28,56 @@ const (
 	mostRefusals = 200
 )
 
-// lacking returns since when a server has not been ready with a backend that
-// lacks pods, and whether it does.
-func (w *world) lacking(server *v1alpha1.MCPServer) (since time.Time, lacks bool) {
-	ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status != metav1.ConditionFalse || !w.ownBackend {
-		return time.Time{}, false
+// lacks reports whether the backend of a server of which ready was said lacks pods.
+func (w *world) lacks(ready *metav1.Condition) bool {
+	if ready == nil || ready.Status == metav1.ConditionUnknown || !w.ownBackend {
+		return false
 	}
 	s := w.backend
-	return ready.LastTransitionTime.Time, s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
+	return s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
 }
 
 // refusal is what refused a backend's pods when it was last asked about, empty if
-// nothing did.
+// nothing did, and since when this process sees that pods are lacking.
 type refusal struct {
-	at    time.Time
-	words string
+	since, at time.Time
+	words     string
 }
 
 // ask looks, where pods have been lacking for a while, for what refuses them, and
 // returns when to look the next time, 0 for never. It looks at most once in
 // askAgain, whatever wakes the pass meanwhile. That it could not look ends no
-// pass: what it knew stands, and it looks again.
-func (r *Reconciler) ask(ctx context.Context, server *v1alpha1.MCPServer, w *world) time.Duration {
-	now := r.Now()
-	since, lacks := w.lacking(server)
-	if !lacks {
+// pass: what it knew stands, and it looks again. Ready says what is refused, or an
+// Event where the server is ready with the pods that it has.
+func (r *Reconciler) ask(ctx context.Context, p *pass, w *world) time.Duration {
+	now, server := r.Now(), p.server
+	ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
+	if !w.lacks(ready) {
 		r.refusals.Remove(server.UID)
 		return 0
+	}
+	known, _ := r.refusals.Get(server.UID)
+	last, seen := known.(refusal)
+	if !seen {
+		last.since = now
+		r.refusals.Add(server.UID, last)
+	}
+	since := last.since
+	if ready.Status == metav1.ConditionFalse {
+		since = ready.LastTransitionTime.Time
 	}
 	if left := since.Add(patientFor).Sub(now); left > 0 {
 		return left
 	}
-	known, _ := r.refusals.Get(server.UID)
-	last, asked := known.(refusal)
-	if !asked || now.Sub(last.at) >= askAgain {
+	if now.Sub(last.at) >= askAgain {
 		last.at = now
 		words, err := refusedPods(ctx, r.live, w.backend, since)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "why pods are lacking is not known", "again", askAgain.String())
 		} else {
+			if told := conditions.Refusal(words).Message; words != "" && told != conditions.Refusal(last.words).Message && ready.Status == metav1.ConditionTrue {
+				p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", told)
+			}
 			last.words = words
 		}
 		r.refusals.Add(server.UID, last)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -261,7 +262,6 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 		want  string
 	}{
 		"it lacks none":         {[]edit{moving}, time.Minute, 0, 0, ""},
-		"it is ready":           {[]edit{short}, time.Minute, 0, 0, ""},
 		"it has begun":          {[]edit{short, moving}, 4 * time.Second, 6 * time.Second, 0, ""},
 		"it lacks them":         {[]edit{short, moving}, time.Minute, askAgain, 1, "the last"},
 		"it is somebody else's": {[]edit{short, moving, func(s *scene) { s.world.ownBackend = false }}, time.Minute, 0, 0, ""},
@@ -272,10 +272,11 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 			cluster := &asked{events: []corev1.Event{event(-time.Second, "of before"), event(20*time.Second, "the last"), event(10*time.Second, "an earlier one")}}
 			now := noon.Add(tc.after)
 			r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, live: cluster, refusals: lru.New(1)}
+			p := passOver(t, r, s.server)
 			expect := func(again time.Duration, lists int) {
 				t.Helper()
 				s.world.refusal = ""
-				if got := r.ask(t.Context(), s.server, &s.world); got != again || cluster.lists != lists || s.world.refusal != tc.want {
+				if got := r.ask(t.Context(), p, &s.world); got != again || cluster.lists != lists || s.world.refusal != tc.want {
 					t.Errorf("again in %s, asked %d times, %q; want %s, %d, %q", got, cluster.lists, s.world.refusal, again, lists, tc.want)
 				}
 			}
@@ -291,5 +292,46 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 			now, cluster.err, tc.want = now.Add(askAgain), nil, ""
 			expect(askAgain, tc.lists+2)
 		})
+	}
+}
+
+// A server that is ready stays so where it cannot be scaled up, and an Event says why,
+// once for each reason.
+func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
+	now, recorder := noon.Add(time.Hour), events.NewFakeRecorder(10)
+	refused := func(why string) []corev1.Event {
+		return []corev1.Event{{LastTimestamp: metav1.NewTime(now), Message: `create Pod echo-backend-1 in StatefulSet echo-backend failed error: pods "echo-backend-1" is forbidden: ` + why}}
+	}
+	quota := "exceeded quota: q, requested: pods=1, used: pods=%d, limited: pods=3"
+	cluster := &asked{}
+	r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }, Events: recorder}, live: cluster, refusals: lru.New(1)}
+	s := up(func(s *scene) { s.world.backend.Spec.Replicas = new(int32(2)) })
+	p := passOver(t, r, s.server)
+	for i, step := range []struct {
+		after time.Duration
+		why   string
+		want  string
+	}{
+		{0, fmt.Sprintf(quota, 3), ""},
+		{9 * time.Second, fmt.Sprintf(quota, 3), ""},
+		{time.Second, fmt.Sprintf(quota, 3), "Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, limited: pods=3"},
+		{askAgain, fmt.Sprintf(quota, 2), ""},
+		{askAgain, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
+	} {
+		now = now.Add(step.after)
+		cluster.events = refused(step.why)
+		r.ask(t.Context(), p, &s.world)
+		got := ""
+		select {
+		case got = <-recorder.Events:
+		default:
+		}
+		if got != step.want {
+			t.Errorf("step %d: told is %q, want %q", i, got, step.want)
+		}
+	}
+	s.world.backend.Status.Replicas = 2
+	if again := r.ask(t.Context(), p, &s.world); again != 0 || r.refusals.Len() != 0 {
+		t.Errorf("with all pods it asks again in %s", again)
 	}
 }
