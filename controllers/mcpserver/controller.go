@@ -54,8 +54,9 @@ type Reconciler struct {
 	live    client.Reader // the API server, where a cache cannot know
 	options podtemplate.Options
 	// going is since when, by the core's clock, a server is seen to stop, lastClaims are
-	// what this process claimed, and refusals what refuses pods, all by uid.
-	going, lastClaims, refusals *lru.Cache
+	// what this process claimed, refusals what refuses pods, and numbers how many there
+	// are where others are reported, all by uid.
+	going, lastClaims, refusals, numbers *lru.Cache
 	// specs are what came of specs, by uid of the server, sessions what is known of its
 	// Secret, and objects those that were found to carry specs, by their own.
 	specs, objects, sessions *lru.Cache
@@ -72,7 +73,7 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 	return &Reconciler{
 		Core: reconcile.NewCore(applier, recorder, framed(kind)), kind: kind,
 		reader: reader, live: live, options: options,
-		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered),
+		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered), numbers: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered), sessions: lru.New(remembered),
 		policies: newPolicies(), Percent: rollout.DefaultPercent,
 	}

@@ -28,7 +28,9 @@ func (r *Reconciler) report(ctx context.Context, p *pass, w world, want wanted, 
 	server := p.server
 	answer := ready(server, w, want, applied)
 	var scaled error
-	if scalars := scalarStatus(server, w, want, answer); scalars != nil {
+	scalars, held := scalarStatus(server, w, want, answer, r.settling(server, w))
+	p.Due(held) // that no pod comes is no event
+	if scalars != nil {
 		_, scaled = p.Apply(ctx, r.kind.StatusManager, p.object, scalars)
 	}
 	w.conflicts = p.Conflicts
@@ -75,27 +77,57 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 
 // scalarStatus reports address and scale. They are first stated once the
 // backend has a ready pod, and while pods come up or go down one by one they
-// wait until all have, since each step would be a write; not for one that is
-// in trouble, which may never come. What falls is reported at once. A backend
-// that an earlier server of the name left is not reported.
-func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready conditions.Finding) *v1alpha1ac.MCPServerApplyConfiguration {
+// wait until all have, since each step would be a write, while their numbers are
+// settling, and held is how much longer; not for one that is in trouble, which may
+// never come. What falls is reported at once. A backend that an earlier server of the
+// name left is not reported.
+func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready conditions.Finding, settling time.Duration) (ac *v1alpha1ac.MCPServerApplyConfiguration, held time.Duration) {
 	s := server.Status
 	if !kinds.Of(server).Backend {
-		return addressOnly(server, want, ready)
+		return addressOnly(server, want, ready), 0
 	}
 	if !w.ownBackend || (s.URL == "" && w.backend.Status.ReadyReplicas == 0) {
-		return nil
+		return nil, 0
 	}
 	replicas, up, all := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if well && trouble(w, backendRevision(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
-		replicas, up = *s.Replicas, *s.ReadyReplicas
+	if settling > 0 && well && trouble(w, backendRevision(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
+		replicas, up, held = *s.Replicas, *s.ReadyReplicas, settling
 	}
 	return stated(server, v1alpha1ac.MCPServerStatus().
 		WithURL(runningAt(server, want)).
 		WithReplicas(replicas).
 		WithReadyReplicas(up).
-		WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(server), workload.ComponentBackend)).String()))
+		WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(server), workload.ComponentBackend)).String())), held
+}
+
+// settles is how long the numbers of a backend's pods stay as they are before they are
+// taken for those that last.
+const settles = time.Minute
+
+// numbers are those of a backend's pods, and since when this process sees them.
+type numbers struct {
+	replicas, ready int32
+	since           time.Time
+}
+
+// settling is how much longer the numbers of a backend's pods may be on their way, 0 if
+// they are those that are reported, or have stayed for long, or if none are reported.
+func (r *Reconciler) settling(server *v1alpha1.MCPServer, w world) time.Duration {
+	s := server.Status
+	if !w.ownBackend || s.Replicas == nil || s.ReadyReplicas == nil ||
+		*s.Replicas == w.backend.Status.Replicas && *s.ReadyReplicas == w.backend.Status.ReadyReplicas {
+		r.numbers.Remove(server.UID)
+		return 0
+	}
+	known, _ := r.numbers.Get(server.UID)
+	last, _ := known.(numbers)
+	if now := (numbers{w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, last.since}); now != last || last.since.IsZero() {
+		now.since = r.Now()
+		r.numbers.Add(server.UID, now)
+		last = now
+	}
+	return max(0, last.since.Add(settles).Sub(r.Now()))
 }
 
 // addressOnly is scalarStatus of an object without a backend, from when it is ready

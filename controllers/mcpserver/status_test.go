@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -386,7 +387,7 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 // A spec that is not accepted says where nothing is reached yet.
 func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
 	s := up(func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
-	got := scalarStatus(s.server, s.world, s.want, conditions.False("SpecInvalid", ""))
+	got, _ := scalarStatus(s.server, s.world, s.want, conditions.False("SpecInvalid", ""), 0)
 	if got == nil || *got.Status.URL != "http://old" {
 		t.Errorf("stated is %+v, want the old URL", got)
 	}
@@ -434,7 +435,7 @@ func TestScalarStatus(t *testing.T) {
 		"suspended":                           {up(backend(0, 0), reported(1, 1), func(s *scene) { s.server.Spec.Suspend = true }), halted, "0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scalarStatus(tc.scene.server, tc.scene.world, tc.scene.want, tc.ready)
+			got, _ := scalarStatus(tc.scene.server, tc.scene.world, tc.scene.want, tc.ready, time.Second)
 			if got == nil {
 				if tc.want != "" {
 					t.Errorf("nothing is stated, want %s", tc.want)
@@ -453,4 +454,33 @@ func TestScalarStatus(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Pods that neither come nor are in trouble, as where readiness never passes, are
+// reported after a while: an autoscaler divides by how many there are.
+func TestReplicasThatStayAreReported(t *testing.T) {
+	l := newLife(t)
+	l.isBorn()
+	backend := func(replicas, ready int32) {
+		l.backend().Spec.Replicas, l.backend().Status.Replicas, l.backend().Status.ReadyReplicas = new(int32(5)), replicas, ready
+	}
+	said := func(step string, after time.Duration, want, again string) {
+		t.Helper()
+		l.passes(step, after)
+		s := read(l.stored).Status
+		if got := fmt.Sprintf("%d/%d", *s.Replicas, *s.ReadyReplicas); got != want || l.states[len(l.states)-1].Again != again {
+			t.Errorf("%s: %s are reported, and looked at again in %q; want %s and %q", step, got, l.states[len(l.states)-1].Again, want, again)
+		}
+	}
+	l.spec(func(s *v1alpha1.MCPServer) { s.Spec.Replicas = new(int32(5)) })
+	backend(5, 1)
+	said("pods are made", time.Second, "1/1", "1m0s")
+	said("they come up", 59*time.Second, "1/1", "1s")
+	backend(5, 2)
+	said("one is up", 500*time.Millisecond, "1/1", "1m0s")
+	backend(5, 3)
+	said("another is up", 59*time.Second, "1/1", "1m0s")
+	said("the others do not come", time.Minute, "5/3", "")
+	backend(5, 5)
+	said("all are there", time.Hour, "5/5", "")
 }
