@@ -161,7 +161,10 @@ func (t *Translator) largeBody(w http.ResponseWriter, r *http.Request) (leave fu
 	ctx, cancel := context.WithTimeout(r.Context(), largeTime)
 	defer cancel()
 	leave, err := t.large.Wait(ctx, t.config.Share(r), 1)
-	if err != nil && r.Context().Err() == nil {
+	switch {
+	case err != nil && r.Context().Err() != nil:
+		(&output{w: w}).cut(r.Context(), nil)
+	case err != nil:
 		(&output{w: w}).busy(nil, "TooManyLongBodies: too many calls with bodies over 64 KiB are on their way, of all callers or of this one")
 	}
 	return leave

@@ -81,15 +81,39 @@ func (p *pending) take(state string, digest, caller [sha256.Size]byte) *waiting 
 	if q == nil || q.digest != digest || q.call.profile.caller != caller {
 		return nil
 	}
+	p.remove(state, q)
+	return q
+}
+
+func (p *pending) remove(state string, q *waiting) {
 	q.end.Stop()
 	q.leave()
 	delete(p.calls, state)
-	return q
+}
+
+// of are the calls that wait with a session, and wait no more.
+func (p *pending) of(h *held) (all []*call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for state, q := range p.calls {
+		if q.call.held == h {
+			p.remove(state, q)
+			all = append(all, q.call)
+		}
+	}
+	return all
 }
 
 // digest is what makes a call the same as another.
 func (c *call) digest() [sha256.Size]byte {
 	return sha256.Sum256([]byte(c.method + canonical(encoded(without(c.params, "_meta", "inputResponses", "requestState")))))
+}
+
+// giveUp ends the calls that wait with a session: a server may end the session only after its questions.
+func (t *Translator) giveUp(h *held) {
+	for _, c := range t.pending.of(h) {
+		t.abandon(c)
+	}
 }
 
 // asked answers a request of the backend's to its client, or has the client answer it. It reports whether the call goes on in

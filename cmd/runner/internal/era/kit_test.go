@@ -139,11 +139,11 @@ func (b *backend) got(method string) []received {
 // front is a proxy with a translator in front of a backend.
 func front(t *testing.T, b *backend) string {
 	t.Helper()
-	endpoint, _ := drainable(t, b)
+	endpoint, _ := drainable(t, b, 100*time.Millisecond)
 	return endpoint
 }
 
-func drainable(t *testing.T, b *backend) (endpoint string, drain func()) {
+func drainable(t *testing.T, b *backend, keepAlive time.Duration) (endpoint string, drain func(calls time.Duration)) {
 	t.Helper()
 	address, err := url.Parse(b.URL)
 	if err != nil {
@@ -154,7 +154,7 @@ func drainable(t *testing.T, b *backend) (endpoint string, drain func()) {
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return era.New(era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				KeepAlive: 100 * time.Millisecond,
+				KeepAlive: keepAlive,
 				Share:     func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
 			}, pass, send)
 		},
@@ -163,7 +163,7 @@ func drainable(t *testing.T, b *backend) (endpoint string, drain func()) {
 	server.Config = p.Server()
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	return server.URL + "/mcp", func() { p.Drain(server.Config, proxy.Budget{Calls: time.Second, Last: patience}) }
+	return server.URL + "/mcp", func(calls time.Duration) { p.Drain(server.Config, proxy.Budget{Calls: calls, Last: patience}) }
 }
 
 // connect is a client of the Go SDK. A revision of "" is the newest.

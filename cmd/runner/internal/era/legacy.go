@@ -38,6 +38,10 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 // introduce answers initialize from server/discover.
 func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) {
 	answer, err := t.ask(r.Context(), r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
+	if r.Context().Err() != nil {
+		out.cut(r.Context(), m.ID)
+		return
+	}
 	if err != nil {
 		out.fail(m.ID, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: " + err.Error(), nil})
 		return
@@ -83,7 +87,12 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 		if !again {
 			return
 		}
-		if err := t.headers.Learn(r.Context(), t.list(r)); err != nil {
+		err := t.headers.Learn(r.Context(), t.list(r))
+		if r.Context().Err() != nil {
+			out.cut(r.Context(), m.ID)
+			return
+		}
+		if err != nil {
 			out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them: " + err.Error(), nil})
 			return
 		}
@@ -100,7 +109,11 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 		case <-alive.C:
 			out.comment()
 		case raw, more := <-x.messages:
-			if !more {
+			switch {
+			case !more && r.Context().Err() != nil: // which has ended the exchange
+				out.cut(r.Context(), m.ID)
+				return false
+			case !more:
 				<-x.began
 				out.relayed(m.ID, reply{status: x.status, header: x.answered})
 				return false
@@ -125,6 +138,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 				out.event(notification(said.Method, members(said.Params)))
 			}
 		case <-r.Context().Done():
+			out.cut(r.Context(), m.ID)
 			return false
 		}
 	}

@@ -64,7 +64,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	defer cancel()
 	s, err := t.initialize(ctx, r, c.profile)
 	if err != nil {
-		t.refuse(out, c, err)
+		t.refuse(out, r, c, err)
 		return
 	}
 	defer t.sessions.over(func() { t.end(origin, s) })
@@ -73,6 +73,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	select {
 	case <-stream.began:
 	case <-r.Context().Done():
+		out.cut(r.Context(), c.id)
 		return
 	}
 	// Without a stream of the session there is nothing to be told.

@@ -69,7 +69,7 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 func (t *Translator) repeated(out *output, r *http.Request, c *call) bool {
 	h, err := t.sessions.get(r.Context(), r, c.profile)
 	if err != nil {
-		t.refuse(out, c, err)
+		t.refuse(out, r, c, err)
 		return false
 	}
 	defer t.sessions.put(h)
@@ -77,6 +77,10 @@ func (t *Translator) repeated(out *output, r *http.Request, c *call) bool {
 	err = h.session.tools.Check(r.Context(), r.Header, name, c.params["arguments"], func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
 		return result(t.ask(ctx, c.origin, request(t.newID(), protocol.MethodListTools, page(cursor)), h.session.header()))
 	})
+	if r.Context().Err() != nil {
+		out.cut(r.Context(), c.id)
+		return false
+	}
 	if err != nil {
 		out.fail(c.id, rpcError{http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: " + err.Error(), nil})
 	}
@@ -104,7 +108,7 @@ func canonical(v jsontext.Value) string {
 func (t *Translator) discover(out *output, r *http.Request, c *call) {
 	h, err := t.current(r, c.profile)
 	if err != nil {
-		t.refuse(out, c, err)
+		t.refuse(out, r, c, err)
 		return
 	}
 	defer t.sessions.put(h)
@@ -146,13 +150,14 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 	for attempt := 1; ; attempt++ {
 		h, err := t.sessions.get(r.Context(), r, c.profile)
 		if err != nil {
-			t.refuse(out, c, err)
+			t.refuse(out, r, c, err)
 			return
 		}
 		c.held, c.sent = h, t.newID()
 		// A call that asks its client something goes on when the client has been answered: it ends by itself.
 		c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), h.session.header())
 		if !c.begun(r.Context()) {
+			out.cut(r.Context(), c.id)
 			t.abandon(c)
 			return
 		}
@@ -194,7 +199,7 @@ func (c *call) legacyParams() jsonrpc.Object {
 	return params
 }
 
-// abandon ends a call whose client has left. In the legacy era that has to be said
+// abandon ends a call for which nobody waits. In the legacy era that has to be said
 // (MCP specification 2025-11-25, basic/utilities/cancellation).
 func (t *Translator) abandon(c *call) {
 	defer t.sessions.put(c.held)
@@ -202,14 +207,16 @@ func (t *Translator) abandon(c *call) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	t.say(ctx, c.origin, notification("notifications/cancelled", jsonrpc.Object{
-		"requestId": encoded(c.sent), "reason": encoded("the client has left"),
+		"requestId": encoded(c.sent), "reason": encoded("the client has left, or is told that the proxy ends"),
 	}), c.held.session.header())
 }
 
 // refuse answers a call for which there is no session.
-func (t *Translator) refuse(out *output, c *call, err error) {
+func (t *Translator) refuse(out *output, r *http.Request, c *call, err error) {
 	var refused *refusedError
 	switch {
+	case r.Context().Err() != nil:
+		out.cut(r.Context(), c.id)
 	case errors.Is(err, errSessions):
 		out.busy(c.id, "TooManySessions: "+err.Error())
 	case errors.As(err, &refused):
@@ -217,8 +224,6 @@ func (t *Translator) refuse(out *output, c *call, err error) {
 			t.forget() // it is not the legacy backend that it was
 		}
 		out.relayed(c.id, refused.reply)
-	case errors.Is(err, context.Canceled):
-		// The client has left.
 	default:
 		out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not begin a session: " + err.Error(), nil})
 	}

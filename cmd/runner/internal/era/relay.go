@@ -2,6 +2,8 @@ package era
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -69,6 +71,14 @@ func (o *output) end(status int, message []byte) {
 
 func (o *output) fail(id jsontext.Value, e rpcError) { o.end(e.status, e.response(id)) }
 
+// cut answers a call that the proxy ends, whose context has a jsonrpc.Fault for its cause. A client that has left hears nothing.
+func (o *output) cut(ctx context.Context, id jsontext.Value) {
+	if why, ok := errors.AsType[jsonrpc.Fault](context.Cause(ctx)); ok {
+		o.fail(id, rpcError{why.Status, why.Code, why.Message, nil})
+		o.flush() // the backend may yet have to be told
+	}
+}
+
 // busy tells a client to try again later. Nothing has run.
 func (o *output) busy(id jsontext.Value, message string) {
 	o.w.Header().Set("Retry-After", "1")
@@ -118,6 +128,7 @@ func (t *Translator) relay(out *output, r *http.Request, c *call) {
 				}
 			}
 		case <-r.Context().Done():
+			out.cut(r.Context(), c.id)
 			t.abandon(c)
 			return
 		}

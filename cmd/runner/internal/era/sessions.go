@@ -196,6 +196,7 @@ func (s *sessions) remove(p profile, h *held) {
 	s.ends.Go(func() {
 		<-h.ready
 		if h.session != nil {
+			s.translator.giveUp(h)
 			s.translator.end(h.origin, h.session)
 		}
 	})

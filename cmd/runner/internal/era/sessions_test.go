@@ -11,7 +11,7 @@ import (
 // A server may start a process for each session, and count them.
 func TestADrainEndsTheSessionsWithTheBackend(t *testing.T) {
 	b := newBackend(t, legacyOnly)
-	endpoint, drain := drainable(t, b)
+	endpoint, drain := drainable(t, b, 0)
 	for _, caller := range []string{"ann", "bob"} {
 		if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""), append(asModern("tools/call", "echo"), "X-Api-Key", caller)...); status != 200 {
 			t.Fatal(got)
@@ -23,7 +23,7 @@ func TestADrainEndsTheSessionsWithTheBackend(t *testing.T) {
 		sendAll(t, endpoint, modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`, ""), asModern("subscriptions/listen", "")...)
 	}()
 	await(t, func() bool { return len(b.got(http.MethodGet)) == 1 })
-	drain()
+	drain(time.Second)
 	<-listening
 	begun, ended := map[string]bool{}, map[string]bool{}
 	for _, r := range b.got("notifications/initialized") {

@@ -128,6 +128,20 @@ func Failure(id []byte, code int, message string, data any) []byte {
 	return text
 }
 
+// Fault is why a request is not answered with a result: an error of JSON-RPC, and the status of HTTP that goes with it. It is the cause
+// of a context that ends because of it.
+type Fault struct {
+	Status  int
+	Code    int
+	Message string
+}
+
+// Error implements error.
+func (f Fault) Error() string { return f.Message }
+
+// Response is the answer to the request called id, null where that is empty.
+func (f Fault) Response(id []byte) []byte { return Failure(id, f.Code, f.Message, nil) }
+
 // Object are the members of an object, as they stand in its text.
 type Object map[string]jsontext.Value
 

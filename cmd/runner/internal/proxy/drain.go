@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -47,12 +48,10 @@ func (p *Proxy) Server() *http.Server {
 }
 
 // errDraining is the cause with which a drain cancels what it can wait for no
-// longer.
-var errDraining = errors.New("the proxy is shutting down")
-
-var draining = fault{
-	http.StatusServiceUnavailable, CodeDraining,
-	"Draining: the proxy is shutting down and could not wait for this call any longer; it may have run",
+// longer, and the answer to that.
+var errDraining = jsonrpc.Fault{
+	Status: http.StatusServiceUnavailable, Code: CodeDraining,
+	Message: "Draining: the proxy is shutting down and could not wait for this call any longer; it may have run",
 }
 
 // Drain ends server, which serves p, within the budget: every call that was
@@ -99,7 +98,7 @@ type flight struct {
 	place   place
 	held    *held    // nil where no stream can be taken
 	conn    net.Conn // the client's, once it has been taken; traffic.mu guards it
-	ours    bool     // not the client's own request, but one that Config.Translate makes
+	ours    bool     // not the client's own request, but one that Config.Translate makes: no drain knows it
 }
 
 // take remembers a connection that the server does not know any more.
@@ -161,10 +160,15 @@ func newTraffic() *traffic {
 	return &traffic{flights: map[*flight]bool{}, changed: make(chan struct{}, 1)}
 }
 
-func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Context) {
+func (t *traffic) flight(r *http.Request, body *callBody) *flight {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	f := &flight{client: r.Context(), cancel: cancel, request: r, body: body, traffic: t}
 	f.ctx = context.WithValue(ctx, flightKey{}, f)
+	return f
+}
+
+func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Context) {
+	f := t.flight(r, body)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.flights[f] = f.standing()
@@ -172,7 +176,7 @@ func (t *traffic) begin(r *http.Request, body *callBody) (*flight, context.Conte
 		t.calls++
 	}
 	if t.over && r.Method != http.MethodDelete { // sessions are still ended
-		cancel(errDraining)
+		f.cancel(errDraining)
 		body.stop()
 	}
 	return f, f.ctx

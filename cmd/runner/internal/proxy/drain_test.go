@@ -133,7 +133,7 @@ func TestCallsOverTheBudgetEndInAnError(t *testing.T) {
 
 	done := b.drain(quick)
 	wantFault(t, <-silent, http.StatusServiceUnavailable, CodeDraining, "shutting down")
-	want := "data: 1\n\nevent: message\ndata: " + string(draining.rpc([]byte("2"))) + "\n\n"
+	want := "data: 1\n\nevent: message\ndata: " + string(errDraining.Response([]byte("2"))) + "\n\n"
 	if got := text(t, streaming); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}

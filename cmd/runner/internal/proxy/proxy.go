@@ -124,12 +124,13 @@ func New(config Config) *Proxy {
 	return p
 }
 
-// send makes a request that is not the client's own, and is counted beside it.
+// send makes a request that is not the client's own. A drain waits for the client's, and ends that: what it asked for ends by itself,
+// after the backend has been told.
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
-	flight, ctx := p.traffic.begin(r, limited(w, r))
-	defer p.traffic.end(flight)
+	flight := p.traffic.flight(r, limited(w, r))
+	defer flight.cancel(nil)
 	flight.ours = true
-	p.inner.ServeHTTP(w, r.WithContext(ctx))
+	p.inner.ServeHTTP(w, r.WithContext(flight.ctx))
 }
 
 type discard struct{}
@@ -236,7 +237,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &tooLong):
 		tooLarge().answer(w)
 	case flight.drained():
-		draining.answer(w)
+		fault{errDraining.Status, errDraining.Code, errDraining.Message}.answer(w)
 	case flight.deserted():
 		// Nobody is there to read an answer, and the backend is not to blame.
 	case flight.body.overdue():

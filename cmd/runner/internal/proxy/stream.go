@@ -96,7 +96,7 @@ func (s *stream) ending() []byte {
 	case s.flight.listening() && s.flight.drained():
 		return event(listenEnd(call.ID))
 	case s.flight.drained():
-		return event(draining.rpc(call.ID))
+		return event(errDraining.Response(call.ID))
 	default:
 		gone := fault{code: CodeBackendGone, message: "BackendGone: the backend broke the stream off before it answered; the call may have run"}
 		return event(gone.rpc(call.ID))
