@@ -2,6 +2,7 @@ package era_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -85,29 +86,41 @@ func TestNothingIsCached(t *testing.T) {
 
 // Load balancers end streams that are silent (MCP specification 2026-07-28, basic/transports/streamable-http, receiving messages).
 func TestIdleStreamsAreKeptAlive(t *testing.T) {
-	b := newBackend(t, legacyOnly)
-	endpoint := front(t, b)
+	const progress = `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":TOKEN}}`
+	call, asCall := modern("1", "tools/call", echo, `"progressToken":"p"`), asModern("tools/call", "echo")
+	legacy := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + echo + `}}`
 	for name, tc := range map[string]struct {
+		speaks  eras
 		body    string
 		headers []string
+		says    string // of the server, about a call
 	}{
-		"a subscription":                    {modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", "")},
-		"a call that has told its progress": {modern("1", "tools/call", echo, `"progressToken":"p"`), asModern("tools/call", "echo")},
+		"a subscription":                               {legacyOnly, modern("1", "subscriptions/listen", `"notifications":{}`, ""), asModern("subscriptions/listen", ""), ""},
+		"a call that has told its progress":            {legacyOnly, call, asCall, progress},
+		"a call whose server keeps its stream alive":   {legacyOnly, call, asCall, ":"},
+		"a call whose server is silent":                {legacyOnly, call, asCall, ""},
+		"a legacy client's call, its server is silent": {modernOnly, legacy, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, tc.speaks)
+			endpoint, _ := drainable(t, b, 100*time.Millisecond)
 			b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
-				_, after, called := strings.Cut(string(body), `"progressToken":`)
-				if !called {
+				if !strings.Contains(string(body), `"tools/call"`) {
 					return false
 				}
+				_, after, _ := strings.Cut(string(body), `"progressToken":`)
 				token, _, _ := strings.Cut(after, "}")
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":`+token+"}}\n\n")
-				_ = http.NewResponseController(w).Flush()
+				if tc.says != "" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, strings.Replace(tc.says, "TOKEN", token, 1)+"\n\n")
+					_ = http.NewResponseController(w).Flush()
+				}
 				<-r.Context().Done()
 				return true
 			})
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(tc.body))
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(tc.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,8 +132,6 @@ func TestIdleStreamsAreKeptAlive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			stop := time.AfterFunc(time.Minute, func() { _ = response.Body.Close() })
-			defer stop.Stop()
 			defer response.Body.Close()
 			lines, comments := bufio.NewScanner(response.Body), 0
 			for comments < 2 && lines.Scan() {

@@ -139,7 +139,7 @@ func (b *backend) got(method string) []received {
 // front is a proxy with a translator in front of a backend.
 func front(t *testing.T, b *backend) string {
 	t.Helper()
-	endpoint, _ := drainable(t, b, 100*time.Millisecond)
+	endpoint, _ := drainable(t, b, 0)
 	return endpoint
 }
 

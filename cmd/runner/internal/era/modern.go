@@ -156,7 +156,7 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 		c.held, c.sent = h, t.newID()
 		// A call that asks its client something goes on when the client has been answered: it ends by itself.
 		c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), h.session.header())
-		if !c.begun(r.Context()) {
+		if !t.begun(out, r, c) {
 			out.cut(r.Context(), c.id)
 			t.abandon(c)
 			return
@@ -176,12 +176,18 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 }
 
 // begun waits for the begin of the answer, or for the client to leave.
-func (c *call) begun(ctx context.Context) bool {
-	select {
-	case <-c.exchange.began:
-		return true
-	case <-ctx.Done():
-		return false
+func (t *Translator) begun(out *output, r *http.Request, c *call) bool {
+	alive := time.NewTicker(t.config.KeepAlive)
+	defer alive.Stop()
+	for {
+		select {
+		case <-c.exchange.began:
+			return true
+		case <-alive.C:
+			out.comment()
+		case <-r.Context().Done():
+			return false
+		}
 	}
 }
 

@@ -22,16 +22,21 @@ type output struct {
 	streaming bool
 }
 
+func (o *output) begin() {
+	if o.streaming {
+		return
+	}
+	o.streaming = true
+	header := o.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache")
+	header.Set("X-Accel-Buffering", "no")
+	o.w.WriteHeader(http.StatusOK)
+}
+
 // event sends a message that is not the last.
 func (o *output) event(message []byte) {
-	if !o.streaming {
-		o.streaming = true
-		header := o.w.Header()
-		header.Set("Content-Type", "text/event-stream")
-		header.Set("Cache-Control", "no-cache")
-		header.Set("X-Accel-Buffering", "no")
-		o.w.WriteHeader(http.StatusOK)
-	}
+	o.begin()
 	o.write("event: message\n")
 	for line := range bytes.SplitSeq(message, []byte("\n")) {
 		o.write("data: " + string(line) + "\n")
@@ -40,11 +45,9 @@ func (o *output) event(message []byte) {
 	o.flush()
 }
 
-// comment keeps an idle stream alive.
+// comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a stream has none.
 func (o *output) comment() {
-	if !o.streaming {
-		return // it may yet be one message, with a status of its own
-	}
+	o.begin()
 	o.write(":\n\n")
 	o.flush()
 }
