@@ -35,6 +35,9 @@ func (f *found) both() bool                 { return f.modern && f.legacy }
 func (f *found) modernOnly() bool           { return f.modern && !f.legacy }
 func (f *found) current(now time.Time) bool { return now.Before(f.until) }
 
+// errRefused is what a backend tells a client that it does not let in.
+var errRefused = errors.New("the backend does not let this client ask which revisions of MCP it speaks")
+
 var errUnknown = errors.New("it is not known which revisions of MCP the backend speaks")
 
 // detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that is not
@@ -47,16 +50,22 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		return known.orUnknown()
 	case known != nil && (known.modern || known.legacy):
 		// What was found stands until it is found again.
-		if t.probing.TryLock() {
+		select {
+		case t.probing <- struct{}{}:
 			go func() {
-				defer t.probing.Unlock()
+				defer func() { <-t.probing }()
 				t.look(context.Background(), detached(r))
 			}()
+		default:
 		}
 		return known, nil
 	}
-	t.probing.Lock()
-	defer t.probing.Unlock()
+	select {
+	case t.probing <- struct{}{}:
+		defer func() { <-t.probing }()
+	case <-r.Context().Done():
+		return nil, errUnknown
+	}
 	if known := t.state.Load(); known == nil || !known.current(time.Now()) {
 		t.look(r.Context(), r)
 	}
@@ -75,6 +84,8 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 	switch {
 	case ctx.Err() != nil:
 		return // this client has left; the next one asks
+	case errors.Is(err, errRefused):
+		return // this client is told nothing; another one may be
 	case err != nil:
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
 		again := time.Now().Add(pause)
@@ -101,14 +112,22 @@ func (f *found) orUnknown() (*found, error) {
 	return f, nil
 }
 
-// forget has the next request ask again: the backend did not speak as it was known to.
-func (t *Translator) forget() { t.state.Store(nil) }
+// forget has the next request ask again: the backend did not speak as it was known to. What was known stands until there is an answer,
+// since a client can have its own calls refused.
+func (t *Translator) forget() {
+	if known := t.state.Load(); known != nil {
+		t.state.CompareAndSwap(known, &found{modern: known.modern, legacy: known.legacy, versions: known.versions})
+	}
+}
 
 func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {
 	speaks := &found{}
 	answer, err := t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
 	if err != nil {
 		return nil, err
+	}
+	if denied(answer.status) {
+		return nil, errRefused
 	}
 	if inconclusive(answer.status) {
 		return nil, fmt.Errorf("server/discover is answered with HTTP %d", answer.status)
@@ -127,7 +146,9 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 		speaks.legacy = true
 		speaks.versions = append(speaks.versions, session.version)
 		t.end(r, session)
-	case speaks.modern && errors.As(err, &refused) && !inconclusive(refused.status):
+	case errors.As(err, &refused) && denied(refused.status):
+		return nil, errRefused
+	case speaks.modern && refused != nil && !inconclusive(refused.status):
 	default:
 		return nil, err
 	}
@@ -136,8 +157,12 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 
 // inconclusive reports whether an answer may be another one later, or to somebody else.
 func inconclusive(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusRequestTimeout ||
-		status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	return denied(status) || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+}
+
+// denied reports whether an answer is about who has asked.
+func denied(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a result.

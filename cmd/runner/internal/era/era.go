@@ -19,7 +19,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,8 +65,8 @@ type Translator struct {
 	send   http.Handler // requests of our own
 
 	state    atomic.Pointer[found]
-	probing  sync.Mutex
-	overdue  int // how often the backend did not tell in time; of who probes
+	probing  chan struct{} // has room for the one who probes
+	overdue  int           // how often the backend did not tell in time; of who probes
 	large    *share.Places
 	listens  *share.Places
 	sessions sessions
@@ -85,7 +84,7 @@ func New(config Config, pass, send http.Handler) *Translator {
 	}
 	t := &Translator{
 		config: config, pass: pass, send: send, large: share.New(largeBodies, share.Half(largeBodies)),
-		listens: share.New(maxListens, share.Half(maxListens)),
+		listens: share.New(maxListens, share.Half(maxListens)), probing: make(chan struct{}, 1),
 	}
 	t.sessions.translator, t.sessions.places = t, share.New(maxSessions, share.Half(maxSessions))
 	t.pending.places = share.New(maxPending, share.Half(maxPending))

@@ -206,6 +206,42 @@ func TestAnswersThatTellNothingAboutAnEraAreNotKept(t *testing.T) {
 	}
 }
 
+// Whom the backend lets in is each caller's own matter: what one is refused, also before anything is known, takes nothing from another.
+func TestACallerWhoIsRefusedTakesTheTranslationFromNobody(t *testing.T) {
+	body, headers := modern("1", "tools/list", "", ""), asModern("tools/list", "")
+	for _, status := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden} {
+		for _, known := range []bool{false, true} {
+			if !known && status == http.StatusBadRequest {
+				continue // whether the backend is of no era is not to be seen from that
+			}
+			t.Run(fmt.Sprintf("HTTP %d, known before: %v", status, known), func(t *testing.T) {
+				b := newBackend(t, legacyOnly)
+				endpoint := front(t, b)
+				if known {
+					send(t, endpoint, body, headers...)
+				}
+				b.answers(func(w http.ResponseWriter, r *http.Request, sent []byte) bool {
+					probe := known && strings.Contains(string(sent), "server/discover")
+					if probe {
+						w.WriteHeader(http.StatusServiceUnavailable) // nobody finds out again
+					} else if r.Header.Get("X-Api-Key") == "wrong" {
+						w.WriteHeader(status)
+					}
+					return probe || r.Header.Get("X-Api-Key") == "wrong"
+				})
+				for range 3 {
+					if got, m := send(t, endpoint, body, append(headers, "X-Api-Key", "wrong")...); got != status {
+						t.Errorf("the one who is refused gets HTTP %d with %+v", got, m.Error)
+					}
+					if got, m := send(t, endpoint, body, append(headers, "X-Api-Key", "right")...); got != http.StatusOK {
+						t.Errorf("the other one gets HTTP %d with %+v", got, m.Error)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestCallersShareNoSession(t *testing.T) {
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
