@@ -15,7 +15,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -128,6 +127,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 		t.config.Failed(w, r, err)
 		return
 	}
+	_ = r.Body.Close() //nolint:errcheck // it was read to its end, and may hold memory
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	messages, batch, err := jsonrpc.Parse(body)
 	if err != nil || batch || messages[0].Method == "" {
@@ -190,5 +190,3 @@ func metaOf(params jsontext.Value) jsonrpc.Object {
 	}
 	return meta
 }
-
-var errTooLong = errors.New("the backend's answer is too long to be translated")

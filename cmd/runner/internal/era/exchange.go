@@ -2,12 +2,16 @@ package era
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +25,12 @@ import (
 
 // maxAnswer is the longest message of a backend that is translated, in bytes.
 const maxAnswer = 16 << 20
+
+// Why an answer is not there as a whole.
+var (
+	errTooLong = errors.New("the backend's answer is longer than the 16 MiB that are translated")
+	errBroken  = errors.New("the backend broke its answer off")
+)
 
 // exchange is one request of ours to the backend and what it answers: an http.ResponseWriter, of whose body the messages are read
 // one by one.
@@ -67,7 +77,7 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 		out.Header.Set("Content-Type", "application/json")
 	}
 	maps.Copy(out.Header, header)
-	go x.run(t.send, out)
+	go x.run(t.send, out, t.config.Log)
 	return x
 }
 
@@ -104,16 +114,16 @@ var ofOneRequest = map[string]bool{
 	"Transfer-Encoding": true, "Upgrade": true,
 }
 
-func (x *exchange) run(send http.Handler, r *http.Request) {
+func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) {
 	defer close(x.messages)
 	defer x.WriteHeader(http.StatusOK) // an answer without a body
 	defer func() {
 		// ReverseProxy panics with this where the backend breaks off.
 		if p := recover(); p != nil {
 			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
-				panic(p)
+				logger.Error("a translated request panicked", "why", p, "stack", string(debug.Stack())) // it ends the request alone, as in a handler
 			}
-			x.err = io.ErrUnexpectedEOF
+			x.err = cmp.Or(x.err, errBroken)
 		}
 	}()
 	send.ServeHTTP(x, r)
@@ -145,8 +155,8 @@ func (x *exchange) Write(p []byte) (int, error) {
 	switch {
 	case x.split != nil:
 		n, err := x.split.Write(p)
-		if err != nil {
-			x.err = err
+		if x.err = err; errors.Is(err, sse.ErrTooLong) {
+			x.err = errTooLong
 		}
 		return n, err
 	case x.whole.Len()+len(p) > maxAnswer:

@@ -114,8 +114,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 				out.cut(r.Context(), m.ID)
 				return false
 			case !more:
-				<-x.began
-				out.relayed(m.ID, reply{status: x.status, header: x.answered})
+				out.unanswered(m.ID, x)
 				return false
 			}
 			all, _, err := jsonrpc.Parse(raw)

@@ -105,6 +105,15 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 	}
 }
 
+// unanswered answers a call whose exchange has ended without an answer to it.
+func (o *output) unanswered(id jsontext.Value, x *exchange) {
+	if x.err != nil {
+		o.fail(id, rpcError{http.StatusBadGateway, protocol.CodeInternal, x.err.Error() + "; the call may have run", nil})
+		return
+	}
+	o.relayed(id, reply{status: x.status, header: x.answered})
+}
+
 // relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves.
 func (t *Translator) relay(out *output, r *http.Request, c *call) {
 	alive := time.NewTicker(t.config.KeepAlive)
@@ -116,7 +125,7 @@ func (t *Translator) relay(out *output, r *http.Request, c *call) {
 		case raw, more := <-c.exchange.messages:
 			if !more {
 				t.done(c)
-				out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered})
+				out.unanswered(c.id, c.exchange)
 				return
 			}
 			messages, _, err := jsonrpc.Parse(raw)
