@@ -39,6 +39,7 @@ type callBody struct {
 	whole bool
 	ended bool // it was read to its end
 	late  bool // the client did not send it in time
+	cut   bool // it cannot be read: a part is malformed, or missing
 }
 
 // limited replaces the request's body. Requests without one get nil.
@@ -82,6 +83,7 @@ func (b *callBody) Read(p []byte) (int, error) {
 		b.setDeadline(time.Time{})
 	}
 	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
+	b.cut = b.cut || err != nil && !errors.Is(err, io.EOF)
 	return n, err
 }
 
@@ -117,6 +119,16 @@ func (b *callBody) overdue() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.late
+}
+
+// unreadable reports whether the client has sent something that is no whole body.
+func (b *callBody) unreadable() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cut
 }
 
 // call decodes the remembered body. ok is false for what is not one request

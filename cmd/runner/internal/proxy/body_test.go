@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -160,4 +161,36 @@ func TestBodyThatComesTooLate(t *testing.T) {
 	w := httptest.NewRecorder()
 	b.proxy.failed(w, r.WithContext(ctx), os.ErrDeadlineExceeded)
 	wantFault(t, w.Result(), http.StatusRequestTimeout, CodeBodyRefused, "longer than 1m0s")
+}
+
+// Of a body that is none the client is told; the backend is not to blame.
+func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	_ = text(t, b.call(http.MethodPost, "/mcp", "{}"))
+	for name, message := range map[string]string{
+		"a chunk without a length":          "zz\r\n",
+		"one that is longer than it says":   "2\r\n{} }\r\n0\r\n\r\n",
+		"a long one, whose second is wrong": chunk(strings.Repeat("x", 100000)) + "zz\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"+message); err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			wantFault(t, response, http.StatusBadRequest, CodeBodyRefused, "cannot be read")
+			if b.proxy.unreachable.Load() {
+				t.Error("the backend is taken for unreachable")
+			}
+		})
+	}
 }

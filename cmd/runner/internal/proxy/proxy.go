@@ -242,6 +242,8 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		// Nobody is there to read an answer, and the backend is not to blame.
 	case flight.body.overdue():
 		fault{http.StatusRequestTimeout, CodeBodyRefused, fmt.Sprintf("BodyRefused: the request body took longer than %s", bodyTime)}.answer(w)
+	case flight.body.unreadable():
+		fault{http.StatusBadRequest, CodeBodyRefused, "BodyRefused: the request body cannot be read: send it whole, framed as its headers say"}.answer(w)
 	case errors.As(err, &unsealed):
 		noKey(unsealed.error).answer(w)
 	case errors.As(err, &keyless):
