@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -31,12 +33,13 @@ type pods struct {
 	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
 	now        func() time.Time
 
-	refreshing sync.Mutex // held by who asks the resolver
-	mu         sync.Mutex
-	known      []netip.Addr // sorted
-	at         time.Time    // when the resolver last answered
-	tried      time.Time    // when it was last asked
-	turn       int
+	asking singleflight.Group
+	mu     sync.Mutex
+	known  []netip.Addr // sorted
+	at     time.Time    // when the resolver last answered
+	tried  time.Time    // when it was last asked
+	failed error        // why there is no answer, nor one that is new enough
+	turn   int
 }
 
 func newPods(hostport string) *pods {
@@ -59,16 +62,21 @@ func onlyPod(self netip.AddrPort) *pods {
 // list are the pods, asked for anew if what is known is older than age. While the
 // resolver fails, what it said before holds.
 func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error) {
-	if known, ok := p.since(age); ok {
-		return known, nil
+	if known, ok, err := p.since(age); ok {
+		return known, err
 	}
-	p.refreshing.Lock()
-	defer p.refreshing.Unlock()
-	if known, ok := p.since(age); ok { // who held the lock has asked
-		return known, nil
+	select {
+	case answer := <-p.asking.DoChan("", func() (any, error) { return p.ask() }):
+		known, _ := answer.Val.([]netip.Addr)
+		return known, answer.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	// Not the call's own context: others wait for the same answer.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
+}
+
+// ask asks the resolver, once for all who wait.
+func (p *pods) ask() ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
 	found, err := p.lookup(ctx, p.host)
 	var unknown *net.DNSError
@@ -77,8 +85,9 @@ func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tried = p.now()
+	p.tried, p.failed = p.now(), nil
 	if err != nil && p.tried.Sub(p.at) > stalePods {
+		p.failed = err
 		return nil, err
 	}
 	if err == nil {
@@ -91,11 +100,14 @@ func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error
 	return p.known, nil
 }
 
-// since are the pods if the resolver was asked within age.
-func (p *pods) since(age time.Duration) ([]netip.Addr, bool) {
+// since are the pods, or why there are none, if the resolver was asked within age. One that fails is asked again soon.
+func (p *pods) since(age time.Duration) (known []netip.Addr, asked bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.known, !p.at.IsZero() && p.now().Sub(p.tried) < age
+	if p.failed != nil {
+		return nil, p.now().Sub(p.tried) < min(age, missing), p.failed
+	}
+	return p.known, !p.at.IsZero() && p.now().Sub(p.tried) < age, nil
 }
 
 // next are the pods in the order in which a request without a session tries them:
