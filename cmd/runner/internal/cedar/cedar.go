@@ -9,7 +9,6 @@ package cedar
 import (
 	"errors"
 	"log/slog"
-	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -71,7 +70,8 @@ func Middleware(config Config) func(http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,
 			large: share.New(largeBodies, share.Half(largeBodies)), long: semaphore.NewWeighted(1),
-			lists: semaphore.NewWeighted(largeAnswers), sends: semaphore.NewWeighted(largeSends), callers: share.New(math.MaxInt, largeEach),
+			lists: share.New(largeAnswers, share.Half(largeAnswers)), sends: semaphore.NewWeighted(largeSends),
+			callers: share.New(largeAnswers+largeSends, largeEach),
 		}
 	}
 }
@@ -81,9 +81,9 @@ type judge struct {
 	next   http.Handler
 	// large has room for the bytes of bodies, long for one that is judged, lists for answers that
 	// are filtered, sends for those that are sent.
-	large              *share.Places
-	long, lists, sends *semaphore.Weighted
-	// callers bounds the large answers of one caller.
+	large, lists *share.Places
+	long, sends  *semaphore.Weighted
+	// callers bounds the large answers of one caller, filtered or sent.
 	callers *share.Places
 }
 
@@ -261,8 +261,7 @@ func (j *judge) filtered(w http.ResponseWriter, r *http.Request, method string) 
 	a := &answer{
 		ResponseWriter: w,
 		visible:        func(call authz.Call) bool { return j.config.Policies.Visible(caller, call) },
-		acquire:        func() error { return j.lists.Acquire(ctx, 1) },
-		release:        func() { j.lists.Release(1) },
+		acquire:        func() (func(), error) { return j.lists.Wait(ctx, sharer(caller), 1) },
 		sending:        func() (func(), error) { return func() { j.sends.Release(1) }, j.sends.Acquire(ctx, 1) },
 		join:           func() (func(), error) { return j.join(ctx, caller) },
 		unreadable:     func() { j.audit(asked, decided{method: method, reason: "the answer cannot be filtered"}) },

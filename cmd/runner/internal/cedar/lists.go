@@ -21,7 +21,8 @@ import (
 const maxAnswer = 2 << 20
 
 // largeAnswers is how many answers above smallBody are collected and filtered at once:
-// reading one takes many times its length.
+// reading one takes many times its length. One caller has half of the places: a backend that
+// answers slowly holds them for as long.
 const largeAnswers = 3
 
 // items are the members of a result that hold a list, and what is asked of
@@ -128,10 +129,10 @@ type answer struct {
 	refuse func(http.ResponseWriter)
 	// unreadable tells of an answer that is not passed on.
 	unreadable func()
-	// acquire waits for a place among the large answers, release gives it back.
-	acquire func() error
+	// acquire waits for a place among the large answers; release is how to give it back,
+	// nil for none.
+	acquire func() (release func(), err error)
 	release func()
-	holds   bool
 	// join waits for a place among the large answers of the caller; left is how to leave
 	// it, nil for none.
 	join func() (part func(), err error)

@@ -55,7 +55,7 @@ func (a *answer) send(size int) (done func(), err error) {
 // hold has a place among the large answers while size bytes are kept.
 func (a *answer) hold(size int) error {
 	switch large := size > smallBody; {
-	case large && !a.holds:
+	case large && a.release == nil:
 		if a.left == nil {
 			part, err := a.join()
 			if err != nil {
@@ -63,10 +63,11 @@ func (a *answer) hold(size int) error {
 			}
 			a.left = part
 		}
-		if err := a.acquire(); err != nil {
+		release, err := a.acquire()
+		if err != nil {
 			return err
 		}
-		a.holds = true
+		a.release = release
 	case !large:
 		a.part()
 	}
@@ -83,8 +84,8 @@ func (a *answer) part() {
 }
 
 func (a *answer) drop() {
-	if a.holds {
+	if a.release != nil {
 		a.release()
-		a.holds = false
+		a.release = nil
 	}
 }

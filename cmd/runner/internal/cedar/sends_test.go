@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // stalled is a client that does not read what is sent to it.
@@ -138,4 +140,45 @@ func TestACallerLeavesRoomForBodiesOfOthers(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("bodies of one caller keep another one from the backend")
 	}
+}
+
+// A caller whose lists the backend does not end leaves a place to filter those of others.
+func TestACallerLeavesRoomForListsOfOthers(t *testing.T) {
+	begun, over := make(chan struct{}, 2*largeEach), make(chan struct{})
+	long := `{"id":1,"result":{"tools":[{"name":"add","x":"` + strings.Repeat("a", smallBody) + `"}]}}`
+	h := guarded(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, long[:len(long)-1]) // it waits for a place
+		if r.Header.Get("As") == "mallory" {
+			begun <- struct{}{}
+			<-over
+		}
+		_, _ = io.WriteString(w, long[len(long)-1:])
+	}), nil)
+	var calls sync.WaitGroup
+	list := func(as string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"tools/list"}`)), httptest.NewRecorder()
+		r.Header = http.Header{"Content-Type": {"application/json"}, "As": {as}}
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for range largeEach {
+		calls.Go(func() { list("mallory") })
+	}
+	for range share.Half(largeAnswers) {
+		<-begun
+	}
+	time.Sleep(200 * time.Millisecond) // more of them would begin now
+	served := make(chan int, 1)
+	calls.Go(func() { served <- list("ann").Code })
+	select {
+	case status := <-served:
+		if status != http.StatusOK {
+			t.Errorf("HTTP %d", status)
+		}
+	case <-time.After(time.Minute):
+		t.Error("lists of one caller keep another one from one")
+	}
+	close(over)
+	calls.Wait()
 }
