@@ -90,7 +90,7 @@ func (s *Server) readHeaders() (http.Header, error) {
 		if h.Secret != nil {
 			data, err := os.ReadFile(filepath.Join(s.files, runconfig.HeaderFile(h.Name)))
 			if err != nil {
-				return nil, fmt.Errorf("reading header %s: %w", h.Name, err)
+				return nil, &Refusal{CredentialsRefused, fmt.Sprintf("the value of header %s cannot be read: write it under its key into the Secret that spec.headers names", h.Name)}
 			}
 			value = strings.TrimSpace(string(data)) // most files end in a newline
 		}

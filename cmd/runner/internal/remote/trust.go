@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ func (s *Server) Secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		bundle, err := os.ReadFile(path)
 		if err != nil {
 			_ = conn.Close() //nolint:errcheck // nothing was sent
-			return nil, fmt.Errorf("reading the CA bundle: %w", err)
+			return nil, &Refusal{NotTrusted, "the certificates of spec.caBundleRef cannot be read: write them under its key into the ConfigMap that it names"}
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(bundle) {
