@@ -71,7 +71,7 @@ func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*event
 	response, err := client.Do(request) //nolint:bodyclose // events closes it
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, err)
+		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, unaddressed(err))
 	}
 	e := &events{client: client, body: response.Body, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
 	e.split = sse.Splitter{Limit: stdio.MaxMessage + 4<<10, Event: func(event []byte) error {
@@ -96,6 +96,15 @@ func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*event
 	late.Stop()
 	e.endpoint = to
 	return e, nil
+}
+
+// unaddressed is an error of net/http without the URL that was asked. Callers read it, and
+// the server's id of a session is in the query.
+func unaddressed(err error) error {
+	if asked, ok := errors.AsType[*url.Error](err); ok {
+		return asked.Err
+	}
+	return err
 }
 
 // next is the next event.
@@ -175,7 +184,7 @@ func (e *events) Send(ctx context.Context, message []byte) error {
 	case err != nil && begun.Load():
 		return errUnsure
 	case err != nil:
-		return err
+		return unaddressed(err)
 	}
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken
 	_ = response.Body.Close()                         //nolint:errcheck // it was only read

@@ -152,6 +152,38 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	}
 }
 
+// The query of a server's endpoint is its own id of the session.
+func TestCallersReadNoURLOfTheServer(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "event: endpoint\ndata: /message?sessionId=secret\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(func() { up.CloseClientConnections(); up.Close() })
+	at, err := url.Parse(up.URL + "/sse?key=secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for method, code := range map[string]string{http.MethodGet: "-31007", http.MethodPost: "-31006"} {
+		f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: Events(at, way(func(r *http.Request) (*http.Response, error) {
+			if r.Method == method {
+				return nil, errors.New("there is no way")
+			}
+			return http.DefaultTransport.RoundTrip(r)
+		}))}})
+		a := f.post(hello)
+		f.want(a, http.StatusBadGateway, code, "there is no way")
+		if strings.Contains(a.body, "secret") || strings.Contains(a.body, at.Host) {
+			t.Errorf("%s: %s", method, a.body)
+		}
+	}
+}
+
+// way is a transport.
+type way func(*http.Request) (*http.Response, error)
+
+func (w way) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
+
 func FuzzMessages(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"id":"a","error":{"code":1}}]`, `{"method":"notifications/progress","params":{"progressToken":1}}`,
