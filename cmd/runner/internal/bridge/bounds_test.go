@@ -141,8 +141,8 @@ func TestAnEndAtTheQuestionIsNoted(t *testing.T) {
 	<-answered
 	f.starter.mu.Lock()
 	defer f.starter.mu.Unlock()
-	if !strings.Contains(f.starter.why, "exit status 9") {
-		t.Errorf("noted is %q", f.starter.why)
+	if why := f.starter.pauses[""].why; !strings.Contains(why, "exit status 9") {
+		t.Errorf("noted is %q", why)
 	}
 }
 
@@ -175,8 +175,8 @@ func TestASlowConnectionHoldsUpNothing(t *testing.T) {
 	for range 2 {
 		f.want(<-answers, http.StatusBadGateway, "not now")
 	}
-	if f.starter.pause != firstPause {
-		t.Errorf("the pause is %s", f.starter.pause)
+	if lasts := f.starter.pauses[""].lasts; lasts != firstPause {
+		t.Errorf("the pause is %s", lasts)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestTheEndIsOfALateConnection(t *testing.T) {
 	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
 	s := &starter{server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
 	refused := make(chan *fault)
-	open := func() { _, f := s.open(true, func(*peer, said) {}); refused <- f }
+	open := func() { _, f := s.open("", true, func(*peer, said) {}); refused <- f }
 	go open()
 	next(t, "start", opens)
 	s.close()

@@ -219,10 +219,12 @@ func TestAServerThatEndsAtOnceIsStartedAgainWithPauses(t *testing.T) {
 		within(t, time.Minute, "the pause is "+pause.String(), func() bool {
 			f.starter.mu.Lock()
 			defer f.starter.mu.Unlock()
-			if f.starter.pause != pause {
+			noted := f.starter.pauses[""]
+			if noted.lasts != pause {
 				return false
 			}
-			f.starter.next = next
+			noted.until = next
+			f.starter.pauses[""] = noted
 			return true
 		})
 	}

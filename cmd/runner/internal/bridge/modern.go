@@ -84,7 +84,7 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 		return nil, busy("the server starts")
 	}
 	if m.peer == nil || m.peer.ended() {
-		p, f := m.starter.open(false, m.other)
+		p, f := m.starter.open("", false, m.other)
 		if f != nil {
 			<-m.starts
 			return nil, f

@@ -1,8 +1,11 @@
 package bridge
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +91,57 @@ func TestACallerLeavesOthersTheirCalls(t *testing.T) {
 			}
 			s.want(next(t, "answer", answered), http.StatusOK, "result")
 		})
+	}
+}
+
+// crashing is a server that ends at what a client writes of itself.
+type crashing struct{ *scripted }
+
+func (c crashing) Send(ctx context.Context, line []byte) error {
+	if bytes.Contains(line, []byte("crash")) {
+		c.End()
+		return nil
+	}
+	return c.scripted.Send(ctx, line)
+}
+
+// A caller at whose initialize the server ends waits for the next start, and no other does.
+func TestACallerDelaysNoStartOfOthers(t *testing.T) {
+	f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: func() (Conn, error) { return crashing{script()}, nil }}})
+	by := func(caller, body string) answer { return f.post(body, protocol.HeaderCaller, caller) }
+	f.want(by("mallory", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006")
+	// noted waits until a pause is noted, and has it end after a time.
+	noted := func(caller string, ends time.Duration) {
+		t.Helper()
+		within(t, time.Minute, "a pause of "+caller, func() bool {
+			f.starter.mu.Lock()
+			defer f.starter.mu.Unlock()
+			p, ok := f.starter.pauses[caller]
+			p.until = time.Now().Add(ends)
+			if ok {
+				f.starter.pauses[caller] = p
+			}
+			return ok
+		})
+	}
+	noted("mallory", time.Hour)
+	f.want(by("ann", hello), http.StatusOK)
+	f.want(by("mallory", hello), http.StatusServiceUnavailable, "-31008", "the end")
+	noted("mallory", -time.Second)
+	f.want(by("mallory", hello), http.StatusOK)
+	within(t, time.Minute, "the pause is forgotten at the first word", func() bool {
+		f.starter.mu.Lock()
+		defer f.starter.mu.Unlock()
+		return len(f.starter.pauses) == 0
+	})
+	// Nor are those remembered who do not come back.
+	f.want(by("mallory", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway)
+	noted("mallory", -2*lastPause)
+	f.want(by("eve", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway)
+	noted("eve", 0)
+	f.starter.mu.Lock()
+	defer f.starter.mu.Unlock()
+	if len(f.starter.pauses) != 1 {
+		t.Errorf("%d pauses are remembered", len(f.starter.pauses))
 	}
 }

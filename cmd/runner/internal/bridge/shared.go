@@ -24,7 +24,7 @@ type shared struct {
 // openShared starts a server and initializes it.
 func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 	all := &shared{sessions: map[*session]bool{}}
-	p, f := s.open(false, func(p *peer, m said) { all.other(p, m) })
+	p, f := s.open("", false, func(p *peer, m said) { all.other(p, m) })
 	if f != nil {
 		return nil, f
 	}

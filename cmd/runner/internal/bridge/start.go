@@ -45,25 +45,35 @@ const (
 type starter struct {
 	server Server
 
-	mu    sync.Mutex
-	pause time.Duration
-	next  time.Time
-	why   string
-	peers map[*peer]bool // those that have not ended
+	mu sync.Mutex
+	// pauses are by whose connections ended, of those for many clients by "": what a client
+	// says may have its server end, and is nothing to the others.
+	pauses map[string]pause
+	peers  map[*peer]bool // those that have not ended
 	// closed says that none is opened any more.
 	closed bool
 }
 
-func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) {
+// pause is how long the next start waits, until when, and why.
+type pause struct {
+	lasts time.Duration
+	until time.Time
+	why   string
+}
+
+// open opens a connection of a caller's own; for many clients it is that of "".
+func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (*peer, *fault) {
 	began := time.Now()
 	s.mu.Lock()
-	next, why, closed := s.next, s.why, s.closed
+	own, all, closed := s.pauses[caller], s.pauses[""], s.closed
 	s.mu.Unlock()
 	if closed {
 		return nil, busy("the server stops")
 	}
-	if began.Before(next) {
-		return nil, busy("the server is tried again after a pause: it ended before it answered (%s)", why)
+	for _, p := range []pause{own, all} {
+		if began.Before(p.until) {
+			return nil, busy("the server is tried again after a pause: it ended before it answered (%s)", p.why)
+		}
 	}
 	conn, err := s.server.Open() // it may take long
 	s.mu.Lock()
@@ -75,8 +85,8 @@ func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) 
 		return nil, busy("the server stops")
 	}
 	if err != nil {
-		if !began.Before(s.next) { // else another failed meanwhile
-			s.failed(err.Error())
+		if !began.Before(s.pauses[""].until) { // else another failed meanwhile
+			s.failed("", err.Error())
 		}
 		f := fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
 		f.fatal = true
@@ -84,25 +94,31 @@ func (s *starter) open(alone bool, other func(p *peer, m said)) (*peer, *fault) 
 	}
 	var p *peer
 	ready := make(chan struct{})
-	p = newPeer(conn, alone, func(m said) { <-ready; other(p, m) }, s.over)
+	p = newPeer(conn, alone, func(m said) { <-ready; other(p, m) }, func(p *peer) { s.over(caller, p) })
 	close(ready)
 	if s.peers == nil {
 		s.peers = map[*peer]bool{}
 	}
 	s.peers[p] = true
-	go s.watch(p)
+	go s.watch(caller, p)
 	return p, nil
 }
 
-// failed makes the next start wait. The lock is held.
-func (s *starter) failed(why string) {
-	s.pause = min(max(2*s.pause, firstPause), lastPause)
-	s.next, s.why = time.Now().Add(s.pause), why
+// failed makes the next start of a caller wait, of all of them that of "". It forgets
+// pauses that are over for long. The lock is held.
+func (s *starter) failed(caller, why string) {
+	now := time.Now()
+	maps.DeleteFunc(s.pauses, func(_ string, p pause) bool { return now.Sub(p.until) > lastPause })
+	if s.pauses == nil {
+		s.pauses = map[string]pause{}
+	}
+	lasts := min(max(2*s.pauses[caller].lasts, firstPause), lastPause)
+	s.pauses[caller] = pause{lasts, now.Add(lasts), why}
 }
 
 // over has the next start wait after a connection that ended without a word. A client
 // that is told of the end closes its session, after which the bridge has stopped it.
-func (s *starter) over(p *peer) {
+func (s *starter) over(caller string, p *peer) {
 	select {
 	case <-p.heard:
 		return
@@ -113,15 +129,16 @@ func (s *starter) over(p *peer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed(p.conn.Why())
+	s.failed(caller, p.conn.Why())
 }
 
 // watch forgets the pauses once a connection has said something, and the connection once it has ended.
-func (s *starter) watch(p *peer) {
+func (s *starter) watch(caller string, p *peer) {
 	select {
 	case <-p.heard:
 		s.mu.Lock()
-		s.pause = 0
+		delete(s.pauses, caller)
+		delete(s.pauses, "")
 		s.mu.Unlock()
 	case <-p.done:
 	}
