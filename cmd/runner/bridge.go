@@ -172,7 +172,7 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 // serve serves until ctx ends, then drains; again ends the drain at a second signal.
 func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) error {
 	words := stdio.NewWords(log)
-	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := slog.New(slog.NewJSONHandler(log, nil))
 	background, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if os.Getpid() == 1 {
@@ -200,7 +200,10 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := &http.Server{Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{
+		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
 	failed := make(chan error, 1)
 	go serve(server, listener, failed)
 	for {

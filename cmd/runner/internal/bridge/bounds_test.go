@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -213,7 +214,7 @@ func TestTheEndWaitsForNoFirstWords(t *testing.T) {
 // What is opened while the bridge ends, ends with it.
 func TestTheEndIsOfALateConnection(t *testing.T) {
 	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
-	s := &starter{server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
+	s := &starter{log: slog.New(slog.DiscardHandler), server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
 	refused := make(chan *fault)
 	open := func() { _, f := s.open("", true, func(*peer, said) {}); refused <- f }
 	go open()

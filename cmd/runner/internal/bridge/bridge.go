@@ -77,7 +77,7 @@ func New(config Config) *Bridge {
 	if config.Shared {
 		config.Sessions = maxShared
 	}
-	starter := &starter{server: config.Server}
+	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
 		config: config, starter: starter, modern: newModern(starter),
 		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}), sharing: make(chan struct{}, 1),

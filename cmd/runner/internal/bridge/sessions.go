@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
@@ -98,7 +97,6 @@ func (b *Bridge) follow(s *session) {
 	select {
 	case <-s.peer.done:
 		if b.remove(s.id) != nil {
-			b.config.Log.Warn("a session ended with its server", "why", s.peer.conn.Why())
 			s.end()
 		}
 	case <-s.gone:
@@ -151,6 +149,6 @@ func (b *Bridge) sweepAt(now time.Time) {
 		s.end()
 	}
 	if len(old) > 0 {
-		b.config.Log.Info(fmt.Sprintf("ended %d sessions that were idle for %s", len(old), IdleTime))
+		b.config.Log.Info("idle sessions ended", "sessions", len(old), "idle", IdleTime.String())
 	}
 }

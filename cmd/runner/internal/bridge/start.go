@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -44,6 +45,7 @@ const (
 // starter opens connections, with growing pauses while they end without a word.
 type starter struct {
 	server Server
+	log    *slog.Logger
 
 	mu sync.Mutex
 	// pauses are by whose connections ended, of those for many clients by "": what a client
@@ -132,8 +134,11 @@ func (s *starter) over(caller string, p *peer) {
 	s.failed(caller, p.conn.Why())
 }
 
-// watch forgets the pauses once a connection has said something, and the connection once it has ended.
+// watch forgets the pauses once a connection has said something, and the connection once it
+// has ended. It logs both ends of it, and warns of one that the bridge has not ended.
 func (s *starter) watch(caller string, p *peer) {
+	began := time.Now()
+	s.log.Info("server started", "shared", !p.alone)
 	select {
 	case <-p.heard:
 		s.mu.Lock()
@@ -143,6 +148,11 @@ func (s *starter) watch(caller string, p *peer) {
 	case <-p.done:
 	}
 	<-p.done
+	level := slog.LevelWarn
+	if p.stopped.Load() {
+		level = slog.LevelInfo
+	}
+	s.log.Log(context.Background(), level, "server ended", "shared", !p.alone, "why", p.conn.Why(), "lived", time.Since(began).String())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -33,9 +34,10 @@ const (
 	termPatience  = 3 * time.Second
 	// drainTime is how long the output of a child that has ended is read on.
 	drainTime = 500 * time.Millisecond
-	// sendTime is how long a child may take to read one message.
-	sendTime = time.Minute
 )
+
+// sendTime is how long a child may take to read one message. Tests change it.
+var sendTime = time.Minute
 
 // Errors of Send.
 var (
@@ -54,7 +56,8 @@ type Process struct {
 	// sending is held while a message is written.
 	sending chan struct{}
 	ended   chan struct{}
-	why     string // how it ended, once ended is closed
+	why     string      // how it ended, once ended is closed
+	deaf    atomic.Bool // it is ended because it reads nothing
 	close   sync.Once
 }
 
@@ -112,6 +115,9 @@ func (p *Process) wait(out, words *os.File, said <-chan struct{}) {
 	if err != nil {
 		p.why = err.Error()
 	}
+	if p.deaf.Load() {
+		p.why = ErrNotReading.Error() + "; " + p.why
+	}
 	close(p.ended)
 	// What it wrote last is in the pipes; one that left its group may hold them open.
 	deadline := time.Now().Add(drainTime)
@@ -145,6 +151,7 @@ func (p *Process) Send(ctx context.Context, message []byte) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		// Half a message may be in the pipe.
+		p.deaf.Store(true)
 		p.End()
 		return ErrNotReading
 	case err != nil:

@@ -198,6 +198,19 @@ func TestAChildThatDoesNotReadHoldsUpOneMessage(t *testing.T) {
 	sends.Wait()
 }
 
+// Such a child is ended, and its end says why.
+func TestAChildThatDoesNotReadIsEnded(t *testing.T) {
+	defer func(before time.Duration) { sendTime = before }(sendTime)
+	sendTime = 100 * time.Millisecond
+	p := start(t, "deaf", nil)
+	if err := p.Send(t.Context(), make([]byte, 1<<20)); !errors.Is(err, ErrNotReading) {
+		t.Error(err)
+	}
+	if why := p.Why(); !strings.Contains(why, ErrNotReading.Error()) {
+		t.Errorf("it ended: %s", why)
+	}
+}
+
 func TestWordsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes but where it sleeps
 		var log bytes.Buffer
