@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// ballast is heap that nothing is ever written to, so that it takes no memory
-// of the machine. The collector counts it: it runs when as much garbage has come
-// together, and not for every 4 MB, of which a busy proxy makes tens a second.
-// A higher GOGC would allow many times what open streams hold.
-var ballast = make([]byte, 16<<20)
+// ballastSize is how many bytes of heap there are that nothing is ever written to, so that
+// they take no memory of the machine. The collector counts them: it runs when as much
+// garbage has come together, and not for every 4 MB, of which a busy proxy makes tens a
+// second. A higher GOGC would allow many times what open streams hold. A bridge has none:
+// it is in the container of the user's server.
+const ballastSize = 16 << 20
 
 const (
 	// startingGrowth is by how much the heap grows until it is collected in the
@@ -29,6 +30,7 @@ const (
 // giveBack gives memory back to the machine, after the start and after each time
 // of many calls: by itself the runtime keeps as much as the ballast lets it grow.
 func giveBack() {
+	ballast := make([]byte, ballastSize)
 	defer runtime.KeepAlive(ballast)
 	runtime.MemProfileRate = 0 // nobody reads the profile
 	growth := debug.SetGCPercent(startingGrowth)
