@@ -12,7 +12,7 @@ import (
 const (
 	// writeTime is how long a client may take to read what is written at once.
 	writeTime = time.Minute
-	// quick is how long an answer may take to be JSON and no stream: in the legacy era
+	// quickLegacy and quickModern are how long an answer may take to be JSON and no stream: in the legacy era
 	// a stream can be resumed, in the modern one an error has an HTTP status.
 	quickLegacy = 250 * time.Millisecond
 	quickModern = 2 * time.Second

@@ -199,9 +199,6 @@ func (p *Process) Why() string {
 	return p.why
 }
 
-// Ended is closed when the child has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
 // End ends the child and its group: it closes its standard input, and sends SIGTERM
 // and SIGKILL if that is not enough. It returns at once.
 func (p *Process) End() {
