@@ -66,8 +66,8 @@ licenses: ## List the licences of what is linked in docs/maintainers/licenses.md
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go
-	KUBEBUILDER_ASSETS=/nonexistent $(GO_TEST) -timeout 5m -count=1 $$(hack/packages.sh unit)
-	go -C hack/images test -timeout 5m -count=1 ./...
+	KUBEBUILDER_ASSETS=/nonexistent $(GO_TEST) -timeout 10m -count=1 $$(hack/packages.sh unit)
+	go -C hack/images test -timeout 10m -count=1 ./...
 
 # A suite waits for two thirds of its time, so that two cores carry several: so many processes
 # share out Ginkgo's stories, each with a control plane of its own, and beside them so many other
