@@ -18,11 +18,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/test/kit"
@@ -38,35 +36,15 @@ var (
 	root string
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctrllog.SetLogger(logr.Discard())
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	dir, err := os.MkdirTemp("", "freehold-install-")
-	program, manifest = filepath.Join(dir, "operator"), filepath.Join(dir, "install.yaml")
-	if err == nil {
-		err = kit.Build(ctx, "./cmd/operator", program)
-	}
-	if err == nil {
-		root, err = kit.Root()
-	}
-	if err == nil {
-		err = renderTo(manifest, "hack/manifest.sh", "config/chart", "v0.0.0")
-	}
-	if err == nil {
-		plane, err = kit.Start(ctx, kit.Audited(), kit.WithoutDefinitions()) // the manifest has its own
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if err = errors.Join(err, plane.Stop(), os.RemoveAll(dir)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	// The manifest has CRDs of its own.
+	kit.Main(m, &plane, func(ctx context.Context, dir string) (err error) {
+		program, manifest = filepath.Join(dir, "operator"), filepath.Join(dir, "install.yaml")
+		if root, err = kit.Root(); err != nil {
+			return err
+		}
+		return errors.Join(kit.Build(ctx, "./cmd/operator", program), renderTo(manifest, "hack/manifest.sh", "config/chart", "v0.0.0"))
+	}, kit.Audited(), kit.WithoutDefinitions())
 }
 
 // renderTo writes what a command of the repository prints.

@@ -3,11 +3,9 @@ package guard_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 
 	"example.com/guard/guard"
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,22 +19,7 @@ var plane *kit.Plane
 // The API server has Freehold's kinds, roles and policies, and no operator runs:
 // kube-apiserver and etcd are enough.
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	code := 1
-	var err error
-	if plane, err = kit.Start(context.Background(), kit.Alone()); err == nil {
-		if err = plane.Install(context.Background()); err == nil {
-			code = m.Run()
-		}
-	}
-	if stopped := plane.Stop(); err == nil {
-		err = stopped
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	kit.Main(m, &plane, func(ctx context.Context, _ string) error { return plane.Install(ctx) }, kit.Alone())
 }
 
 const manifest = `apiVersion: freehold.dev/v1alpha1
