@@ -28,6 +28,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -80,7 +83,6 @@ func main() {
 func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	logger.Info("starting", "version", version, "server", s.run.Server.Namespace+"/"+s.run.Server.Name,
 		"workloadGeneration", s.run.Workload.Generation)
-	state := &probes.State{}
 	if s.run.Proxy.Authentication != nil {
 		s.pass = rand.Text()
 	}
@@ -111,6 +113,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 		return fmt.Errorf("listening for probes: %w", err)
 	}
 	s.self = calls.Addr().String()
+	state := &probes.State{Metrics: measured(front)}
 	probeServer := state.Server()
 	go serve(server, calls, failed)
 	go serve(probeServer, probing, failed)
@@ -134,6 +137,15 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	elsewhere.end(until.Add(lastCalls))
 	logger.Info("drained")
 	return probeServer.Close()
+}
+
+// measured answers with what a proxy has counted, and what the process takes.
+func measured(front *proxy.Proxy) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(front.Metrics()...)
+	// Compressing would take more memory than the rest of it.
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 2})
 }
 
 // lastCalls is how long calls of other proxies may take once this one has drained, of what

@@ -311,6 +311,26 @@ func TestItServesWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
+func TestItCountsForPrometheus(t *testing.T) {
+	p := start(t, sample(t), answering(t, "hello"))
+	p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
+	p.call()
+	response, err := http.Get("http://" + p.probes + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`freehold_proxy_requests_total{code="200",method="POST"} 1`, "freehold_proxy_backend_reachable 1", "process_resident_memory_bytes "} {
+		if !strings.Contains(string(body), "\n"+want) {
+			t.Errorf("there is no %s in\n%s", want, body)
+		}
+	}
+}
+
 func TestItIsNotReadyBeforeABackendHasAnswered(t *testing.T) {
 	p := start(t, sample(t), "http://"+address(t))
 	if status, body := p.call(); status != http.StatusServiceUnavailable || !strings.Contains(body, "BackendStarting: ") {

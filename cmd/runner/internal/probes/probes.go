@@ -1,4 +1,4 @@
-// Package probes answers the kubelet's probes on a listener of their own: an
+// Package probes answers the kubelet's probes and Prometheus on a listener of their own: an
 // MCP endpoint answers 405 or 406 to a GET, and must not be open to probes
 // that carry no Origin.
 package probes
@@ -13,6 +13,9 @@ import (
 
 // State is what the probes tell. The zero State is alive and not ready.
 type State struct {
+	// Metrics, if not nil, answers /metrics.
+	Metrics http.Handler
+
 	answered atomic.Bool
 	draining atomic.Bool
 }
@@ -28,7 +31,7 @@ func (s *State) Drain() { s.draining.Store(true) }
 
 // Handler serves /livez (200 while the process runs: restarting it would cure
 // no backend) and /readyz (200 after Answered and before Drain, else 503 and
-// the reason as text).
+// the reason as text), and /metrics.
 func (s *State) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
@@ -44,6 +47,9 @@ func (s *State) Handler() http.Handler {
 			text(w, http.StatusOK, "ready\n")
 		}
 	})
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", s.Metrics)
+	}
 	return mux
 }
 

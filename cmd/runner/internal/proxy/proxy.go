@@ -62,6 +62,7 @@ type Proxy struct {
 	inner   http.Handler // reverse, behind what finds sessions
 	guarded http.Handler // inner, behind the guard and the translation
 	traffic *traffic
+	metrics metrics
 	pods    *pods // nil where no pod keeps sessions
 	content [8]byte
 	started time.Time
@@ -83,6 +84,7 @@ func New(config Config) *Proxy {
 		config:  config,
 		origins: newOrigins(config.AllowedOrigins, config.Hosts),
 		traffic: newTraffic(),
+		metrics: newMetrics(),
 		started: time.Now(),
 	}
 	if s := config.Sessions; s != nil {
@@ -137,8 +139,15 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// ServeHTTP judges a request and passes it on.
+// ServeHTTP judges a request, passes it on, and counts it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := p.metrics.begin(w, r)
+	defer c.end()
+	p.serve(c, r)
+	c.whole = true
+}
+
+func (p *Proxy) serve(w *outcome, r *http.Request) {
 	if p.draining.Load() {
 		w.Header().Set("Connection", "close") // the next call finds another pod
 	}
@@ -159,11 +168,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = http.NoBody, 0, nil, nil
 		r.Header.Del("Content-Length")
 	}
-	if h := hold(w, r); h != nil {
+	if h := hold(w.ResponseWriter, r); h != nil {
+		h.ResponseWriter = w
 		p.open(h, r)
+		if h.answer != nil {
+			w.status = h.answer.StatusCode
+		}
 		return
 	}
-	flight, ctx := p.traffic.begin(r, limited(w, r))
+	flight, ctx := p.traffic.begin(r, limited(w.ResponseWriter, r)) // it tells the server of a body that is too large
 	defer p.traffic.end(flight)
 	p.guarded.ServeHTTP(w, r.WithContext(ctx))
 }

@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+)
+
+// Values of the label code that are no HTTP status.
+const (
+	codeAborted = "aborted"
+	codeLeft    = "left"
+	codeOther   = "other"
+)
+
+// metrics counts requests. Every label has few values, whatever clients and backends send.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration prometheus.Histogram
+}
+
+func newMetrics() metrics {
+	return metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "freehold_proxy_requests_total",
+			Help: "Requests by HTTP method, and by what the client got: the HTTP status, aborted (an answer that broke off), " +
+				"left (the client left before an answer) or other (a status that HTTP does not define).",
+		}, []string{"method", "code"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "freehold_proxy_call_duration_seconds",
+			Help: "Time from a POST to the end of its answer, without subscriptions.",
+			// From a ping to a tool that asks a model.
+			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
+		}),
+	}
+}
+
+// Metrics are for Prometheus: what this proxy has counted, and what is on its way now.
+func (p *Proxy) Metrics() []prometheus.Collector {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	return []prometheus.Collector{
+		p.metrics.requests, p.metrics.duration,
+		gauge("freehold_proxy_calls_in_flight", "Calls that wait for their answers.", func() float64 {
+			calls, _ := p.traffic.count()
+			return float64(calls)
+		}),
+		gauge("freehold_proxy_streams", "Event streams that are open and answer no call: those of GET requests, and subscriptions.", func() float64 {
+			_, streams := p.traffic.count()
+			return float64(streams)
+		}),
+		gauge("freehold_proxy_backend_reachable", "0 while the last call found no backend, else 1.", func() float64 {
+			if p.unreachable.Load() || !p.backend.answered.Load() {
+				return 0
+			}
+			return 1
+		}),
+	}
+}
+
+// count returns how many calls are on their way, and how many streams are open.
+func (t *traffic) count() (calls, streams int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.calls, len(t.flights) - t.calls
+}
+
+// outcome is the ResponseWriter of one request, whose answer is counted.
+type outcome struct {
+	http.ResponseWriter
+	metrics *metrics
+	request *http.Request
+	began   time.Time
+	status  int  // 0 while nothing is written
+	whole   bool // the handler has returned
+}
+
+func (m *metrics) begin(w http.ResponseWriter, r *http.Request) *outcome {
+	return &outcome{ResponseWriter: w, metrics: m, request: r, began: time.Now()}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (c *outcome) WriteHeader(status int) {
+	if c.status == 0 && status >= http.StatusOK {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (c *outcome) Write(p []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *outcome) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// end counts the request.
+func (c *outcome) end() {
+	method := c.request.Method
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	c.metrics.requests.WithLabelValues(method, c.code()).Inc()
+	if method == http.MethodPost && c.request.Header.Get(protocol.HeaderMethod) != protocol.MethodListen {
+		c.metrics.duration.Observe(time.Since(c.began).Seconds())
+	}
+}
+
+func (c *outcome) code() string {
+	switch {
+	case !c.whole:
+		return codeAborted
+	case c.status == 0 && c.request.Context().Err() != nil:
+		return codeLeft
+	case c.status == 0:
+		return strconv.Itoa(http.StatusOK) // what net/http sends for nothing
+	case http.StatusText(c.status) == "":
+		return codeOther
+	}
+	return strconv.Itoa(c.status)
+}
