@@ -157,7 +157,7 @@ func TestWhatAServerMakesLargeIsKept(t *testing.T) {
 		obj := large(kind)
 		obj.SetName(name)
 		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
-		kept, err := slim(obj)
+		kept, err := newShared().slim(obj)
 		if err != nil || metav1.GetControllerOf(kept.(client.Object)) == nil {
 			t.Errorf("of a %T it keeps no controller (%v)", kind, err)
 		}
