@@ -41,9 +41,9 @@ func counts(t *testing.T, p *Proxy) (samples map[string]float64, rows string) {
 	return samples, rows
 }
 
-func TestRequestsAreCounted(t *testing.T) {
-	arrived, leave := make(chan struct{}), make(chan struct{})
-	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// obedient does what a call says, and tells of one that hangs.
+func obedient(arrived chan<- struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch said := string(body); {
 		case r.Method == http.MethodGet:
@@ -63,7 +63,12 @@ func TestRequestsAreCounted(t *testing.T) {
 		default:
 			w.WriteHeader(http.StatusAccepted)
 		}
-	}))
+	}
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	arrived, leave := make(chan struct{}), make(chan struct{})
+	b := serve(t, Config{}, obedient(arrived))
 	text(t, b.call(http.MethodPost, "/mcp", "{}"))
 	text(t, b.call(http.MethodPost, "/mcp", "{}", "Mcp-Method", "subscriptions/listen"))
 	text(t, b.call(http.MethodPost, "/mcp", "strange"))
