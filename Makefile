@@ -131,6 +131,10 @@ fuzz: ## Fuzz each Fuzz function for FUZZTIME (1m); what is found stays as a tes
 e2e: images $(TOOLS)/helm ## Run the demo and the tests on a real cluster of this machine; needs root
 	hack/e2e.sh
 
+.PHONY: e2e-helm
+e2e-helm: images $(TOOLS)/helm $(TOOLS)/helm3/helm ## Install, upgrade from the last tag (FROM= names another commit), roll back and uninstall while clients call, with Helm 4 and Helm 3, on a real cluster of this machine; needs root
+	hack/e2e-helm.sh
+
 .PHONY: e2e-gitops
 e2e-gitops: images $(TOOLS)/helm ## Have Flux and Argo CD install, change and delete on a real cluster of this machine; needs root
 	hack/gitops/build.sh flux argo

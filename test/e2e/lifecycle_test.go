@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -27,17 +29,19 @@ const (
 	chartPath = "config/chart"
 )
 
-// helm runs the pinned Helm, and waits as long as its --wait does.
+// helm runs the pinned Helm, or the one that HELM names, and waits as long as its --wait does.
 func helm(ctx context.Context, args ...string) string {
 	GinkgoHelper()
-	out, err := exec.CommandContext(ctx, "bin/tools/helm", append(args, "--namespace", system)...).CombinedOutput() //nolint:gosec // the arguments are this file's
+	out, err := exec.CommandContext(ctx, cmp.Or(os.Getenv("HELM"), "bin/tools/helm"), append(args, "--namespace", system)...).CombinedOutput() //nolint:gosec // the arguments are this file's
 	Expect(err).NotTo(HaveOccurred(), "helm %q: %s", args, out)
 	return string(out)
 }
 
 // values are those with which every revision of the release runs the images that the cluster holds.
-func values(more ...string) []string {
-	args := []string{"--set", "image.tag=" + version() + ",runner.image.tag=" + version(), "--wait", "--timeout", "5m"}
+func values(more ...string) []string { return valuesOf(version(), more...) }
+
+func valuesOf(tag string, more ...string) []string {
+	args := []string{"--set", "image.tag=" + tag + ",runner.image.tag=" + tag, "--wait", "--timeout", "5m"}
 	for _, value := range more {
 		args = append(args, "--set", value)
 	}
@@ -77,7 +81,11 @@ var _ = It("No call fails while the release is upgraded, rolled back, uninstalle
 			helm(ctx, append([]string{"upgrade", "--install", release, chartPath}, values()...)...)
 		}
 	})
-	helm(ctx, append([]string{"upgrade", "--install", release, chartPath}, values()...)...)
+	from, tag := chartPath, version()
+	if chart := os.Getenv("FROM_CHART"); chart != "" { // hack/e2e-helm.sh has made an earlier release
+		from, tag = chart, "from"
+	}
+	helm(ctx, append([]string{"upgrade", "--install", release, from}, valuesOf(tag)...)...)
 	revision := strings.TrimSpace(helm(ctx, "list", "--filter", "^"+release+"$", "--no-headers")) // its third word
 	revision = strings.Fields(revision)[2]
 	s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2}}`, image))
@@ -125,7 +133,11 @@ var _ = It("No call fails while the release is upgraded, rolled back, uninstalle
 	}
 
 	By("testing the release")
-	Expect(helm(ctx, "test", release, "--timeout", "4m", "--logs")).To(ContainSubstring("the tool test_simple_text of http://freehold-test-proxy." + system))
+	if strings.HasPrefix(helm(ctx, "version", "--short"), "v3.") { // it asks for logs once the pod is gone
+		Expect(helm(ctx, "test", release, "--timeout", "4m")).To(MatchRegexp(`Phase: +Succeeded`))
+	} else {
+		Expect(helm(ctx, "test", release, "--timeout", "4m", "--logs")).To(ContainSubstring("the tool test_simple_text of http://freehold-test-proxy." + system))
+	}
 	told("tested")
 
 	By("rolling back")
@@ -140,7 +152,7 @@ var _ = It("No call fails while the release is upgraded, rolled back, uninstalle
 	told("uninstalled")
 
 	By("installing again")
-	helm(ctx, append([]string{"install", release, chartPath}, values()...)...)
+	helm(ctx, append([]string{"install", release, from}, valuesOf(tag)...)...)
 	installed = true
 	Expect(generation()).To(Equal(first + 2))
 	s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "2"}}}}}`, image))
