@@ -17,8 +17,7 @@ type ProxySpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
-	// The default is 8000. It must differ from 9440, where the proxy answers probes,
-	// and in an MCPServer from spec.port.
+	// The default is 8000. It must differ from 9440, where the proxy answers probes.
 	// +optional
 	// +default=8000
 	// +kubebuilder:default=8000

@@ -164,6 +164,9 @@ func judged(u *unstructured.Unstructured) (state string, found []attention, err 
 	case ready == nil && suspended == nil:
 		state = "NotSeen"
 		found = append(found, attention{Object: referenceTo(u), State: state, Message: "no operator has reported on it yet: see whether one runs and watches the namespace"})
+	case object.Status.ObservedGeneration < u.GetGeneration():
+		state = "NotSeen"
+		found = append(found, attention{Object: referenceTo(u), State: state, Message: "no operator has acted on its latest change yet: see whether one runs and watches the namespace"})
 	case ready == nil:
 		state = suspended.Reason
 	default:
@@ -172,7 +175,7 @@ func judged(u *unstructured.Unstructured) (state string, found []attention, err 
 			note(ready, meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled))
 		}
 	}
-	for _, t := range []string{v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing, v1alpha1.ConditionUnknownFields} {
+	for _, t := range []string{v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing, v1alpha1.ConditionUnknownFields, v1alpha1.ConditionPolicyUnmatched} {
 		if c := meta.FindStatusCondition(conditions, t); c != nil && c.Status == metav1.ConditionTrue {
 			note(c, true)
 		}

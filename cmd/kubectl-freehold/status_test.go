@@ -49,6 +49,8 @@ func TestWhatStatusShows(t *testing.T) {
 	server := func(name string, conditions string) *unstructured.Unstructured {
 		return reports(t, "MCPServer", "tools", name, conditions)
 	}
+	edited := server("f-edited", ready)
+	edited.SetGeneration(2)
 	var many []*unstructured.Unstructured
 	for i := range 14 {
 		many = append(many, server(fmt.Sprintf("s%02d", i), is("Ready", "False", "CrashLoop", "the container ends\x1b[2J with code 1")+", "+is("Stalled", "True", "CrashLoop", "x")))
@@ -67,7 +69,8 @@ func TestWhatStatusShows(t *testing.T) {
 			server("c-stalled", is("Ready", "False", "ImagePull", "the image cannot be pulled: correct spec.image")+", "+is("Stalled", "True", "ImagePull", "")),
 			server("e-later", ready+", "+is("UnknownFields", "True", "LaterRelease", "the operator does not know these fields, and does nothing for them: spec.later")),
 			server("d-contended", ready+", "+is("FieldConflict", "True", "FieldConflict", `field manager "helm" overwrites .spec.replicas`)),
-			server("a-new", ""),
+			server("a-new", ""), edited,
+			server("h-unmatched", ready+", "+is("PolicyUnmatched", "True", "NeverMatches", "the policy forbid can never match")),
 			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),
 		}, nil, ""},
 		"status-json":     {[]operatorStatus{runs}, []*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))}, nil, "json"},

@@ -16,8 +16,7 @@ type ProxySpecApplyConfiguration struct {
 	// 0 nothing answers clients, while the backend of an MCPServer keeps running.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
-	// The default is 8000. It must differ from 9440, where the proxy answers probes,
-	// and in an MCPServer from spec.port.
+	// The default is 8000. It must differ from 9440, where the proxy answers probes.
 	Port *int32 `json:"port,omitempty"`
 	// publicURL is the URL under which clients outside the cluster reach the
 	// proxy, for example https://echo.example.com; they call it followed by

@@ -133,12 +133,8 @@ const (
 // proxyPort sets the port of the proxy, unless ours may not listen there.
 func proxyPort(c *conversion, to string, value any) string {
 	port := number(value)
-	backend, stated := get(c.main, "spec.port")
-	if !stated && c.main["kind"] == "MCPServer" {
-		backend = int64(8080)
-	}
-	if port < lowestProxyPort || port == probePort || port == number(backend) {
-		return "the proxy cannot listen there, since it must differ from spec.port and from 9440 and be 1024 or more: it listens on 8000"
+	if port < lowestProxyPort || port == probePort {
+		return "the proxy cannot listen there: its port is 1024 or more, and not 9440, where it answers probes; it listens on 8000"
 	}
 	set(c.main, to, port)
 	return ""
