@@ -27,7 +27,7 @@ var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 // manifests are read as YAML only; what of them can be judged without their
 // operators is judged in test/schema.
 var ofOthers = []string{
-	"argoproj.io", "cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "image.toolkit.fluxcd.io",
+	"argoproj.io", "cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io",
 	"kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "monitoring.coreos.com", "source.toolkit.fluxcd.io", "keda.sh",
 }
 
