@@ -37,7 +37,7 @@ spec: {holderIdentity: their-pod_uuid, leaseDurationSeconds: 15, renewTime: "202
 func TestStatusAndDebugOfARunningServer(t *testing.T) {
 	t.Parallel()
 	s := tell(t)
-	s.says(s.asks("", "status"), 1, "There are no MCPServers and no shared configurations here.")
+	s.says(s.asks("", "status"), 1, "There are no MCPServers, MCPRemoteProxies or shared configurations here.")
 	s.serve("echo")
 	s.Apply("git", kit.Server("echo", "registry.example.com/echo:1", "env: [{name: TOKEN, value: s3cret}]"))
 	s.Apply("git", installed)
