@@ -69,7 +69,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 		pause = min(2*pause, lastPause)
 		switch {
 		case errors.Is(err, errOneEra):
-			pause, wait = firstPause, time.Second
+			attempt, pause, wait = 0, firstPause, time.Second
 		case err == nil && s.run.Remote == nil && partial(facts) && attempt < patience:
 			// Asked for while a pod ended, for example. Nothing is asked once this has been told.
 		case err == nil && s.run.Remote == nil:

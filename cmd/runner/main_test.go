@@ -315,19 +315,16 @@ func TestItCountsForPrometheus(t *testing.T) {
 	p := start(t, sample(t), answering(t, "hello"))
 	p.await("it is ready", func() bool { return p.get("/readyz") == http.StatusOK })
 	p.call()
-	response, err := http.Get("http://" + p.probes + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`freehold_proxy_requests_total{code="200",method="POST"} 1`, "freehold_proxy_backend_reachable 1", "process_resident_memory_bytes "} {
-		if !strings.Contains(string(body), "\n"+want) {
-			t.Errorf("there is no %s in\n%s", want, body)
-		}
+	for _, want := range []string{"freehold_proxy_requests_total{code=\"200\",method=\"POST\"} ", "freehold_proxy_backend_reachable 1\n", "process_resident_memory_bytes "} {
+		p.await("it tells of "+want, func() bool {
+			response, err := http.Get("http://" + p.probes + "/metrics")
+			if err != nil {
+				return false
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			return err == nil && strings.Contains(string(body), "\n"+want)
+		})
 	}
 }
 

@@ -2,10 +2,13 @@ package era
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -42,7 +45,7 @@ var errUnknown = errors.New("it is not known which revisions of MCP the backend 
 
 // detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that is not
 // known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility. A backend that
-// answers HTTP 401, 403 or 5xx has told nothing.
+// answers HTTP 401 or 403 has told this caller nothing, and one that answers 5xx nobody.
 func (t *Translator) detect(r *http.Request) (*found, error) {
 	known := t.state.Load()
 	switch {
@@ -60,13 +63,16 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		}
 		return known, nil
 	}
+	if t.denials.recent(t.config.Caller(r)) {
+		return nil, errUnknown
+	}
 	select {
 	case t.probing <- struct{}{}:
 		defer func() { <-t.probing }()
 	case <-r.Context().Done():
 		return nil, errUnknown
 	}
-	if known := t.state.Load(); known == nil || !known.current(time.Now()) {
+	if known := t.state.Load(); (known == nil || !known.current(time.Now())) && !t.denials.recent(t.config.Caller(r)) {
 		t.look(r.Context(), r)
 	}
 	if known = t.state.Load(); known == nil {
@@ -85,7 +91,8 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 	case ctx.Err() != nil:
 		return // this client has left; the next one asks
 	case errors.Is(err, errRefused):
-		return // this client is told nothing; another one may be
+		t.denials.add(t.config.Caller(r)) // another caller may be told
+		return
 	case err != nil:
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
 		again := time.Now().Add(pause)
@@ -183,4 +190,30 @@ func orNull(v jsontext.Value) jsontext.Value {
 		return jsontext.Value("null")
 	}
 	return v
+}
+
+// maxDenials is how many callers are remembered whom the backend does not let ask.
+const maxDenials = 1024
+
+// denials are those of the last moment, by caller: their calls do not ask again one after the other.
+type denials struct {
+	mu    sync.Mutex
+	until map[[sha256.Size]byte]time.Time
+}
+
+func (d *denials) recent(caller string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.until[sha256.Sum256([]byte(caller))])
+}
+
+func (d *denials) add(caller string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(d.until, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
+	if d.until == nil || len(d.until) >= maxDenials {
+		d.until = map[[sha256.Size]byte]time.Time{}
+	}
+	d.until[sha256.Sum256([]byte(caller))] = now.Add(pause)
 }

@@ -64,8 +64,9 @@ type Translator struct {
 	send   http.Handler // requests of our own
 
 	state    atomic.Pointer[found]
-	probing  chan struct{} // has room for the one who probes
-	overdue  int           // how often the backend did not tell in time; of who probes
+	probing  chan struct{} // is full while somebody asks which eras the backend speaks
+	overdue  int           // how often the backend did not tell in time; whoever fills probing has it
+	denials  denials
 	large    *share.Places
 	listens  *share.Places
 	sessions sessions

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -239,6 +240,29 @@ func TestACallerWhoIsRefusedTakesTheTranslationFromNobody(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A backend may let nobody ask, and calls are not to wait for each other's questions.
+func TestWhoIsDeniedAsksOnce(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	b.answers(func(w http.ResponseWriter, _ *http.Request, sent []byte) bool {
+		if !strings.Contains(string(sent), "server/discover") {
+			return false
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	})
+	var calls sync.WaitGroup
+	for range 30 {
+		calls.Go(func() { send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...) })
+	}
+	calls.Wait()
+	// One a second; what is slow here takes as long.
+	if asked := len(b.got("server/discover")); asked > 10 {
+		t.Errorf("the backend was asked %d times", asked)
 	}
 }
 

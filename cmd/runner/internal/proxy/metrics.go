@@ -28,7 +28,7 @@ func newMetrics() metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freehold_proxy_requests_total",
 			Help: "Requests by HTTP method, and by what the client got: the HTTP status, aborted (an answer that broke off), " +
-				"left (the client left before an answer) or other (a status that HTTP does not define).",
+				"left (the client left before the end of its answer) or other (a status that HTTP does not define).",
 		}, []string{"method", "code"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "freehold_proxy_call_duration_seconds",
@@ -54,7 +54,7 @@ func (p *Proxy) Metrics() []prometheus.Collector {
 			_, streams := p.traffic.count()
 			return float64(streams)
 		}),
-		gauge("freehold_proxy_backend_reachable", "0 while the last call found no backend, else 1.", func() float64 {
+		gauge("freehold_proxy_backend_reachable", "1 once the backend has answered, and 0 while the last call could not connect to it.", func() float64 {
 			if p.unreachable.Load() || !p.backend.answered.Load() {
 				return 0
 			}
@@ -119,10 +119,10 @@ func (c *outcome) end() {
 
 func (c *outcome) code() string {
 	switch {
+	case (!c.whole || c.status == 0) && c.request.Context().Err() != nil:
+		return codeLeft
 	case !c.whole:
 		return codeAborted
-	case c.status == 0 && c.request.Context().Err() != nil:
-		return codeLeft
 	case c.status == 0:
 		return strconv.Itoa(http.StatusOK) // what net/http sends for nothing
 	case http.StatusText(c.status) == "":
