@@ -194,3 +194,27 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 		})
 	}
 }
+
+// The transport of an attempt that failed has closed the body, and that of the next still reads it when the answer begins.
+func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
+	closed := false
+	body := &heldBody{ReadCloser: closable{strings.NewReader("x"), &closed}}
+	body.again()
+	_ = body.Close()
+	body.again()
+	body.release()
+	if closed {
+		t.Error("it is closed while it is read")
+	}
+	_ = body.Close()
+	if !closed {
+		t.Error("it stays open")
+	}
+}
+
+type closable struct {
+	io.Reader
+	closed *bool
+}
+
+func (c closable) Close() error { *c.closed = true; return nil }

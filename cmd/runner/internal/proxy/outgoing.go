@@ -67,6 +67,15 @@ func (b *heldBody) Close() error {
 	return nil
 }
 
+// again begins an attempt: what the one before has closed is open.
+func (b *heldBody) again() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = false
+}
+
+// release has the body closed with the last attempt. That one's transport may still look for the body's end, and takes a body
+// that is closed meanwhile for a failed request.
 func (b *heldBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -129,6 +129,7 @@ func (t *transport) any(request *http.Request, f *flight) (*http.Response, error
 		}
 		for _, pod := range pods {
 			f.place.pod, request.URL.Host = pod, t.pods.address(pod)
+			body.again()
 			var response *http.Response
 			if response, err = t.send(request); err == nil || !undialled(err) {
 				body.release()
