@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -195,26 +197,57 @@ func TestABodyThatCannotBeReadIsTheClients(t *testing.T) {
 	}
 }
 
-// The transport of an attempt that failed has closed the body, and that of the next still reads it when the answer begins.
+// The transport of an attempt at a pod that refuses closes the body. The one of the next attempt reads it still when the answer begins.
 func TestABodyStaysOpenForTheAttemptThatAnswers(t *testing.T) {
-	closed := false
-	body := &heldBody{ReadCloser: closable{strings.NewReader("x"), &closed}}
-	body.again()
-	_ = body.Close()
-	body.again()
-	body.release()
-	if closed {
-		t.Error("it is closed while it is read")
+	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(w, r.Body)
+	}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	_ = body.Close()
-	if !closed {
-		t.Error("it stays open")
+	backend.Listener = listener
+	backend.Start()
+	t.Cleanup(backend.Close)
+	pods := newPods(listener.Addr().String())
+	pods.lookup = func(context.Context, string) ([]netip.Addr, error) { // the second one is asked first, and refuses
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}, nil
+	}
+	body := &late{begun: make(chan struct{})}
+	f := newTraffic().flight(httptest.NewRequest(http.MethodPost, "/mcp", nil), nil)
+	f.place.begins = true
+	request, err := http.NewRequestWithContext(f.ctx, http.MethodPost, backend.URL, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := newTransport(nil, pods.host, pods).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	close(body.begun)
+	if got := text(t, response); got != "late" {
+		t.Errorf("it echoes %q", got)
 	}
 }
 
-type closable struct {
-	io.Reader
-	closed *bool
+// late is a body that comes once the answer has begun.
+type late struct {
+	begun        chan struct{}
+	closed, read atomic.Bool
 }
 
-func (c closable) Close() error { *c.closed = true; return nil }
+func (l *late) Read(p []byte) (int, error) {
+	<-l.begun
+	switch {
+	case l.closed.Load():
+		return 0, errors.New("it was closed")
+	case l.read.Swap(true):
+		return 0, io.EOF
+	}
+	return copy(p, "late"), nil
+}
+
+func (l *late) Close() error { l.closed.Store(true); return nil }
