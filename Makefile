@@ -69,21 +69,20 @@ test-unit: ## Run the tests that need nothing but Go
 	KUBEBUILDER_ASSETS=/nonexistent $(GO_TEST) -timeout 10m -count=1 $$(hack/packages.sh unit)
 	go -C hack/images test -timeout 10m -count=1 ./...
 
-# A suite waits for two thirds of its time, so that two cores carry several: so many processes
-# share out Ginkgo's stories, each with a control plane of its own, and beside them so many other
-# suites run at once. Go collects garbage a fifth as often as by default: a control plane allocates
-# much and keeps little.
+# A suite waits for two thirds of its time, so that two cores carry several: STORIES processes
+# share out Ginkgo's stories, each with a control plane of its own. Beside them PLANES other suites
+# run at once, and test-unit. Go collects garbage a fifth as often as by default: a control plane
+# allocates much and keeps little.
 STORIES ?= 3
 PLANES ?= 2
 
 .PHONY: test
 test: controlplane $(TOOLS)/helm ## Run every test that needs no root: also against a real API server
-	@$(MAKE) test-unit
-	@$(MAKE) -j2 test-stories test-plane
+	@$(MAKE) -j3 test-unit test-stories test-plane
 
 .PHONY: test-stories
 test-stories: controlplane
-	GOGC=400 go tool ginkgo run $(TAGS) -procs=$(STORIES) -keep-going -timeout=40m -no-color -output-interceptor-mode=none \
+	GOGC=400 go tool ginkgo run $(TAGS) -ldflags='-s -w' -procs=$(STORIES) -keep-going -timeout=40m -no-color -output-interceptor-mode=none \
 		$$(hack/packages.sh stories)
 
 .PHONY: test-plane

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -51,9 +52,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	var registered []reconcile.Kind
 	for _, kind := range kinds.All() {
 		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
-		if options.ConfigRolloutShare != 0 {
-			servers.Percent = options.ConfigRolloutShare
-		}
+		servers.Percent = cmp.Or(options.ConfigRolloutShare, servers.Percent)
 		if err := servers.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
 		}
@@ -61,9 +60,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	for _, kind := range config.Kinds() {
 		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
-		if options.ConfigRolloutShare != 0 {
-			configs.Percent = options.ConfigRolloutShare
-		}
+		configs.Percent = cmp.Or(options.ConfigRolloutShare, configs.Percent)
 		if err := configs.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
 		}

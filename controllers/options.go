@@ -3,12 +3,14 @@ package controllers
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,8 +31,8 @@ type Options struct {
 	// IdentityNamespace is where the ServiceAccounts are that the controllers
 	// write as; empty if the process writes as itself.
 	IdentityNamespace string
-	// Concurrency is how many servers are reconciled at once; DefaultConcurrency
-	// if zero.
+	// Concurrency is how many objects of each kind are reconciled at once;
+	// DefaultConcurrency if zero.
 	Concurrency int
 	// ConfigRolloutShare is how many of a hundred servers that refer to a changed
 	// configuration take it at a time; rollout.DefaultPercent if zero.
@@ -41,7 +43,7 @@ type Options struct {
 	SkipNameValidation bool
 }
 
-// How hard an operator works unless told otherwise: servers reconciled at once,
+// How hard an operator works unless told otherwise: objects of each kind reconciled at once,
 // requests a second to the API server, and requests at once. The first is what
 // limits it, since a pass sends one request at a time; the others are above what
 // that comes to, and bound a defect (docs/maintainers/performance.md).
@@ -75,13 +77,12 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// NewScheme knows the built-in kinds and those of Freehold.
+// NewScheme knows the kinds that Freehold reads and writes, and not all of Kubernetes',
+// which take memory.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	return scheme, v1alpha1.AddToScheme(scheme)
+	kinds := runtime.SchemeBuilder{corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme}
+	return scheme, kinds.AddToScheme(scheme)
 }
 
 // CacheOptions is a cache that holds only what is ours: children and pods by

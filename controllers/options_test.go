@@ -47,6 +47,26 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 	}
 }
 
+// What is written is read as its Go type, and what is not takes no memory.
+func TestTheSchemeKnowsTheGroupsOfTheContract(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string]bool{}
+	for _, grant := range contract.Freehold().Grants {
+		groups[grant.Object.Group] = true
+		if !scheme.Recognizes(grant.Object.GroupVersionKind) {
+			t.Errorf("the scheme does not know %s", grant.Object)
+		}
+	}
+	for gvk := range scheme.AllKnownTypes() {
+		if !groups[gvk.Group] {
+			t.Errorf("the scheme knows %s, which nobody writes", gvk)
+		}
+	}
+}
+
 // A server whose passes failed all night is tried again soon after the API
 // server answers.
 func TestARetryIsNeverLongAway(t *testing.T) {

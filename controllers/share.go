@@ -17,8 +17,8 @@ import (
 // servers; each object comes from the API server with words of its own. These bound
 // what is kept of objects that are gone.
 const (
-	// mostTexts is how many texts, and how many maps of them, are kept, and longText how
-	// long a text is at most. A map of more than fewTexts is its object's own.
+	// mostTexts is how many texts, lists and maps of them are kept, and longText how long a
+	// text or a list is at most. A map or a list of more than fewTexts is its object's own.
 	mostTexts, longText, fewTexts = 1 << 13, 64, 8
 	// mostParts is how many parts of pod templates are kept, and largePart their size at
 	// most, as protobuf.
@@ -30,12 +30,16 @@ const (
 type shared struct {
 	mu    sync.Mutex
 	texts map[string]string
+	lists map[string][]string
 	maps  map[[sha256.Size]byte]map[string]string
 	parts map[[sha256.Size]byte]corev1.PodSpec
 }
 
 func newShared() *shared {
-	return &shared{texts: map[string]string{}, maps: map[[sha256.Size]byte]map[string]string{}, parts: map[[sha256.Size]byte]corev1.PodSpec{}}
+	return &shared{
+		texts: map[string]string{}, lists: map[string][]string{},
+		maps: map[[sha256.Size]byte]map[string]string{}, parts: map[[sha256.Size]byte]corev1.PodSpec{},
+	}
 }
 
 // slim is what the cache stores of an object: what a pass reads of it.
@@ -50,11 +54,10 @@ func (s *shared) slim(obj any) (any, error) {
 	case *appsv1.Deployment:
 		s.template(&o.Spec.Template)
 	case *rbacv1.Role:
-		for _, rule := range o.Rules {
-			for _, list := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames} {
-				for i := range list {
-					list[i] = s.text(list[i])
-				}
+		o.Rules = slices.Clone(o.Rules) // decoding leaves room for more
+		for i := range o.Rules {
+			for _, list := range []*[]string{&o.Rules[i].Verbs, &o.Rules[i].APIGroups, &o.Rules[i].Resources, &o.Rules[i].ResourceNames} {
+				*list = s.list(*list)
 			}
 		}
 	case *corev1.Pod:
@@ -134,6 +137,19 @@ func (s *shared) pairs(of map[string]string) map[string]string {
 		return all
 	}
 	return kept(s.maps, [sha256.Size]byte(hash.Sum(nil)), all, mostTexts)
+}
+
+// list is the list that says the same; one that is short, since most lists are verbs.
+func (s *shared) list(of []string) []string {
+	size := 0
+	for i := range of {
+		of[i] = s.text(of[i])
+		size += len(of[i])
+	}
+	if len(of) == 0 || len(of) > fewTexts || size > longText {
+		return of
+	}
+	return kept(s.lists, fmt.Sprintf("%q", of), slices.Clone(of), mostTexts)
 }
 
 func (s *shared) text(text string) string {

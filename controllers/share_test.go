@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,6 +83,38 @@ func TestProxiesShareWhatTheyHaveInCommon(t *testing.T) {
 	}
 	if &pod(a).Containers[0] == &pod(c).Containers[0] {
 		t.Error("proxies share a container that differs")
+	}
+}
+
+// Roles differ in whom they name.
+func TestRolesShareTheirVerbs(t *testing.T) {
+	s := newShared()
+	role := func(server string) *rbacv1.Role {
+		kept, err := s.slim(&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Name: server + "-runner", Labels: map[string]string{"freehold.dev/server": server}},
+			Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{server}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kept.(*rbacv1.Role)
+	}
+	a, b := role("a"), role("b")
+	want := []rbacv1.PolicyRule{{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"services"}, ResourceNames: []string{"b"}}}
+	if !reflect.DeepEqual(b.Rules, want) || a.Rules[0].ResourceNames[0] != "a" {
+		t.Errorf("of a it keeps %v, and of b %v", a.Rules, b.Rules)
+	}
+	if &a.Rules[0].Verbs[0] != &b.Rules[0].Verbs[0] {
+		t.Error("the verbs are there twice")
+	}
+	for i := range mostTexts + 1 {
+		role(fmt.Sprint("server-", i))
+	}
+	role(megabyte)
+	for list := range s.lists {
+		if len(s.lists) > mostTexts || len(list) > 2*longText {
+			t.Fatalf("it keeps %d lists, one of %d bytes", len(s.lists), len(list))
+		}
 	}
 }
 

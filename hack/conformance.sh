@@ -13,5 +13,5 @@ hack/images/build.sh everything-sse
 hack/cluster.sh up
 cluster load bin/images/{operator,runner,everything-server,everything-sse,node}.tar
 install_freehold
-go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
+go test -tags fieldsv1string -c -ldflags "-s -w" -o bin/e2e.test ./test/e2e
 in_cluster bin/e2e.test -test.timeout 30m -ginkgo.v -ginkgo.label-filter=conformance -ginkgo.focus="${FOCUS:-}"

@@ -74,6 +74,6 @@ post_call() {
 # freehold COMMAND... asks the plugin of kubectl.
 freehold() { in_cluster bin/kubectl-freehold -n demo "$@"; }
 
-# picture_writes SINCE counts Freehold's writes from the audit log.
-picture_writes() { bin/tools/picture writes "$(audit_log)" "$1"; }
+# picture_writes SINCE counts Freehold's writes in the demo's namespace from the audit log.
+picture_writes() { bin/tools/picture writes "$(audit_log)" demo "$1"; }
 audit_log() { echo "${FREEHOLD_CLUSTER_DIR:-/var/lib/freehold-cluster}/logs/audit.log"; }

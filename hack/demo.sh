@@ -2,6 +2,10 @@
 # The demo: a real Kubernetes, Freehold from its chart, a real MCP server behind
 # it, a tool called through it, and the picture of who owns which field. Run by
 # `make demo`, which builds the images first; `make demo-down` ends it.
+#
+#   demo.sh          all of it
+#   demo.sh up       up to Freehold's installation
+#   demo.sh play     what comes after
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source hack/demo-lib.sh
@@ -9,19 +13,24 @@ source hack/demo-lib.sh
 # The sample, with the image that was built here.
 sample() { sed "s|\(image: .*\):dev$|\1:${VERSION:-dev}|" config/samples/everything.yaml; }
 
-command -v curl >/dev/null || { echo "demo: curl is missing: install it" >&2; exit 1; }
+bring_up() {
+	command -v curl >/dev/null || { echo "demo: curl is missing: install it" >&2; exit 1; }
 
-title "A real Kubernetes on this machine"
-echo "builds what is missing (minutes, the first time), and installs containerd, runc,"
-echo "the CNI plugins and nftables from the distribution if they are not there"
-hack/cluster.sh up
-hack/images/build.sh clients >/dev/null
-go build -trimpath -buildvcs=false -o bin/tools/picture ./hack/picture
-hack/build.sh kubectl-freehold >/dev/null
-cluster load bin/images/{operator,runner,everything-server}.tar
+	title "A real Kubernetes on this machine"
+	echo "builds what is missing (minutes, the first time), and installs containerd, runc,"
+	echo "the CNI plugins and nftables from the distribution if they are not there"
+	hack/cluster.sh up
+	hack/images/build.sh clients >/dev/null
+	go build -trimpath -buildvcs=false -o bin/tools/picture ./hack/picture
+	hack/build.sh kubectl-freehold >/dev/null
+	cluster load bin/images/{operator,runner,everything-server}.tar
 
-title "Freehold, installed as users install it"
-install_freehold
+	title "Freehold, installed as users install it"
+	install_freehold
+}
+
+[ "${1:-up}" != up ] || bring_up
+[ "${1:-play}" = play ] || exit 0
 
 title "One YAML"
 k create namespace demo --dry-run=client -o yaml | k apply --server-side -f - >/dev/null
@@ -139,7 +148,7 @@ title "Events"
 mcp get events --field-selector involvedObject.kind=MCPServer --sort-by=.lastTimestamp \
 	-o custom-columns=TYPE:.type,REASON:.reason,SERVER:.involvedObject.name,MESSAGE:.message
 
-title "Every write of Freehold since the first YAML, from the API server's audit log"
+title "Every write of Freehold in this namespace since the first YAML, from the API server's audit log"
 picture_writes "$started"
 
 cat <<'TEXT'

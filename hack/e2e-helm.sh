@@ -26,7 +26,7 @@ if [ -n "$FROM" ]; then
 	export FROM_CHART=bin/from/config/chart
 fi
 go -C hack/images run . -name "freehold.dev/runner:${VERSION:-dev}-again" -binary bin/runner -archive bin/images/runner-again.tar
-go test -tags fieldsv1string -c -o bin/e2e.test ./test/e2e
+go test -tags fieldsv1string -c -ldflags "-s -w" -o bin/e2e.test ./test/e2e
 hack/cluster.sh up
 cluster load "${archives[@]}"
 for helm in ${HELMS:-bin/tools/helm bin/tools/helm3/helm}; do

@@ -28,7 +28,7 @@ func NotationOf(element fieldpath.PathElement) string {
 	switch {
 	case element.FieldName != nil:
 		name := *element.FieldName
-		if name != "" && strings.IndexFunc(name, func(r rune) bool { return r > 'z' || !isName(byte(r)) }) < 0 {
+		if isBare(name) {
 			return name
 		}
 		return "[" + strconv.Quote(name) + "]"
@@ -44,14 +44,18 @@ func NotationOf(element fieldpath.PathElement) string {
 	return element.String()
 }
 
+// isBare reports whether a text may stand where a name may.
+func isBare(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool { return r > 'z' || !isName(byte(r)) }) < 0
+}
+
 // notationOfValue quotes a text, unless it is bare and reads as itself.
 func notationOfValue(v value.Value, bare bool) string {
 	if !v.IsString() {
 		return value.ToString(v)
 	}
 	text := v.AsString()
-	name := text != "" && strings.IndexFunc(text, func(r rune) bool { return r > 'z' || !isName(byte(r)) }) < 0
-	if _, err := strconv.ParseInt(text, 10, 64); bare && name && err != nil && text != "true" && text != "false" {
+	if _, err := strconv.ParseInt(text, 10, 64); bare && isBare(text) && err != nil && text != "true" && text != "false" {
 		return text
 	}
 	return strconv.Quote(text)

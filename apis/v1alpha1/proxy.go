@@ -7,11 +7,10 @@ import (
 
 // ProxySpec configures the proxy in front of a server.
 type ProxySpec struct {
-	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With
+	// replicas is the number of proxy pods, from 0 to 100. Unset means the chart's
+	// proxyDefaults.replicas, which is 1 unless an administrator sets it. With
 	// 0 nothing answers clients, while the backend of an MCPServer keeps running.
 	// +optional
-	// +default=1
-	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -1903,7 +1903,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: replicas
       type:
         scalar: numeric
-      default: 1
     - name: resources
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.Resources

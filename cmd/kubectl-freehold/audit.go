@@ -51,7 +51,7 @@ could not be read.`,
 
   # For a program
   kubectl freehold audit -n tools -o json`,
-		Args: exactly(0, "a namespace with -n, or all with -A, and no object"),
+		Args: noObject,
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.check(); err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // completeObject offers the kinds of the contract, and the names of the objects
@@ -35,13 +34,7 @@ func (c *cli) kinds() []string {
 // names are those of the objects of a kind, none if they cannot be read:
 // a shell that waits for a Tab shows no errors.
 func (c *cli) names(kind string) []string {
-	namespace, err := c.namespace()
-	if err != nil {
-		return nil
-	}
-	found, err := all(resource.NewBuilder(c.flags).Unstructured().
-		NamespaceParam(namespace).DefaultNamespace().
-		ResourceTypeOrNameArgs(true, kind).Flatten().Do())
+	found, err := c.listed(false, kind)
 	if err != nil {
 		return nil
 	}

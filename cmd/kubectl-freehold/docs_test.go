@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -82,11 +83,7 @@ func TestEveryCommandHasExamplesThatItTakes(t *testing.T) {
 					continue
 				}
 				examples++
-				rest, _, _ = strings.Cut(rest, " ||")
-				found, args, err := sit("").root().Find(strings.Fields(strings.ReplaceAll(rest, "'", "")))
-				if err == nil {
-					err = found.ParseFlags(args)
-				}
+				found, err := taker(rest)
 				if err == nil {
 					err = found.ValidateArgs(found.Flags().Args())
 				}
@@ -101,6 +98,54 @@ func TestEveryCommandHasExamplesThatItTakes(t *testing.T) {
 	}
 	check(sit("").root())
 	if commands < 3 {
+		t.Errorf("%d commands were checked", commands)
+	}
+}
+
+// taker is the command that takes what follows kubectl freehold on a line.
+func taker(rest string) (*cobra.Command, error) {
+	if end := strings.IndexAny(rest, "|>#`"); end >= 0 {
+		rest = rest[:end]
+	}
+	found, args, err := sit("").root().Find(strings.Fields(strings.ReplaceAll(rest, "'", "")))
+	if err == nil {
+		err = found.ParseFlags(args)
+	}
+	if err == nil && len(args) > 0 { // a sentence names the command alone
+		err = found.ValidateArgs(found.Flags().Args())
+	}
+	return found, err
+}
+
+// A page that tells of a command that there is not, or of a flag that it does not
+// have, leaves its reader stuck.
+func TestThePagesShowCommandsThatThereAre(t *testing.T) {
+	shown := regexp.MustCompile("(?:`|^(?:\\$ )?)kubectl freehold ([a-z][^`]*)")
+	commands := 0
+	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/*/*.md", "../../config/chart/README.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if strings.ContainsAny(line, "[…") && !strings.Contains(line, "`kubectl") {
+					continue // the form of a command
+				}
+				for _, match := range shown.FindAllStringSubmatch(strings.TrimSpace(line), -1) {
+					commands++
+					if _, err := taker(match[1]); err != nil {
+						t.Errorf("%s: kubectl freehold %s: %v", page, match[1], err)
+					}
+				}
+			}
+		}
+	}
+	if commands < 30 {
 		t.Errorf("%d commands were checked", commands)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -35,10 +34,8 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 		return notHeld(u, r)
 	}
 	c.list(fmt.Sprintf("%q gets these fields", safe(r.to)), fields.Leaves())
-	if !r.yes && !r.dryRun {
-		if sure, err := c.ask(fmt.Sprintf("Hand the fields of %q in %s over to %q?", safe(r.manager), title(u), safe(r.to))); err != nil || !sure {
-			return errors.Join(err, errors.New("nothing was changed"))
-		}
+	if err := c.ask(r, fmt.Sprintf("Hand the fields of %q in %s over to %q?", safe(r.manager), title(u), safe(r.to))); err != nil {
+		return err
 	}
 	values, err := c.values(u, r)
 	if err != nil {

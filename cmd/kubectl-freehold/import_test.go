@@ -172,6 +172,7 @@ func TestImportSuspendsWhatIsNoLongerGuarded(t *testing.T) {
 		"webhookConfigRef: {name: p}":                                                  true,
 		"authServerRef: {name: p}":                                                     true,
 		"tools: [add]":                                                                 true,
+		"externalAuthConfigRef: {name: p}":                                             false, // NotEnforced refuses all calls
 		"rateLimiting: {shared: {maxTokens: 1}}":                                       false,
 		"oidcConfigRef: {name: p, audience: a}":                                        false,
 		"authzConfig: {type: inline, inline: {policies: [a]}, groupClaimName: groups}": false,
@@ -183,6 +184,45 @@ func TestImportSuspendsWhatIsNoLongerGuarded(t *testing.T) {
 		}
 		if got := strings.Contains(d.out.String(), "suspend: true\n"); got != suspended {
 			t.Errorf("%s: suspended %t, want %t\n%s", field, got, suspended, d.out.String())
+		}
+	}
+}
+
+// Helm, Argo CD, Flux and kubectl prune or overwrite what has their labels and
+// annotations: ours is none of their objects.
+func TestImportLeavesOutWhatToolsKnowTheirObjectsBy(t *testing.T) {
+	for key, kept := range map[string]bool{
+		"app.kubernetes.io/managed-by":                     false,
+		"app.kubernetes.io/instance":                       false,
+		"app.kubernetes.io/part-of":                        true,
+		"helm.sh/chart":                                    false,
+		"meta.helm.sh/release-name":                        false,
+		"argocd.argoproj.io/tracking-id":                   false,
+		"kustomize.toolkit.fluxcd.io/name":                 false,
+		"helm.toolkit.fluxcd.io/namespace":                 false,
+		"kubectl.kubernetes.io/last-applied-configuration": false,
+		"applyset.kubernetes.io/part-of":                   false,
+		"config.k8s.io/owning-inventory":                   false,
+		"internal.config.kubernetes.io/path":               false,
+		"objectset.rio.cattle.io/hash":                     false,
+		"kapp.k14s.io/app":                                 false,
+		"tanka.dev/environment":                            false,
+		"example.com/helm.sh":                              true,
+		"nothelm.sh/chart":                                 true,
+		"team":                                             true,
+		"helm.sh":                                          true,
+	} {
+		for _, field := range []string{"labels", "annotations"} {
+			d := sit("apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a, " + field + ": {\"" + key + "\": s3cr3t}}\n" +
+				"spec: {transportType: http, deployment: {image: a}}\n")
+			code := d.run(t.Context(), []string{"import", "-f", "-"})
+			if code != exitFine {
+				t.Fatal(d.said(code))
+			}
+			named := strings.Contains(d.out.String(), "\n# - metadata."+field+"["+key+"] -- ")
+			if has := strings.Contains(d.out.String(), key+": s3cr3t\n"); has != kept || named == kept || strings.Contains(d.out.String(), "s3cr3t") != kept {
+				t.Errorf("%s %s: kept %t, want %t; named %t\n%s", field, key, has, kept, named, d.out.String())
+			}
 		}
 	}
 }

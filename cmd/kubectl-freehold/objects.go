@@ -84,14 +84,15 @@ func (c *cli) selected(everywhere bool, selector string, types ...string) ([]*un
 	if err != nil {
 		return nil, err
 	}
-	builder := resource.NewBuilder(c.flags).Unstructured().
+	return c.within(namespace, everywhere, selector, types...)
+}
+
+// within are those in a namespace, or in all.
+func (c *cli) within(namespace string, everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured, error) {
+	return all(resource.NewBuilder(c.flags).Unstructured().
 		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
-		RequestChunksOf(pageSize).ContinueOnError().
-		ResourceTypeOrNameArgs(true, strings.Join(types, ","))
-	if selector != "" {
-		builder = builder.LabelSelectorParam(selector)
-	}
-	return all(builder.Flatten().Do())
+		RequestChunksOf(pageSize).ContinueOnError().LabelSelectorParam(selector).
+		ResourceTypeOrNameArgs(true, strings.Join(types, ",")).Flatten().Do())
 }
 
 // title names an object: Kind/name.

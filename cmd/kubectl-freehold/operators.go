@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -70,9 +69,7 @@ func (c *cli) operatorPods(deployments []*unstructured.Unstructured) ([]*unstruc
 			unread = errors.Join(unread, err)
 			continue
 		}
-		found, err := all(resource.NewBuilder(c.flags).Unstructured().
-			NamespaceParam(d.Namespace).RequestChunksOf(pageSize).LabelSelectorParam(metav1.FormatLabelSelector(d.Spec.Selector)).
-			ResourceTypeOrNameArgs(true, "pods.v1.").Flatten().Do())
+		found, err := c.within(d.Namespace, false, metav1.FormatLabelSelector(d.Spec.Selector), "pods.v1.")
 		pods, unread = append(pods, found...), errors.Join(unread, err)
 	}
 	return pods, unread
@@ -117,15 +114,13 @@ func operatorOf(d *appsv1.Deployment) (operatorStatus, bool) {
 	for _, container := range d.Spec.Template.Spec.Containers {
 		for _, arg := range container.Args {
 			if image, is := strings.CutPrefix(arg, runnerFlag); is {
-				o.Version, o.Runner = versionIn(container), tagOf(image)
+				o.Version, o.Runner = tagOf(container.Image), tagOf(image)
 				return o, true
 			}
 		}
 	}
 	return o, false
 }
-
-func versionIn(container corev1.Container) string { return tagOf(container.Image) }
 
 // tagOf is the tag of an image, or its digest.
 func tagOf(image string) string {

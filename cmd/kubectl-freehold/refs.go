@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -94,9 +93,7 @@ func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 	case !slices.ContainsFunc(contract.Configs(), func(config contract.Config) bool { return config.Object.GroupKind() == kind }):
 		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name an MCPOIDCConfig, an MCPAuthzConfig, an MCPServer or an MCPRemoteProxy", title(u))
 	}
-	found, err := all(resource.NewBuilder(c.flags).Unstructured().
-		NamespaceParam(u.GetNamespace()).DefaultNamespace().RequestChunksOf(pageSize).
-		ResourceTypeOrNameArgs(true, strings.Join(others, ",")).Flatten().Do())
+	found, err := c.within(u.GetNamespace(), false, "", others...)
 	if err != nil {
 		return nil, err
 	}

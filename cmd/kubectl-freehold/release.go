@@ -96,12 +96,14 @@ func (c *cli) handBack(ctx context.Context, u *unstructured.Unstructured, r rele
 	}
 	c.list("These fields stay, because another manager owns them too", stays)
 	c.list("These fields are removed, or get their default", goes)
-	if !r.yes && !r.dryRun {
-		if sure, err := c.ask(fmt.Sprintf("Release the fields of %q in %s?", safe(r.manager), title(u))); err != nil || !sure {
-			return errors.Join(err, errors.New("nothing was changed"))
-		}
+	if err := c.ask(r, fmt.Sprintf("Release the fields of %q in %s?", safe(r.manager), title(u))); err != nil {
+		return err
 	}
-	if err := c.applyNothing(ctx, u, r); err != nil {
+	applier, _, err := c.applier(u, r)
+	if err != nil {
+		return err
+	}
+	if err := applier.As(ownership.Manager(r.manager)).Release(ctx, u); err != nil {
 		return err
 	}
 	done := "released"
@@ -161,27 +163,19 @@ func (c *cli) list(what string, fields *fieldpath.Set) {
 	fields.Iterate(func(field fieldpath.Path) { fmt.Fprintln(c.Out, "  "+ownership.Notation(field)) })
 }
 
-// ask waits for a line, and takes only a yes for one.
-func (c *cli) ask(question string) (bool, error) {
+// ask waits for a line before something is written, and returns an error unless that is a yes.
+func (c *cli) ask(r releasing, question string) error {
+	if r.yes || r.dryRun {
+		return nil
+	}
 	fmt.Fprint(c.Out, question+" [y/N] ")
 	answer := bufio.NewScanner(c.In)
-	if !answer.Scan() {
-		return false, answer.Err()
-	}
+	answer.Scan()
 	switch strings.ToLower(strings.TrimSpace(answer.Text())) {
 	case "y", "yes":
-		return true, nil
+		return nil
 	}
-	return false, nil
-}
-
-// applyNothing gives up what the manager has.
-func (c *cli) applyNothing(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
-	applier, _, err := c.applier(u, r)
-	if err != nil {
-		return err
-	}
-	return applier.As(ownership.Manager(r.manager)).Release(ctx, u)
+	return errors.Join(answer.Err(), errors.New("nothing was changed"))
 }
 
 // applier is the one writer there is, under a contract for just this: the manager

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,12 +60,10 @@ after an error.`,
 	return root
 }
 
-// exactly refuses any other number of arguments.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return fmt.Errorf("name %s; see --help for examples", what)
-		}
-		return nil
+// noObject refuses arguments.
+func noObject(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errors.New("name a namespace with -n, or all with -A, and no object; see --help for examples")
 	}
+	return nil
 }

@@ -70,7 +70,7 @@ something could not be read.`,
 
   # For a program
   kubectl freehold status -A -o json`,
-		Args: exactly(0, "a namespace with -n, or all with -A, and no object"),
+		Args: noObject,
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unst
 		content.Kinds = append(content.Kinds, *byKind[name])
 	}
 	slices.SortStableFunc(content.Attention, func(a, b attention) int {
-		return cmp.Or(-compareBool(a.Act, b.Act), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Name, b.Object.Name))
+		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	if !out.isTable() {
 		if err := out.print(c.Out, "FreeholdStatus", &content); err != nil {
@@ -131,14 +131,12 @@ func (s freeholdStatus) idle() bool {
 	return s.Operators != nil && !slices.ContainsFunc(s.Operators, func(o operatorStatus) bool { return o.Ready > 0 })
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
+// turn is where it stands in the list: first what needs a person.
+func (a attention) turn() int {
+	if a.Act {
 		return 0
-	case a:
-		return 1
 	}
-	return -1
+	return 1
 }
 
 // judged is the state of an object in one word, and what is not as it should be.

@@ -82,7 +82,7 @@ func (g *guard) filter(log logr.Logger, next http.Handler) (http.Handler, error)
 		status, err := g.judge(r.Context(), token, strings.ToLower(r.Method), r.URL.Path)
 		switch {
 		case err != nil:
-			log.Error(err, "metrics are not served")
+			log.Error(err, "cannot check who reads metrics")
 			http.Error(w, "the API server does not answer who may read this", http.StatusServiceUnavailable)
 		case status != http.StatusOK:
 			http.Error(w, http.StatusText(status), status)

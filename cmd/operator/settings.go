@@ -20,6 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -40,7 +41,7 @@ type settings struct {
 	qps            float64
 	burst          int
 	logLevel       slog.Level
-	logFormat      string
+	logFormat      logs.Format
 }
 
 // lease are the times of the leader election
@@ -51,7 +52,8 @@ type lease struct{ duration, renewDeadline, retryPeriod time.Duration }
 // error that says what to write for a flag that is wrong.
 func parse(args []string, usage io.Writer) (settings, error) {
 	s := settings{}
-	var namespaces, pullPolicy, pullSecrets, proxyResources, network string
+	var namespaces, pullPolicy, pullSecrets, proxyResources, proxyTemplate, network string
+	var proxyReplicas int
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
@@ -59,9 +61,12 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "", "names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
 	flags.StringVar(&proxyResources, "proxy-resources", "",
 		`resources of the proxies whose spec.proxy.resources is unset, as JSON, for example {"requests":{"cpu":"50m"},"limits":{"memory":"512Mi"}}`)
+	flags.IntVar(&proxyReplicas, "proxy-replicas", 1, "number of pods of the proxies whose spec.proxy.replicas is unset")
+	flags.StringVar(&proxyTemplate, "proxy-pod-template", "",
+		`pod template of all proxies, which spec.proxy.podTemplate is laid over, as JSON, for example {"spec":{"priorityClassName":"mcp"}}`)
 	flags.StringVar(&network, "network-defaults", "",
 		`what spec.network of servers says that leave it out, as JSON, for example {"backendIngress":"ProxyOnly","egress":[]}`)
-	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many servers are reconciled at once")
+	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many objects of each kind are reconciled at once")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
 		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
@@ -78,17 +83,17 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		"serve metrics over TLS, only to callers whose token the API server knows and lets get the path /metrics")
 	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for --metrics-secure, read again when they change; a certificate that the operator signs itself if empty")
 	flags.BoolVar(&s.profiling, "profiling", false, "serve profiles of Go at "+profilingAddress+"/debug/pprof, for kubectl port-forward")
-	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run")
+	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run; -1 for any number")
 	flags.IntVar(&s.burst, "burst", controllers.DefaultBurst, "requests to the API server at once")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
-	flags.StringVar(&s.logFormat, "log-format", formatJSON, "format of the log: "+formatJSON+" or "+formatText)
+	flags.TextVar(&s.logFormat, "log-format", logs.JSON, "format of the log: json or text")
 	if err := flags.Parse(args); err != nil {
 		return settings{}, err
 	}
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
 	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
 	s.namespaces = list(namespaces)
-	if err := errors.Join(s.proxyResources(proxyResources), s.networkDefaults(network)); err != nil {
+	if err := errors.Join(s.proxyResources(proxyResources), s.proxyReplicas(proxyReplicas), s.proxyTemplate(proxyTemplate), s.networkDefaults(network)); err != nil {
 		return settings{}, err
 	}
 	return s, s.check()
@@ -104,9 +109,38 @@ func (s *settings) proxyResources(text string) error {
 		return fmt.Errorf(`--proxy-resources is not JSON of resources: %w: write for example {"limits":{"memory":"512Mi"}}`, err)
 	}
 	as := &v1alpha1.ProxySpec{Resources: s.controllers.Workload.ProxyResources}
-	if err := podtemplate.AsError(podtemplate.Check("spec.proxy", as)); err != nil {
-		return fmt.Errorf("--proxy-resources as %w", err)
+	if err := podtemplate.AsError(podtemplate.Check("proxyDefaults", as)); err != nil {
+		return fmt.Errorf("--proxy-resources: %w", err)
 	}
+	return nil
+}
+
+// proxyReplicas reads the flag of that name. None by default would stop every server
+// that does not say.
+func (s *settings) proxyReplicas(n int) error {
+	if n < 1 || n > mostProxies {
+		return fmt.Errorf("--proxy-replicas is %d: write how many pods a proxy has, 1 to %d", n, mostProxies)
+	}
+	s.controllers.Workload.ProxyReplicas = int32(n)
+	return nil
+}
+
+// mostProxies is the most that spec.proxy.replicas may say.
+const mostProxies = 100
+
+// proxyTemplate reads the flag --proxy-pod-template.
+func (s *settings) proxyTemplate(text string) error {
+	if text == "" {
+		return nil
+	}
+	raw, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return fmt.Errorf(`--proxy-pod-template is not JSON: %w: write for example {"spec":{"priorityClassName":"mcp"}}`, err)
+	}
+	if err := podtemplate.AsError(podtemplate.CheckRelease(raw)); err != nil {
+		return fmt.Errorf("--proxy-pod-template: %w", err)
+	}
+	s.controllers.Workload.ProxyTemplate = raw
 	return nil
 }
 
@@ -153,10 +187,12 @@ func (s settings) check() error {
 		return fmt.Errorf("--runner-image is missing: write the image of the runner, for example freehold.dev/runner:1.0.0")
 	case s.controllers.ConfigRolloutShare < 1 || s.controllers.ConfigRolloutShare > 100:
 		return fmt.Errorf("--config-rollout-share is %d: write how many percent of the servers take a changed configuration at a time, 1 to 100", s.controllers.ConfigRolloutShare)
+	case s.controllers.Concurrency < 1:
+		return fmt.Errorf("--concurrency is %d: write how many objects of each kind are reconciled at once, at least 1", s.controllers.Concurrency)
+	case s.qps == 0:
+		return fmt.Errorf("--qps is 0: write how many requests a second may be sent, for example %d, or -1 for any number", controllers.DefaultQPS)
 	case s.qps > 0 && s.burst < 1:
 		return fmt.Errorf("--burst is %d: write how many requests may be sent at once, at least 1", s.burst)
-	case s.logFormat != formatJSON && s.logFormat != formatText:
-		return fmt.Errorf("--log-format is %q: write %s or %s", s.logFormat, formatJSON, formatText)
 	case s.metricsCertDir != "" && !s.metricsSecure:
 		return fmt.Errorf("--metrics-cert-dir needs --metrics-secure: without it metrics are served without TLS")
 	case s.leaderElect && s.lease.check() != nil:
@@ -203,27 +239,4 @@ func (s settings) lock(config *rest.Config) (resourcelock.Interface, error) {
 	unlimited.RateLimiter = nil
 	return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, s.leaseNamespace, contract.LeaseName,
 		resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}, unlimited, s.lease.renewDeadline)
-}
-
-// Formats of the log: JSON for whatever collects the log of a pod, text for people.
-const (
-	formatJSON = "json"
-	formatText = "text"
-)
-
-// handler writes the log.
-func (s settings) handler(w io.Writer) slog.Handler {
-	options := &slog.HandlerOptions{Level: s.logLevel, ReplaceAttr: oneWord}
-	if s.logFormat == formatText {
-		return slog.NewTextHandler(w, options)
-	}
-	return slog.NewJSONHandler(w, options)
-}
-
-// oneWord lets an error have the key that it has in the runner's log: logr's is err.
-func oneWord(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == "err" {
-		a.Key = "error"
-	}
-	return a
 }

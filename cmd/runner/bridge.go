@@ -18,8 +18,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
@@ -172,7 +173,7 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 // serve serves until ctx ends, then drains; again ends the drain at a second signal.
 func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) error {
 	words := stdio.NewWords(log)
-	logger := slog.New(slog.NewJSONHandler(log, nil))
+	logger := slog.New(logs.JSON.Handler(log, slog.LevelInfo))
 	background, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if os.Getpid() == 1 {
@@ -200,10 +201,7 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	server := &http.Server{
-		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
+	server := bridgeServer(b, logger, slog.LevelWarn)
 	failed := make(chan error, 1)
 	go serve(server, listener, failed)
 	for {
@@ -217,21 +215,26 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 			started = nil
 		case <-ctx.Done():
 			again()
-			return drainBridge(server, b)
+			return drainBridge(server, b, time.Now().Add(bridgeDrain), endTime)
 		}
 	}
 }
 
-// drainBridge lets calls end, then the server.
-func drainBridge(server *http.Server, b *bridge.Bridge) error {
-	ctx, cancel := context.WithTimeout(context.Background(), bridgeDrain)
+// bridgeServer serves a bridge, and logs at a level who breaks the rules of HTTP or TLS.
+func bridgeServer(b *bridge.Bridge, logger *slog.Logger, level slog.Level) *http.Server {
+	return &http.Server{
+		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: proxy.MaxHeader,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), level),
+	}
+}
+
+// drainBridge lets calls end until a time, then the server, which may take so long.
+func drainBridge(server *http.Server, b *bridge.Bridge, until time.Time, most time.Duration) error {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	b.Drain()
 	_ = server.Shutdown(ctx) //nolint:errcheck // what has not ended breaks off
 	b.Close()
-	b.Wait(endTime)
+	b.Wait(most)
 	return server.Close()
 }
-
-// bridgeCommand is the first argument of the program as a bridge.
-const bridgeCommand = runconfig.BridgeCommand

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
 // A server that listens by itself is told apart from one that speaks on standard output.
@@ -30,7 +32,7 @@ func TestABridgeTakesNoBallast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), path, bridgeCommand, "-h")
+	command := exec.CommandContext(t.Context(), path, runconfig.BridgeCommand, "-h")
 	command.Env = append(os.Environ(), "GODEBUG=inittrace=1") // https://pkg.go.dev/runtime#hdr-Environment_Variables
 	said, err := command.CombinedOutput()
 	if err != nil {

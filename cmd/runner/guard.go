@@ -7,6 +7,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -65,5 +66,5 @@ func notPermitted(w http.ResponseWriter, r cedar.Refusal) {
 	case cedar.NotFilterable:
 		status, code, name = http.StatusBadGateway, proxy.CodeNotJudged, "NotJudged"
 	}
-	proxy.Answer(w, status, code, name+": "+r.Message, r.ID)
+	proxy.Answer(w, jsonrpc.Fail(status, code, "%s: %s", name, r.Message), r.ID)
 }

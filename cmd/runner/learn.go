@@ -82,7 +82,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 			}
 			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
-			logger.Info("the backend does not answer MCP", "why", facts.Answers.Message, "error", clean(err.Error(), maxName))
+			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error", clean(err.Error(), maxName))
 			told = facts
 			tell(facts)
 		}

@@ -13,6 +13,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
@@ -71,5 +72,5 @@ func clusterIssuer(config *oidc.Config) error {
 
 // notLoggedIn answers a request without a token that is accepted.
 func notLoggedIn(w http.ResponseWriter, status int, message string) {
-	proxy.Answer(w, status, proxy.CodeNotLoggedIn, "NotLoggedIn: "+message, nil)
+	proxy.Answer(w, jsonrpc.Fail(status, proxy.CodeNotLoggedIn, "NotLoggedIn: %s", message), nil)
 }

@@ -116,7 +116,7 @@ func (p *process) audits(issuer string) {
 		p.t.Errorf("a token is in the log:\n%s", said)
 	}
 	for _, line := range []string{
-		`"msg":"authentication","client":"127.0.0.1:`,
+		`"msg":"authentication","namespace":"team","server":"echo","generation":7,"client":"127.0.0.1:`,
 		`"subject":"ann","issuer":"` + issuer + `","method":"tools/call","name":"drop","decision":"deny"`,
 	} {
 		if !strings.Contains(said, line) {

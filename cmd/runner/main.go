@@ -50,7 +50,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "call" { // what helm test runs
 		os.Exit(call.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
-	if len(os.Args) > 1 && os.Args[1] == bridgeCommand {
+	if len(os.Args) > 1 && os.Args[1] == runconfig.BridgeCommand {
 		os.Exit(runBridge(os.Args[2:]))
 	}
 	go giveBack()
@@ -66,7 +66,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(misconfigured)
 	}
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel}))
+	logger := slog.New(s.logFormat.Handler(os.Stderr, s.logLevel)).With("namespace", s.run.Server.Namespace, "server", s.run.Server.Name,
+		"generation", s.run.Workload.Generation)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 	// Nothing is applied once ctx has ended.
@@ -81,8 +82,7 @@ func main() {
 // run serves until ctx ends, then drains. Serving does not wait for the API
 // server, nor end with it.
 func run(ctx context.Context, s settings, logger *slog.Logger) error {
-	logger.Info("starting", "version", version, "server", s.run.Server.Namespace+"/"+s.run.Server.Name,
-		"workloadGeneration", s.run.Workload.Generation)
+	logger.Info("starting", "version", version)
 	if s.run.Proxy.Authentication != nil {
 		s.pass = rand.Text()
 	}

@@ -31,7 +31,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "freehold-runner")
-	out, err := exec.Command("go", "build", "-tags", "fieldsv1string", "-o", path, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "fieldsv1string", "-ldflags", "-s -w", "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building: %w\n%s", err, out)
 	}
@@ -284,12 +284,12 @@ func TestWithoutAMarkItOnlyServes(t *testing.T) {
 			p.await("it says why", func() bool { return strings.Contains(p.said(), notApplying) })
 			var whys []string
 			for line := range strings.Lines(p.said()) {
-				var entry struct{ Msg, Why string }
+				var entry struct{ Msg, Error string }
 				if err := json.Unmarshal([]byte(line), &entry); err != nil {
 					t.Errorf("it logged %q: %v", line, err)
 				}
 				if entry.Msg == notApplying {
-					whys = append(whys, entry.Why)
+					whys = append(whys, entry.Error)
 				}
 			}
 			if len(whys) != 1 || !strings.Contains(whys[0], tc.why) {

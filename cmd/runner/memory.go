@@ -3,9 +3,10 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"syscall"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/internal/memory"
 )
 
 // ballastSize is how many bytes of heap there are that nothing is ever written to, so that
@@ -21,32 +22,20 @@ const (
 	// are read leave ten times as much garbage as they take, and what lives among
 	// it would hold its pages for good.
 	startingGrowth = 10
-	// pause is how long a runner is quiet before it gives back what it does not use.
-	pause = 10 * time.Second
 	// worthwhile is the garbage that it is given back for, in bytes.
 	worthwhile = 2 << 20
 )
 
 // giveBack gives memory back to the machine, after the start and after each time
-// of many calls: by itself the runtime keeps as much as the ballast lets it grow.
+// of many calls.
 func giveBack() {
 	ballast := make([]byte, ballastSize)
 	defer runtime.KeepAlive(ballast)
 	runtime.MemProfileRate = 0 // nobody reads the profile
 	growth := debug.SetGCPercent(startingGrowth)
-	time.Sleep(pause)
+	time.Sleep(memory.Pause)
 	debug.SetGCPercent(growth)
 	// The runtime writes zeros to it where the heap happens to have used its pages.
 	_ = syscall.Madvise(ballast, syscall.MADV_DONTNEED) //nolint:errcheck // it takes memory then, and nothing breaks
-	read := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/cycles/automatic:gc-cycles"}}
-	var given, cycles uint64
-	for ; ; time.Sleep(pause) {
-		metrics.Read(read)
-		allocated, now := read[0].Value.Uint64(), read[1].Value.Uint64()
-		quiet := given == 0 || now == cycles
-		if cycles = now; quiet && allocated-given >= worthwhile {
-			given = allocated
-			debug.FreeOSMemory()
-		}
-	}
+	memory.GiveBack(worthwhile)
 }

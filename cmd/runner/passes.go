@@ -15,7 +15,7 @@ import (
 )
 
 // notApplying is the line that says why a runner only serves.
-const notApplying = "nothing will be applied, calls are served"
+const notApplying = "not applying, only serving"
 
 // readTime is how long the first read of the cluster usually takes at most.
 const readTime = 10 * time.Second
@@ -32,27 +32,27 @@ func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
 		runner.AskFirst = askFirst
 	}
 	if err := runner.Disagreement(); err != nil {
-		logger.Warn(notApplying, "why", err.Error())
+		logger.Warn(notApplying, "error", err)
 		return
 	}
 	config, err := ctrlconfig.GetConfig()
 	if err != nil {
-		logger.Error(notApplying, "why", err.Error())
+		logger.Error(notApplying, "error", err)
 		return
 	}
 	config.UserAgent = "freehold-runner/" + version
 	c, err := connect(config, runner)
 	if err != nil {
-		logger.Error(notApplying, "why", err.Error())
+		logger.Error(notApplying, "error", err)
 		return
 	}
 	// The caches retry in silence.
-	late := time.AfterFunc(readTime, func() { logger.Warn("the API server cannot be read yet, calls are served") })
+	late := time.AfterFunc(readTime, func() { logger.Warn("cannot read from the API server, only serving") })
 	err = c.watch(ctx, runner)
 	late.Stop()
 	if err != nil {
 		if ctx.Err() == nil {
-			logger.Error(notApplying, "why", err.Error())
+			logger.Error(notApplying, "error", err)
 		}
 		return
 	}
@@ -133,13 +133,13 @@ func next(report backend.Report, err error, pause **wait.Backoff) time.Duration 
 func (l *loop) say(report backend.Report, err error) {
 	for _, w := range report.Written {
 		if c := w.Repaired; c != nil {
-			l.logger.Info("repaired", "object", c.Object.String(), "name", c.Key.Name, "fields", c.Fields, "from", c.Others)
+			l.logger.Info("repaired", "object", c.Object.String(), "objectName", c.Key.Name, "fields", c.Fields, "from", c.Others)
 		}
 		if t := w.TakenOver; t != nil {
-			l.logger.Info("taken over", "object", t.Object.String(), "name", t.Key.Name, "from", t.From)
+			l.logger.Info("taken over", "object", t.Object.String(), "objectName", t.Key.Name, "from", t.From)
 		}
 		if r := w.Rewritten; r != nil {
-			l.logger.Info("changed by admission", "object", r.Object.String(), "name", r.Key.Name, "fields", r.Fields)
+			l.logger.Info("changed by admission", "object", r.Object.String(), "objectName", r.Key.Name, "fields", r.Fields)
 		}
 	}
 	last := l.said
@@ -148,15 +148,15 @@ func (l *loop) say(report backend.Report, err error) {
 		l.said.failed = err.Error()
 	}
 	if l.said.failed != "" && l.said.failed != last.failed {
-		l.logger.Error("pass", "error", l.said.failed)
+		l.logger.Error("pass failed", "error", l.said.failed)
 	}
 	last.failed = l.said.failed
 	switch {
 	case l.said == last:
 	case report.Waiting != "":
-		l.logger.Info("waiting", "why", report.Waiting)
+		l.logger.Info("waiting", "detail", report.Waiting)
 	default:
-		l.logger.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "message", report.Finding.Message)
+		l.logger.Info("pass", "gate", string(report.Decision), "reason", report.Finding.Reason, "detail", report.Finding.Message)
 	}
 }
 

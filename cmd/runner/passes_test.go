@@ -33,22 +33,22 @@ func TestWhatIsSaidOfAPass(t *testing.T) {
 	back.Written = []apply.Outcome{{Repaired: &apply.Conflict{Object: contract.Service, Key: key, Fields: []string{".spec.type"}, Others: []string{"kubectl"}}}}
 	over.Written = []apply.Outcome{{TakenOver: &apply.Takeover{Object: contract.StatefulSet, Key: key, From: []string{"helm"}}}}
 	refused := backend.Report{Waiting: "the report could not be made"}
-	const took = `level=INFO msg=repaired object=Service name=echo-backend fields=[.spec.type] from=[kubectl]` + "\n"
+	const took = `level=INFO msg=repaired object=Service objectName=echo-backend fields=[.spec.type] from=[kubectl]` + "\n"
 	for i, step := range []struct {
 		report backend.Report
 		err    error
 		want   []string
 	}{
-		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied message=m\n"}},
+		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied detail=m\n"}},
 		{applied, nil, nil},
 		{back, nil, []string{took}},
 		{back, nil, []string{took}},
-		{over, nil, []string{`level=INFO msg="taken over" object=StatefulSet name=echo-backend from=[helm]` + "\n"}},
-		{refused, errors.New("no"), []string{"level=ERROR msg=pass error=no\n", `level=INFO msg=waiting why="the report could not be made"` + "\n"}},
+		{over, nil, []string{`level=INFO msg="taken over" object=StatefulSet objectName=echo-backend from=[helm]` + "\n"}},
+		{refused, errors.New("no"), []string{"level=ERROR msg=\"pass failed\" error=no\n", `level=INFO msg=waiting detail="the report could not be made"` + "\n"}},
 		{refused, errors.New("no"), nil},
-		{refused, errors.New("never"), []string{"level=ERROR msg=pass error=never\n"}},
-		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied message=m\n"}},
-		{applied, errors.New("never"), []string{"level=ERROR msg=pass error=never\n"}},
+		{refused, errors.New("never"), []string{"level=ERROR msg=\"pass failed\" error=never\n"}},
+		{applied, nil, []string{"level=INFO msg=pass gate=StandBack reason=Applied detail=m\n"}},
+		{applied, errors.New("never"), []string{"level=ERROR msg=\"pass failed\" error=never\n"}},
 	} {
 		log.Reset()
 		l.say(step.report, step.err)

@@ -47,11 +47,8 @@ func (s *settings) bridgeFar(ctx context.Context, logger *slog.Logger, failed ch
 		Server:   bridge.Server{Open: bridge.Events(s.remote.URL, s.remote.Transport()), Junk: func() string { return "" }},
 		Sessions: farSessions, Log: logger,
 	})}
-	f.server = &http.Server{
-		Handler: f.bridge, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		// Who has no key of ours gets no further; that is not worth a line each time.
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}
+	// Who has no key of ours gets no further; that is not worth a line each time.
+	f.server = bridgeServer(f.bridge, logger, slog.LevelDebug)
 	go serve(f.server, s.keys().Listen(listener), failed)
 	return f, nil
 }
@@ -61,10 +58,5 @@ func (f *far) end(until time.Time) {
 	if f == nil {
 		return
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	f.bridge.Drain()
-	_ = f.server.Shutdown(ctx) //nolint:errcheck // what has not ended breaks off
-	f.bridge.Close()
-	_ = f.server.Close() //nolint:errcheck // nothing is left to do about it
+	_ = drainBridge(f.server, f.bridge, until, 0) //nolint:errcheck // nothing is left to do about it
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/revision"
@@ -52,8 +53,9 @@ type settings struct {
 	self string
 	// pass lets the runner itself through a login. It is new at each start, and
 	// leaves the process on that way only.
-	pass     string
-	logLevel slog.Level
+	pass      string
+	logLevel  slog.Level
+	logFormat logs.Format
 }
 
 // read reads flags, file and environment. A run config that is missing or
@@ -75,6 +77,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	flags.StringVar(&s.probes, "probe-address", net.JoinHostPort("", strconv.Itoa(runconfig.ProbePort)), "address of /livez and /readyz")
 	flags.StringVar(&s.peers, "peer-address", net.JoinHostPort("", strconv.Itoa(runconfig.PeerPort)), "address on which other proxies of the server call, for a server elsewhere of transport sse")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
+	flags.TextVar(&s.logFormat, "log-format", logs.JSON, "format of the log: json or text")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(usage)

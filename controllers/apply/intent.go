@@ -131,37 +131,21 @@ func timeless(content map[string]any) map[string]any {
 	return content
 }
 
-// prune removes empty maps, empty lists and nulls, from the leaves up: an
-// explicitly empty parent makes the server answer 422 to whoever removes the
-// last item below it. Items of lists stay, because removing one would move
-// the others.
-func prune(m map[string]any) {
-	for key, v := range m {
-		if isEmpty(pruned(v)) {
-			delete(m, key)
-		}
-	}
-}
-
-func pruned(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		prune(v)
-	case []any:
-		for _, item := range v {
-			pruned(item)
-		}
-	}
-	return v
-}
-
-func isEmpty(v any) bool {
+// prune removes empty maps, empty lists and nulls, from the leaves up, and reports
+// whether nothing is left: an explicitly empty parent makes the server answer 422 to
+// whoever removes the last item below it. Items of lists stay, because removing one
+// would move the others.
+func prune(v any) (empty bool) {
 	switch v := v.(type) {
 	case nil:
 		return true
 	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, child any) bool { return prune(child) })
 		return len(v) == 0
 	case []any:
+		for _, item := range v {
+			prune(item)
+		}
 		return len(v) == 0
 	}
 	return false

@@ -258,7 +258,7 @@ func emptyBelow(path string, v any) string {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, child := range v {
-			if isEmpty(child) {
+			if child == nil || isMap(child) && len(child.(map[string]any)) == 0 || isList(child) && len(child.([]any)) == 0 {
 				return path + "." + key
 			}
 			if p := emptyBelow(path+"."+key, child); p != "" {

@@ -29,11 +29,8 @@ func (w *Writer) stands(ctx context.Context, live client.Object, in intent) (boo
 	if err != nil {
 		return false, err
 	}
-	k := w.memoryKey(in, grant)
-	if t, err := w.transfer(ctx, live, in, grant, k); t != nil || err != nil {
-		return false, err
-	}
-	return w.settled(ctx, live, in, grant, k)
+	_, settled, err := w.needs(ctx, live, in, grant, w.memoryKey(in, grant))
+	return settled, err
 }
 
 // unchanged reports whether applying the intent to live would change nothing:

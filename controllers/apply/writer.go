@@ -115,21 +115,33 @@ func (w *Writer) put(ctx context.Context, live client.Object, in intent, version
 	if versioned {
 		pre.resourceVersion = live.GetResourceVersion()
 	}
-	t, err := w.transfer(ctx, live, in, grant, k)
-	if err != nil {
+	return w.update(ctx, live, in, grant, k, pre, true)
+}
+
+// update makes an object that is there be as the intent says. Where it may not write, it
+// returns ErrExists instead.
+func (w *Writer) update(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, pre preconditions, may bool) (Outcome, error) {
+	t, settled, err := w.needs(ctx, live, in, grant, k)
+	switch {
+	case err != nil:
 		return Outcome{}, err
-	}
-	if t != nil {
+	case settled:
+		return w.same(live, k), nil
+	case !may:
+		return Outcome{}, ErrExists
+	case t != nil:
 		return w.takeOver(ctx, live, in, grant, k, t, pre)
 	}
-	settled, err := w.settled(ctx, live, in, grant, k)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if settled {
-		return w.same(live, k), nil
-	}
 	return w.repair(live, in, grant, k, func() (Outcome, error) { return w.send(ctx, in, grant, k, pre) })
+}
+
+// needs is what has to be transferred before the intent is applied to live, or whether
+// nothing has to be sent.
+func (w *Writer) needs(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (t *transfer, settled bool, err error) {
+	if t, err = w.transfer(ctx, live, in, grant, k); t == nil && err == nil {
+		settled, err = w.settled(ctx, live, in, grant, k)
+	}
+	return t, settled, err
 }
 
 // settled reports whether the live object, or our memory of a newer one, is
@@ -168,25 +180,8 @@ func (w *Writer) birth(ctx context.Context, in intent, grant ownership.Grant, k 
 	if err != nil {
 		return Outcome{}, err
 	}
-	t, err := w.transfer(ctx, live, in, grant, k)
-	settled := false
-	if err == nil && t == nil {
-		settled, err = w.settled(ctx, live, in, grant, k)
-	}
-	switch {
-	case err != nil:
-		return Outcome{}, err
-	case settled:
-		return w.same(live, k), nil
 	// A gate decided on what the cache showed; it must look at what is there.
-	case grant.Versioned:
-		return Outcome{}, ErrExists
-	case t != nil:
-		return w.takeOver(ctx, live, in, grant, k, t, preconditions{uid: live.GetUID()})
-	}
-	return w.repair(live, in, grant, k, func() (Outcome, error) {
-		return w.send(ctx, in, grant, k, preconditions{uid: live.GetUID()})
-	})
+	return w.update(ctx, live, in, grant, k, preconditions{uid: live.GetUID()}, !grant.Versioned)
 }
 
 // send applies the intent and remembers it.

@@ -157,7 +157,7 @@ func TestFactsThatAreReported(t *testing.T) {
 
 func TestThatMCPAnswersIsSaidOfThisContentAndStays(t *testing.T) {
 	yes, no, other := conditions.True("Answers", ""), conditions.False("NotMCP", "HTTP 404"), conditions.False("NotMCP", "HTTP 405")
-	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: notAsked}
+	unknown := conditions.Finding{Status: metav1.ConditionUnknown, Reason: "NotAsked", Message: (&Runner{}).notAsked()}
 	for name, tc := range map[string]struct {
 		generation int64 // that reported
 		stands     conditions.Finding

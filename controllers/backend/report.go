@@ -150,13 +150,11 @@ func (r *Runner) answers(server *v1alpha1.MCPServer) conditions.Finding {
 	return conditions.Finding{Status: stands.Status, Reason: stands.Reason, Message: stands.Message}
 }
 
-const notAsked = "no pod of the backend with this content is ready yet"
-
 func (r *Runner) notAsked() string {
 	if r.Run.Remote != nil {
 		return "the server at spec.url has not been asked yet"
 	}
-	return notAsked
+	return "no pod of the backend with this content is ready yet"
 }
 
 func (f Facts) empty() bool {

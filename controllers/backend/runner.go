@@ -2,7 +2,7 @@
 // StatefulSet and Services, and reports.
 //
 // runner.go is the pass, observe.go all its reads and when there is nothing to
-// do, gate.go who may write, statefulset.go and service.go what is written, and
+// do, gate.go who may write, objects.go what is written, and
 // report.go what is said about it.
 //
 // Several runners of one server work at the same time without electing one:

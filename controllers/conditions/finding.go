@@ -1,9 +1,18 @@
 // Package conditions turns findings into the conditions of a status. It is
-// pure: finding.go has the answer to one question, stamp.go the condition that
-// an intent states for it.
+// pure: finding.go has the answer to one question, and answers that several kinds
+// give, pods.go what pods tell, foreign.go and unknown.go what managedFields tell,
+// stamp.go the condition that an intent states for a finding.
 package conditions
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
 
 // Finding is the answer to one question about an object.
 type Finding struct {
@@ -22,4 +31,34 @@ func True(reason, message string) Finding {
 // False is a finding that answers no.
 func False(reason, message string) Finding {
 	return Finding{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// FieldConflict says which managers repeatedly overwrite fields that Freehold
+// owns. Each conflict names manager, fields and object.
+func FieldConflict[C fmt.Stringer](conflicts []C) Finding {
+	texts := make([]string, 0, len(conflicts))
+	for _, c := range conflicts {
+		texts = append(texts, c.String())
+	}
+	return True(v1alpha1.ReasonFieldConflict, strings.Join(texts, "; ")+". "+
+		"Freehold owns these fields, and sets them back once a minute: remove them from what that manager writes")
+}
+
+// NameTaken words that an object with another owner has the name of one of the
+// server's objects.
+func NameTaken(err error) Finding {
+	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, give this server another name, "+
+		"or annotate the object with %s=true to hand it over", err, contract.AdoptAnnotation))
+}
+
+// NotAdoptable words that such an object was handed over and cannot become the
+// server's.
+func NotAdoptable(err error) Finding {
+	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%v: Freehold left it as it is; delete or rename it, or give this server another name", err))
+}
+
+// PolicyUnmatched warns of policies that match no call, and stops nothing: what they
+// were meant to permit is refused, and what they were meant to forbid may be allowed.
+func PolicyUnmatched(problems []string) Finding {
+	return True(v1alpha1.ReasonUnknownWords, strings.Join(problems, "; "))
 }

@@ -49,7 +49,7 @@ var (
 func PodTrouble(pod *corev1.Pod, cures Cures) *Finding {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return found(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+withoutCounts(c.Message))
+			return new(False(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+withoutCounts(c.Message)))
 		}
 	}
 	for i := range pod.Status.InitContainerStatuses {
@@ -83,7 +83,7 @@ func waitTrouble(c *corev1.ContainerStatus, cures Cures) *Finding {
 			if c.Name == runconfig.BridgeContainer && cures.Bridge != "" {
 				cure = cures.Bridge
 			}
-			return found(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: %s", c.Image, c.Name, cure))
+			return new(False(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: %s", c.Image, c.Name, cure)))
 		case "CreateContainerConfigError", "CreateContainerError":
 			return configTrouble(c.Name, w.Message, cures)
 		}
@@ -95,11 +95,11 @@ func waitTrouble(c *corev1.ContainerStatus, cures Cures) *Finding {
 func configTrouble(container, message string, cures Cures) *Finding {
 	switch {
 	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-root policy"), strings.Contains(message, "non-numeric user"):
-		return found(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and may not by default: %s", container, cures.User))
+		return new(False(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and may not by default: %s", container, cures.User)))
 	case strings.Contains(strings.ToLower(message), "secret") || strings.Contains(strings.ToLower(message), "configmap"):
-		return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct %s", container, message, cures.Env))
+		return new(False(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct %s", container, message, cures.Env)))
 	}
-	return found(v1alpha1.ReasonCrashLoop, fmt.Sprintf("container %q cannot be created: %s", container, message))
+	return new(False(v1alpha1.ReasonCrashLoop, fmt.Sprintf("container %q cannot be created: %s", container, message)))
 }
 
 // crash finds a container that has ended and is not ready again, also while it
@@ -117,7 +117,7 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus) *Finding {
 	if words := tail(end.Message); words != "" {
 		text += ": " + words
 	}
-	return found(v1alpha1.ReasonCrashLoop, text)
+	return new(False(v1alpha1.ReasonCrashLoop, text))
 }
 
 // wasReady reports whether the pod was ready in the present run of a container, so that
@@ -167,7 +167,7 @@ func MountTrouble(message string, cures Cures) *Finding {
 		return nil
 	}
 	field := cmp.Or(cures.Volume[m[1]], cures.Volumes)
-	return found(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], field))
+	return new(False(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], field)))
 }
 
 var (
@@ -183,12 +183,7 @@ func Refusal(message string) Finding {
 	if _, why, tried := strings.Cut(message, " failed error: "); tried {
 		message = why
 	}
-	return *found(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+used.ReplaceAllString(podName.ReplaceAllString(message, "it is"), ", limited: "))
-}
-
-func found(reason, message string) *Finding {
-	f := False(reason, message)
-	return &f
+	return False(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+used.ReplaceAllString(podName.ReplaceAllString(message, "it is"), ", limited: "))
 }
 
 var counts = regexp.MustCompile(`\b\d+(/\d+)? `)

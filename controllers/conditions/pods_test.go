@@ -52,7 +52,7 @@ func (table finds) check(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var want *Finding
 			if tc.reason != "" {
-				want = found(tc.reason, tc.message)
+				want = new(False(tc.reason, tc.message))
 			}
 			if diff := cmp.Diff(want, PodTrouble(tc.pod, OfBackend)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

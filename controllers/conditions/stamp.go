@@ -1,9 +1,9 @@
 package conditions
 
 import (
+	"cmp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,18 +27,11 @@ const unspecified = "Unspecified"
 // The message is cut to 32768 bytes and made valid UTF-8, because one bad byte
 // from a container's last words would refuse the whole status.
 func Stamp(live []metav1.Condition, conditionType string, f Finding, observedGeneration int64, now time.Time) *metav1ac.ConditionApplyConfiguration {
-	reason := f.Reason
-	if reason == "" {
-		reason = unspecified
-	}
-	status := f.Status
-	if status == "" {
-		status = metav1.ConditionUnknown
-	}
+	status := cmp.Or(f.Status, metav1.ConditionUnknown)
 	return metav1ac.Condition().
 		WithType(conditionType).
 		WithStatus(status).
-		WithReason(reason).
+		WithReason(cmp.Or(f.Reason, unspecified)).
 		WithMessage(message(f.Message)).
 		WithObservedGeneration(observedGeneration).
 		WithLastTransitionTime(since(live, conditionType, status, now))
@@ -55,12 +48,5 @@ func since(live []metav1.Condition, conditionType string, status metav1.Conditio
 
 func message(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= maxMessage {
-		return text
-	}
-	cut := maxMessage
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut]
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") // without half a character
 }

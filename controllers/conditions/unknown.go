@@ -5,10 +5,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -48,9 +48,8 @@ func UnknownFields(object any, version string, entries []metav1.ManagedFieldsEnt
 	if unknown = slices.Compact(unknown); len(unknown) > mostUnknown {
 		unknown = append(unknown[:mostUnknown], "and more")
 	}
-	f := True(v1alpha1.ReasonLaterRelease, "the operator does not know these fields, and does nothing for them: "+strings.Join(unknown, ", ")+
-		". The CustomResourceDefinition is of a later release: upgrade the operator, or remove the fields")
-	return &f
+	return new(True(v1alpha1.ReasonLaterRelease, "the operator does not know these fields, and does nothing for them: "+strings.Join(unknown, ", ")+
+		". The CustomResourceDefinition is of a later release: upgrade the operator, or remove the fields"))
 }
 
 // known is how many elements of a path, from its begin, a type has. What decodes itself
@@ -64,11 +63,11 @@ func known(t reflect.Type, path fieldpath.Path) int {
 		case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 			return len(path)
 		case t.Kind() == reflect.Struct && element.FieldName != nil:
-			field, ok := fieldsOf(t)[*element.FieldName]
+			field, ok := value.TypeReflectEntryOf(t).Fields()[*element.FieldName]
 			if !ok {
 				return i
 			}
-			t = field
+			t = field.GetFrom(reflect.Zero(t)).Type()
 		case t.Kind() == reflect.Map, t.Kind() == reflect.Slice:
 			t = t.Elem()
 		default:
@@ -76,28 +75,4 @@ func known(t reflect.Type, path fieldpath.Path) int {
 		}
 	}
 	return len(path)
-}
-
-// fields has those of each struct that fieldsOf was asked for.
-var fields sync.Map
-
-// fieldsOf are the types of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if found, ok := fields.Load(t); ok {
-		return found.(map[string]reflect.Type) //nolint:forcetypeassert // nothing else is stored
-	}
-	found := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		field := t.Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" && field.Anonymous {
-			for inner, of := range fieldsOf(field.Type) {
-				found[inner] = of
-			}
-			continue
-		}
-		found[name] = field.Type
-	}
-	fields.Store(t, found)
-	return found
 }

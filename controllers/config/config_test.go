@@ -188,6 +188,29 @@ func (q *recorded) AddAfter(r reconcile.Request, after time.Duration) {
 	q.added = append(q.added, fmt.Sprint(r.NamespacedName, " ", after))
 }
 
+func (q *recorded) Add(r reconcile.Request) { q.added = append(q.added, fmt.Sprint(r.NamespacedName)) }
+
+// While servers are born each write of the status would cause the next one.
+func TestAStatusAloneWakesLater(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.MCPAuthzConfig)
+		want   string
+	}{
+		"status":     {func(c *v1alpha1.MCPAuthzConfig) { c.Status.ObservedGeneration = 1 }, "ns/a 1s"},
+		"spec":       {func(c *v1alpha1.MCPAuthzConfig) { c.Generation++ }, "ns/a"},
+		"finalizers": {func(c *v1alpha1.MCPAuthzConfig) { c.Finalizers = []string{"other"} }, "ns/a"},
+		"deletion":   {func(c *v1alpha1.MCPAuthzConfig) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "ns/a"},
+	} {
+		old := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1}}
+		changed, q := old.DeepCopy(), &recorded{}
+		tc.change(changed)
+		own().Update(t.Context(), event.UpdateEvent{ObjectOld: old, ObjectNew: changed}, q)
+		if diff := cmp.Diff([]string{tc.want}, q.added); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
 	refers := func(policies string, more func(*v1alpha1.MCPServer)) client.Object {
 		s := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: types.UID("u")}}

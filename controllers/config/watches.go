@@ -22,7 +22,8 @@ import (
 // Register adds the controller to a manager, whose cache must have the index of
 // controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	build := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(r.kind.Object.Kind)).For(r.kind.empty()).WithOptions(options)
+	name := strings.ToLower(r.kind.Object.Kind)
+	build := ctrl.NewControllerManagedBy(mgr).Named(name).Watches(r.kind.empty(), own()).WithOptions(options).WithLogConstructor(r.Log(mgr, name, "config"))
 	for _, kind := range kinds.All() {
 		build.Watches(kind.New(), r.referrers())
 	}
@@ -36,6 +37,24 @@ const (
 	burst = time.Second
 	soon  = 50 * time.Millisecond
 )
+
+// own wakes a configuration that changes. Where its status alone did, as by each write of
+// ours, it waits as after a referrer: a pass at once would tell of the few that came since.
+func own() handler.EventHandler {
+	now := &handler.EnqueueRequestForObject{}
+	return handler.Funcs{
+		CreateFunc: now.Create,
+		DeleteFunc: now.Delete,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			was, is := e.ObjectOld, e.ObjectNew
+			if was.GetGeneration() != is.GetGeneration() || !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) {
+				now.Update(ctx, e, q)
+				return
+			}
+			q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(is)}, burst)
+		},
+	}
+}
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 

@@ -10,10 +10,9 @@
 // with, controller_session.go the key of its session ids, observe.go all its reads, observe_revisions.go the numbers in them,
 // observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
 // the configurations that servers share, desired.go what is wanted, status.go
-// what is reported, status_ready.go whether calls are served, status_spec.go what
+// what is reported, and who overwrites it, status_ready.go whether calls are served, status_spec.go what
 // is wrong with a spec, status_pods.go what is wrong with pods, status_progress.go
-// when a server is stalled, status_conflict.go who overwrites its fields,
-// deletion.go the pass of a server that goes, watches.go what wakes it. What a
+// when a server is stalled, deletion.go the pass of a server that goes, watches.go what wakes it. What a
 // pass shares with those of other kinds is in controllers/reconcile.
 package mcpserver
 
@@ -99,6 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	p := &pass{frame, object, server}
+	p.Patience = patience(server, v1alpha1.ReasonApplyFailed)
 	w, err := observe(ctx, r.reader, r.live, server)
 	if err != nil {
 		return p.End(ctx, errors.Join(leftErr, err))
@@ -131,12 +131,18 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 		return unheld
 	}
 	server := p.server
-	want, done := r.desired(server, w)
-	if done == nil {
-		p.Due(largeRetry)
-		return unheld
+	want, known := r.known(server, w)
+	if !known {
+		if isLarge(server) {
+			if !r.large.take(server.Namespace, r.Now()) {
+				p.Due(largeRetry)
+				return unheld
+			}
+			defer r.large.leave()
+		}
+		want = desired(server, w, r.options)
+		r.remember(server, w, want)
 	}
-	defer done()
 	if latest, err := r.isLatest(ctx, server, want); err != nil || !latest {
 		return errors.Join(unheld, err)
 	}

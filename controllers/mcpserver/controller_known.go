@@ -74,7 +74,7 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision, unmatched: k.unmatched, reason: k.reason}
 	want.refer(server, w, k.ownHash)
 	if !want.renderable() {
-		want.keep(server, w)
+		want.keep(server, w, r.options.ProxyReplicas)
 		want.isolate(server, w, r.options.Network)
 		return want, true
 	}
@@ -134,29 +134,10 @@ func (t *turn) leave() {
 	t.taken = false
 }
 
-// desired is what is desired of the server. done must be called once it is
-// applied; it is nil if the server has to come back.
-func (r *Reconciler) desired(server *v1alpha1.MCPServer, w world) (want wanted, done func()) {
-	if want, ok := r.known(server, w); ok {
-		return want, func() {}
-	}
-	done = func() {}
-	if spec, err := json.Marshal(server.Spec); err != nil || len(spec) > largeSpec {
-		if !r.large.take(server.Namespace, r.Now()) {
-			return wanted{}, nil
-		}
-		done = r.large.leave
-	}
-	rendered := false
-	defer func() {
-		if !rendered {
-			done() // it panics, and whoever is to call done does not get it
-		}
-	}()
-	want = desired(server, w, r.options)
-	r.remember(server, w, want)
-	rendered = true
-	return want, done
+// isLarge reports whether one spec of this size is rendered at a time.
+func isLarge(server *v1alpha1.MCPServer) bool {
+	spec, err := json.Marshal(server.Spec)
+	return err != nil || len(spec) > largeSpec
 }
 
 // remember keeps what came of a spec, where it is small and the spec's alone.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -32,8 +33,8 @@ const slowNode = 50 * time.Second
 // period of the Deployment that stands, whose pods are the newest, or else the default.
 func (w *world) patience() time.Duration {
 	grace := int64(runconfig.DefaultGrace)
-	if w.proxy != nil && w.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds != nil {
-		grace = *w.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds
+	if w.proxy != nil {
+		grace = ptr.Deref(w.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds, grace)
 	}
 	return time.Duration(grace)*time.Second + slowNode
 }
@@ -44,8 +45,8 @@ func (w *world) backendPatience() time.Duration {
 	var grace int64
 	for i := range w.pods {
 		p := &w.pods[i]
-		if p.Labels[workload.LabelComponent] == workload.ComponentBackend && !hasEnded(p) && p.Spec.TerminationGracePeriodSeconds != nil {
-			grace = max(grace, *p.Spec.TerminationGracePeriodSeconds)
+		if p.Labels[workload.LabelComponent] == workload.ComponentBackend && !hasEnded(p) {
+			grace = max(grace, ptr.Deref(p.Spec.TerminationGracePeriodSeconds, 0))
 		}
 	}
 	return time.Duration(grace)*time.Second + slowNode
@@ -77,7 +78,7 @@ const (
 func next(w world, since, now time.Time) step {
 	patient := now.Before(since.Add(w.patience()))
 	switch {
-	case patient && w.proxy != nil && w.proxy.DeletionTimestamp == nil && (w.proxy.Spec.Replicas == nil || *w.proxy.Spec.Replicas != 0):
+	case patient && w.proxy != nil && w.proxy.DeletionTimestamp == nil && ptr.Deref(w.proxy.Spec.Replicas, 1) != 0:
 		return stopProxies
 	case w.running(workload.ComponentProxy) > 0 && patient:
 		return awaitProxies
@@ -206,10 +207,9 @@ func (r *Reconciler) removeLeftPolicy(ctx context.Context, server client.ObjectK
 
 // goingSince is when this process first saw that a server, by uid, or its backend stops.
 func (r *Reconciler) goingSince(what any) time.Time {
-	if since, ok := r.going.Get(what); ok {
-		if t, ok := since.(time.Time); ok {
-			return t
-		}
+	seen, _ := r.going.Get(what)
+	if since, ok := seen.(time.Time); ok {
+		return since
 	}
 	now := r.Now()
 	r.going.Add(what, now)

@@ -199,22 +199,29 @@ func TestARefusedDeletionIsSaid(t *testing.T) {
 				}
 				return nil
 			}
+			now := noon.Add(time.Hour)
+			r.Now = func() time.Time { return now }
 			var result ctrl.Result
-			for range 6 {
-				var err error
-				if result, err = r.Reconcile(t.Context(), theServer); err != nil {
-					t.Fatal(err)
+			passes := func(n int) {
+				for range n {
+					var err error
+					if result, err = r.Reconcile(t.Context(), theServer); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
-			for _, of := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionStalled} {
-				c := meta.FindStatusCondition(read(s).Status.Conditions, of)
-				if c == nil || c.Reason != v1alpha1.ReasonApplyFailed || !strings.Contains(c.Message, "not today") {
-					t.Errorf("%s says %+v", of, c)
-				}
+			passes(4)
+			early := result.RequeueAfter
+			saysRefused(t, s, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+			if passes(1); result.RequeueAfter != 2*early || early < time.Second {
+				t.Errorf("it comes back after %s, and before after %s", result.RequeueAfter, early)
 			}
-			if result.RequeueAfter == 0 || len(read(s).Finalizers) == 0 {
-				t.Errorf("it comes back after %s, with finalizers %v", result.RequeueAfter, read(s).Finalizers)
-			}
+			now = now.Add(reconcile.ProgressDeadline - time.Second)
+			passes(2)
+			saysRefused(t, s, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled)
+			now = now.Add(time.Second)
+			passes(3)
+			saysRefused(t, s, v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling)
 			s.refuse = nil
 			for range 4 {
 				if _, err := r.Reconcile(t.Context(), theServer); err != nil {
@@ -225,6 +232,22 @@ func TestARefusedDeletionIsSaid(t *testing.T) {
 				t.Errorf("it stays, with finalizers %v", held)
 			}
 		})
+	}
+}
+
+// saysRefused holds a server whose deletion is refused to the condition that it shows,
+// and to the one that it does not.
+func saysRefused(t *testing.T, s *stored, movement, other string) {
+	t.Helper()
+	all := read(s).Status.Conditions
+	for _, of := range []string{v1alpha1.ConditionReady, movement} {
+		c := meta.FindStatusCondition(all, of)
+		if c == nil || c.Reason != v1alpha1.ReasonApplyFailed || !strings.Contains(c.Message, "not today") {
+			t.Errorf("%s says %+v", of, c)
+		}
+	}
+	if c := meta.FindStatusCondition(all, other); c != nil || len(read(s).Finalizers) == 0 {
+		t.Errorf("%s says %+v, the finalizers are %v", other, c, read(s).Finalizers)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -79,7 +80,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	want.content, want.problems, want.unmatched, want.reason = rendered.Content, rendered.Problems, rendered.Unmatched, rendered.Reason
 	want.refer(server, w, rendered.OwnHash)
 	if want.waitsFor = w.turnOf(server, rendered); want.waitsFor != nil {
-		want.keep(server, w)
+		want.keep(server, w, options.ProxyReplicas)
 		want.children = around(server, w)
 		want.isolate(server, w, options.Network)
 		return want
@@ -93,7 +94,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 		want.carry(server, w, rendered)
 	}
 	if !want.renderable() {
-		want.keep(server, w)
+		want.keep(server, w, options.ProxyReplicas)
 	}
 	want.isolate(server, w, options.Network)
 	return want
@@ -160,9 +161,9 @@ func lost[T any, O interface {
 	return live != nil && !metav1.IsControlledBy(live, server)
 }
 
-// keep wants the proxy that stands, in the number that the spec says: a spec
-// that cannot be rendered can still be suspended.
-func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
+// keep wants the proxy that stands, in the number that the spec or the release says: a
+// spec that cannot be rendered can still be suspended.
+func (want *wanted) keep(server *v1alpha1.MCPServer, w world, release int32) {
 	live := w.proxy
 	want.revision, want.proxy = revisionOf(live), nil
 	if live != nil || w.binding != nil {
@@ -171,7 +172,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world) {
 	if live == nil {
 		return
 	}
-	replicas := workload.ProxyReplicas(server)
+	replicas := workload.ProxyReplicas(server, release)
 	if want.stopped = want.unguarded(w); want.stopped {
 		replicas = 0 // what stands may serve what the spec no longer lets it
 	}
@@ -271,11 +272,8 @@ func hasByDefault(backend *appsv1.StatefulSet, replicas int32) bool {
 
 // backendReplicas is spec.replicas, 1 where it is unset, 0 while suspended.
 func backendReplicas(server *v1alpha1.MCPServer) int32 {
-	switch {
-	case server.Spec.Suspend:
+	if server.Spec.Suspend {
 		return 0
-	case server.Spec.Replicas == nil:
-		return 1
 	}
-	return *server.Spec.Replicas
+	return ptr.Deref(server.Spec.Replicas, 1)
 }

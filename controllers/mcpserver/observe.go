@@ -257,7 +257,7 @@ func (w *world) proxyRolledOut(rev revision.Revision, was bool) bool {
 func (w *world) backendRolledOut(rev revision.Revision, hash string, was bool) bool {
 	s := w.backend
 	switch {
-	case s == nil || backendRevision(s) != rev || backendHash(s) != hash:
+	case s == nil || readable(s.Annotations) != rev || backendHash(s) != hash:
 		return false
 	case s.Status.ObservedGeneration < s.Generation:
 		return was

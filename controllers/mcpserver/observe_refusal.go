@@ -19,10 +19,13 @@ import (
 // A StatefulSet has no condition that says why its pods are not made, only Events.
 // They are not watched, because there is no telling them from everybody else's:
 // a server whose backend lacks pods for longer than patientFor is asked about,
-// and again after each askAgain.
+// again after askAgain, and as long as the answer is the same, or none comes, after
+// twice as long each time, but no later than after askAtLeast. After a change it is
+// asked about at once.
 const (
 	patientFor = 10 * time.Second
 	askAgain   = 30 * time.Second
+	askAtLeast = 8 * time.Minute
 	// mostRefusals is how many Events are read at once: anybody in the namespace may
 	// write more about the backend than the operator has memory for.
 	mostRefusals = 200
@@ -42,11 +45,15 @@ func (w *world) lacks(ready *metav1.Condition) bool {
 type refusal struct {
 	since, at time.Time
 	words     string
+	// generation is that of the backend which words are about.
+	generation int64
+	// wait is how long it is not asked about after at.
+	wait time.Duration
 }
 
 // ask looks, where pods have been lacking for a while, for what refuses them, and
-// returns when to look the next time, 0 for never. It looks at most once in
-// askAgain, whatever wakes the pass meanwhile. That it could not look ends no
+// returns when to look the next time, 0 for never. It looks no earlier, whatever
+// wakes the pass meanwhile. That it could not look ends no
 // pass: what it knew stands, and it looks again. Ready says what is refused, or an
 // Event where the server is ready with the pods that it has.
 func (r *Reconciler) ask(ctx context.Context, p *pass, w *world) time.Duration {
@@ -69,21 +76,24 @@ func (r *Reconciler) ask(ctx context.Context, p *pass, w *world) time.Duration {
 	if left := since.Add(patientFor).Sub(now); left > 0 {
 		return left
 	}
-	if now.Sub(last.at) >= askAgain {
-		last.at = now
+	if last.generation != w.backend.Generation {
+		last = refusal{since: last.since, generation: w.backend.Generation}
+	}
+	if now.Sub(last.at) >= last.wait {
+		last.at, last.wait = now, min(max(askAgain, 2*last.wait), askAtLeast)
 		words, err := refusedPods(ctx, r.live, w.backend, since)
 		if err != nil {
-			logf.FromContext(ctx).Error(err, "why pods are lacking is not known", "again", askAgain.String())
-		} else {
-			if told := conditions.Refusal(words).Message; words != "" && told != conditions.Refusal(last.words).Message && ready.Status == metav1.ConditionTrue {
+			logf.FromContext(ctx).Error(err, "cannot read why pods are missing", "again", last.wait.String())
+		} else if told := conditions.Refusal(words).Message; told != conditions.Refusal(last.words).Message {
+			if words != "" && ready.Status == metav1.ConditionTrue {
 				p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", told)
 			}
-			last.words = words
+			last.words, last.wait = words, askAgain
 		}
 		r.refusals.Add(server.UID, last)
 	}
 	w.refusal = last.words
-	return last.at.Add(askAgain).Sub(now)
+	return last.at.Add(last.wait).Sub(now)
 }
 
 // refusedPods is what the API server said last to whoever tried to make a pod of

@@ -42,11 +42,11 @@ func (w *world) numbered(server *v1alpha1.MCPServer) []numbered {
 		add("Deployment", w.proxy, revisionOf(w.proxy), true)
 	}
 	if w.backend != nil {
-		add("StatefulSet", w.backend, backendRevision(w.backend), true)
+		add("StatefulSet", w.backend, readable(w.backend.Annotations), true)
 	}
 	for _, service := range []*corev1.Service{w.calls, w.names} {
 		if service != nil {
-			add("Service", service, serviceRevision(service), false)
+			add("Service", service, readable(service.Annotations), false)
 		}
 	}
 	return all
@@ -117,20 +117,18 @@ func (r *Reconciler) isLatest(ctx context.Context, server *v1alpha1.MCPServer, w
 }
 
 // revisionOf is the highest revision that a Deployment carries, on itself or on its
-// pods. One that cannot be read is none: it is written over.
+// pods.
 func revisionOf(d *appsv1.Deployment) revision.Revision {
 	if d == nil {
 		return revision.Revision{}
 	}
-	rev, _ := revision.Of(d.Annotations, d.Spec.Template.Annotations) //nolint:errcheck // as said above
-	return rev
+	return readable(d.Annotations, d.Spec.Template.Annotations)
 }
 
-func backendRevision(s *appsv1.StatefulSet) revision.Revision {
-	if s == nil {
-		return revision.Revision{}
-	}
-	rev, _ := revision.Of(s.Annotations) //nolint:errcheck // as in revisionOf
+// readable is the highest revision in annotations. One that cannot be read is none: it
+// is written over.
+func readable(annotations ...map[string]string) revision.Revision {
+	rev, _ := revision.Of(annotations...) //nolint:errcheck // as said above
 	return rev
 }
 
@@ -140,12 +138,4 @@ func backendHash(s *appsv1.StatefulSet) string {
 		return ""
 	}
 	return s.Spec.Template.Annotations[workload.AnnotationBackendHash]
-}
-
-func serviceRevision(s *corev1.Service) revision.Revision {
-	if s == nil {
-		return revision.Revision{}
-	}
-	rev, _ := revision.Of(s.Annotations) //nolint:errcheck // as in revisionOf
-	return rev
 }

@@ -287,10 +287,20 @@ func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
 			now = now.Add(askAgain - time.Second) // woken by whatever happens
 			expect(time.Second, tc.lists)
 			now, cluster.events, cluster.err = now.Add(time.Second), nil, errors.New("no answer")
-			expect(askAgain, tc.lists+1) // and the pass goes on, with what it knew
-			expect(askAgain, tc.lists+1)
-			now, cluster.err, tc.want = now.Add(askAgain), nil, ""
+			expect(2*askAgain, tc.lists+1) // and the pass goes on, with what it knew
+			expect(2*askAgain, tc.lists+1)
+			now, cluster.err, tc.want = now.Add(2*askAgain), nil, ""
 			expect(askAgain, tc.lists+2)
+			for wait, lists := askAgain, tc.lists+3; lists < 10; lists++ { // the answer stays
+				now, wait = now.Add(wait), min(2*wait, askAtLeast)
+				expect(wait, lists)
+			}
+			now, cluster.events, tc.want = now.Add(askAtLeast), []corev1.Event{event(20*time.Second, "another")}, "another"
+			expect(askAgain, 10)
+			s.world.backend.Generation++ // that was about content which is no more
+			s.world.backend.Status.ObservedGeneration = s.world.backend.Generation
+			now, cluster.err, tc.want = now.Add(time.Second), errors.New("no answer"), ""
+			expect(askAgain, 11)
 		})
 	}
 }
@@ -316,7 +326,7 @@ func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 		{9 * time.Second, fmt.Sprintf(quota, 3), ""},
 		{time.Second, fmt.Sprintf(quota, 3), "Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, limited: pods=3"},
 		{askAgain, fmt.Sprintf(quota, 2), ""},
-		{askAgain, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
+		{2 * askAgain, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
 	} {
 		now = now.Add(step.after)
 		cluster.events = refused(step.why)

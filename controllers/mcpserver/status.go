@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -91,7 +92,7 @@ func scalarStatus(server *v1alpha1.MCPServer, w world, want wanted, ready condit
 	}
 	replicas, up, all := w.backend.Status.Replicas, w.backend.Status.ReadyReplicas, backendReplicas(server)
 	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
-	if settling > 0 && well && trouble(w, backendRevision(w.backend), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
+	if settling > 0 && well && trouble(w, readable(w.backend.Annotations), backendHash(w.backend)) == nil && s.Replicas != nil && s.ReadyReplicas != nil && (up > all || up < all && up >= *s.ReadyReplicas) {
 		replicas, up, held = *s.Replicas, *s.ReadyReplicas, settling
 	}
 	return stated(server, v1alpha1ac.MCPServerStatus().
@@ -150,4 +151,22 @@ func runningAt(server *v1alpha1.MCPServer, want wanted) string {
 // address is where calls of the server go.
 func address(server *v1alpha1.MCPServer) string {
 	return workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
+}
+
+// fieldConflict says who overwrites fields of this server, in the runner's words
+// for the backend's objects, which are the runner's.
+func fieldConflict(server *v1alpha1.MCPServer, w world) *conditions.Finding {
+	told := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+	ofBackend := told != nil && told.Reason == v1alpha1.ReasonFieldConflict
+	switch {
+	case len(w.conflicts) > 0:
+		f := conditions.FieldConflict(w.conflicts)
+		if ofBackend {
+			f.Message += ". Of the backend: " + told.Message
+		}
+		return &f
+	case ofBackend:
+		return new(conditions.True(v1alpha1.ReasonFieldConflict, told.Message))
+	}
+	return nil
 }

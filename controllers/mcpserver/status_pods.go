@@ -45,16 +45,14 @@ func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
 		}
 	}
 	if w.refusal != "" && backendHash(w.backend) == hash {
-		f := conditions.Refusal(w.refusal)
-		return &f
+		return new(conditions.Refusal(w.refusal))
 	}
 	if w.proxy == nil || revisionOf(w.proxy) != rev {
 		return nil
 	}
 	for _, c := range w.proxy.Status.Conditions {
 		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
-			f := conditions.Refusal(c.Message)
-			return &f
+			return new(conditions.Refusal(c.Message))
 		}
 	}
 	return nil

@@ -9,18 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Which of Reconciling and Stalled a server shows that is not ready. The time
 // without progress counts from the lastTransitionTime of Reconciling, so that it
 // survives a restart of the operator and costs no write.
-
-// progressDeadline is the default of spec.progressDeadlineSeconds, a Deployment's.
-const progressDeadline = 600 * time.Second
 
 // retried is by how much the deadline is shorter where waiting seldom helps. A
 // container that ends is not of these: it may wait for another service, as a pod
@@ -30,10 +29,7 @@ const retried = 5
 // patience is how long a server may go without progress for a reason: not at all
 // where a person has to write something else.
 func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
-	whole := progressDeadline
-	if s := server.Spec.ProgressDeadlineSeconds; s != nil {
-		whole = time.Duration(*s) * time.Second
-	}
+	whole := time.Duration(ptr.Deref(server.Spec.ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))) * time.Second
 	switch reason {
 	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonOIDCConfigNotFound, v1alpha1.ReasonAuthzConfigNotFound, v1alpha1.ReasonAuthzConfigInvalid,
 		v1alpha1.ReasonOIDCConfigDeleting, v1alpha1.ReasonAuthzConfigDeleting, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
@@ -140,9 +136,9 @@ func halts(reason string) bool {
 // pod left of what it is to have none of.
 func (w *world) stopped(server *v1alpha1.MCPServer) bool {
 	p, b := w.proxy, w.backend
-	proxy := p == nil || p.Spec.Replicas != nil && *p.Spec.Replicas == 0 && p.Status.ObservedGeneration >= p.Generation && p.Status.Replicas == 0
-	backend := b == nil || b.Spec.Replicas != nil && *b.Spec.Replicas == 0 && b.Status.ObservedGeneration >= b.Generation && b.Status.Replicas == 0
-	return (workload.ProxyReplicas(server) > 0 || proxy && w.running(workload.ComponentProxy) == 0) &&
+	proxy := p == nil || ptr.Deref(p.Spec.Replicas, 1) == 0 && p.Status.ObservedGeneration >= p.Generation && p.Status.Replicas == 0
+	backend := b == nil || ptr.Deref(b.Spec.Replicas, 1) == 0 && b.Status.ObservedGeneration >= b.Generation && b.Status.Replicas == 0
+	return (workload.ProxyReplicas(server, 0) > 0 || proxy && w.running(workload.ComponentProxy) == 0) &&
 		(backendReplicas(server) > 0 || backend && w.running(workload.ComponentBackend) == 0)
 }
 

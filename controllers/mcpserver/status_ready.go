@@ -127,8 +127,7 @@ func backendRefused(server *v1alpha1.MCPServer, want wanted) *conditions.Finding
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonStandingBack || !want.claimed(server) {
 		return nil
 	}
-	f := conditions.False(c.Reason, c.Message)
-	return &f
+	return new(conditions.False(c.Reason, c.Message))
 }
 
 // answers reports whether MCP has answered for the wanted content, as the runner
@@ -141,8 +140,7 @@ func answers(server *v1alpha1.MCPServer, want wanted) (bool, *conditions.Finding
 	case c == nil, runtime == nil, runtime.ServerUID != string(server.UID), !want.claimed(server), runtime.Generation < want.revision.Generation:
 		return false, nil
 	case c.Status == metav1.ConditionFalse:
-		f := conditions.False(c.Reason, c.Message)
-		return false, &f
+		return false, new(conditions.False(c.Reason, c.Message))
 	}
 	return c.Status == metav1.ConditionTrue, nil
 }

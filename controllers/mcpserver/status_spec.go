@@ -40,22 +40,19 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 
 // notServed says that no calls are served by intent, and which.
 func notServed(server *v1alpha1.MCPServer, want wanted) *conditions.Finding {
-	var f conditions.Finding
 	switch {
 	case server.Spec.Suspend:
-		f = conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again")
-	case backendReplicas(server) == 0 || workload.ProxyReplicas(server) == 0:
+		return new(conditions.False(v1alpha1.ReasonSuspended, "spec.suspend is true: set it to false to start the server again"))
+	case backendReplicas(server) == 0 || workload.ProxyReplicas(server, 0) == 0:
 		replicas := "spec.proxy.replicas is 0"
 		if kinds.Of(server).Backend {
 			replicas = "spec.replicas or " + replicas
 		}
-		f = conditions.False(v1alpha1.ReasonScaledToZero, replicas+": raise it to start the server again")
+		return new(conditions.False(v1alpha1.ReasonScaledToZero, replicas+": raise it to start the server again"))
 	case len(want.content.NotEnforced) > 0:
-		f = conditions.False(v1alpha1.ReasonNotEnforced, notEnforced(want.content.NotEnforced))
-	default:
-		return nil
+		return new(conditions.False(v1alpha1.ReasonNotEnforced, notEnforced(want.content.NotEnforced)))
 	}
-	return &f
+	return nil
 }
 
 func notEnforced(fields []string) string {
@@ -72,8 +69,7 @@ func backendExposed(server *v1alpha1.MCPServer) *conditions.Finding {
 	if !kinds.Of(server).Backend || !workload.Guarded(&server.Spec) || workload.BackendIngress(&server.Spec, nil) == v1alpha1.BackendIngressProxyOnly {
 		return nil
 	}
-	f := conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(
+	return new(conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(
 		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the proxy's checks; "+
-			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect", workload.BackendName(server.Name)))
-	return &f
+			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect", workload.BackendName(server.Name))))
 }

@@ -51,7 +51,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 	}})
-	build := ctrl.NewControllerManagedBy(mgr).Named(strings.ToLower(r.kind.Object.Kind)).For(r.kind.New()).WithOptions(options)
+	name := strings.ToLower(r.kind.Object.Kind)
+	build := ctrl.NewControllerManagedBy(mgr).Named(name).For(r.kind.New()).WithOptions(options).WithLogConstructor(r.Log(mgr, name, "server"))
 	for _, child := range Watched() {
 		build.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
@@ -70,7 +71,7 @@ func (r *Reconciler) referring(config string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		servers, err := references.To(ctx, r.reader, config, obj.GetNamespace(), obj.GetName())
 		if err != nil {
-			logf.FromContext(ctx).Error(err, "not waking them")
+			logf.FromContext(ctx).Error(err, "cannot list the servers that refer to a configuration", "namespace", obj.GetNamespace(), "config", obj.GetName())
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(servers))

@@ -46,7 +46,7 @@ func (r *Reconciler) moved(ctx context.Context, q queue, before, after client.Ob
 		}
 		plan, err := r.plan(ctx, before.GetNamespace(), config)
 		if err != nil {
-			logf.FromContext(ctx).Error(err, "not waking who is next")
+			logf.FromContext(ctx).Error(err, "cannot tell which server takes a configuration next", "namespace", before.GetNamespace(), "config", name)
 			continue
 		}
 		for _, next := range plan.Admitted {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -89,11 +90,7 @@ func inside(server, container *corev1ac.ContainerApplyConfiguration, run runconf
 		WithArgs(bridgeArgs(run, server.Env)...).
 		WithVolumeMounts(mount(runconfig.BridgeVolume, runconfig.BridgePath))
 	for i := range server.EnvFrom {
-		prefix := ""
-		if p := server.EnvFrom[i].Prefix; p != nil {
-			prefix = *p
-		}
-		server.EnvFrom[i].WithPrefix(runconfig.DeclaredPrefix + prefix)
+		server.EnvFrom[i].WithPrefix(runconfig.DeclaredPrefix + ptr.Deref(server.EnvFrom[i].Prefix, ""))
 	}
 }
 

@@ -1,8 +1,10 @@
 package podtemplate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,26 +39,18 @@ func Canonical(object any) (map[string]any, error) {
 func normalise(at spot) {
 	switch v := at.value.Interface().(type) {
 	case *corev1.ObjectFieldSelector:
-		setDefault(&v.APIVersion, "v1")
+		v.APIVersion = cmp.Or(v.APIVersion, "v1")
 	case *corev1.FileKeySelector:
-		setDefault(&v.Optional, new(bool))
+		v.Optional = cmp.Or(v.Optional, new(false))
 	case *corev1.ServiceAccountTokenProjection:
-		hour := int64(3600)
-		setDefault(&v.ExpirationSeconds, &hour)
+		v.ExpirationSeconds = cmp.Or(v.ExpirationSeconds, new(int64(3600)))
 	case *corev1.PodCertificateProjection:
-		day := int32(86400)
-		setDefault(&v.MaxExpirationSeconds, &day)
+		v.MaxExpirationSeconds = cmp.Or(v.MaxExpirationSeconds, new(int32(86400)))
 	case corev1.ContainerPort:
-		setDefault(&at.value.Addr().Interface().(*corev1.ContainerPort).Protocol, corev1.ProtocolTCP)
+		port := at.value.Addr().Interface().(*corev1.ContainerPort)
+		port.Protocol = cmp.Or(port.Protocol, corev1.ProtocolTCP)
 	case corev1.ResourceList:
 		at.value.Set(reflect.ValueOf(milli(v)))
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }
 
@@ -119,11 +113,7 @@ func prune(value any) bool {
 	case nil:
 		return true
 	case map[string]any:
-		for key, child := range v {
-			if prune(child) {
-				delete(v, key)
-			}
-		}
+		maps.DeleteFunc(v, func(_ string, child any) bool { return prune(child) })
 		return len(v) == 0
 	case []any:
 		for _, child := range v {
@@ -133,4 +123,32 @@ func prune(value any) bool {
 	default:
 		return false
 	}
+}
+
+// Claims are the templates of a StatefulSet's claims as the API server stores them. The
+// list is one value to server-side apply, so that each of its defaults that an intent
+// leaves out is a difference:
+// https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/v1/defaults.go.
+// apiVersion and kind are left out all the same: protobuf, in which typed clients read,
+// does not carry those of an item. The error is that of an encoding.
+func Claims(templates []corev1.PersistentVolumeClaimTemplate) ([]*corev1ac.PersistentVolumeClaimApplyConfiguration, error) {
+	var claims []*corev1ac.PersistentVolumeClaimApplyConfiguration
+	for _, t := range templates {
+		fields, err := Canonical(t.DeepCopy())
+		if err != nil {
+			return nil, err
+		}
+		claim, err := fromFields[corev1ac.PersistentVolumeClaimApplyConfiguration](fields)
+		if err != nil {
+			return nil, err
+		}
+		if claim.Spec == nil {
+			claim.Spec = corev1ac.PersistentVolumeClaimSpec()
+		}
+		if claim.Spec.VolumeMode == nil {
+			claim.Spec.WithVolumeMode(corev1.PersistentVolumeFilesystem)
+		}
+		claims = append(claims, claim.WithStatus(corev1ac.PersistentVolumeClaimStatus().WithPhase(corev1.ClaimPending)))
+	}
+	return claims, nil
 }

@@ -4,7 +4,7 @@
 //   - proxy.go, backend.go: the two templates
 //   - bridge.go: what a backend has of ours that does not speak streamable HTTP
 //   - security.go, baseline.go, token.go: how containers are confined, and who has the runner's token
-//   - overlay*.go: the user's podTemplate, refused by name or merged
+//   - overlay*.go: the user's podTemplate over that of the release, refused by name or merged
 //   - valid.go, walk.go: what the API server would refuse, said with what to write instead
 //   - problem.go: what cannot be rendered
 //   - canonical.go: core types as intents

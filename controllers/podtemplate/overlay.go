@@ -31,11 +31,11 @@ import (
 // we state. See overlay_check.go for what is refused, and why it has to be
 // refused before the merge.
 type overlay struct {
-	// field of the MCPServer that holds it.
+	// field of the MCPServer, or value of the chart, that holds it.
 	field string
 	raw   []byte
-	// instead are the fields of the MCPServer that say what a field of the
-	// pod template says.
+	// instead are the fields of the MCPServer, or values of the chart, that say what
+	// a field of the pod template says.
 	instead map[string]string
 	// holdsToken is so where the pod holds the runner's token; see token.go.
 	holdsToken bool

@@ -49,6 +49,11 @@ type Options struct {
 	// ProxyResources are those of proxies whose spec states none; small ones of our
 	// own if nil.
 	ProxyResources *v1alpha1.Resources
+	// ProxyReplicas are those of proxies whose spec states none; one if zero.
+	ProxyReplicas int32
+	// ProxyTemplate is an overlay of all proxies, which those of the specs are laid
+	// over; nil for none. CheckRelease tells what is wrong with it.
+	ProxyTemplate []byte
 	// Network is that of servers whose spec.network does not say; nil for none.
 	Network *v1alpha1.NetworkSpec
 	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
@@ -74,8 +79,8 @@ type Names struct {
 }
 
 // Proxy is the template of a proxy's pods without its revision, merged with the
-// overlay of spec, which is the owner's spec.proxy. Where there are problems the
-// overlay is not in it.
+// overlays of the release and of spec, which is the owner's spec.proxy. Where there
+// are problems neither overlay is in it.
 func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
 	for _, name := range opts.RunnerPullSecrets {
@@ -114,15 +119,7 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 	if opts.Remote != nil {
 		template.WithAnnotations(restarted(runspec.RestartedAt(opts.Remote.RestartedAt)))
 	}
-	overlay := proxyOverlay(spec)
-	merged, problems := overlay.merge(template)
-	if len(problems) > 0 {
-		return template, problems
-	}
-	if problems := incomplete(overlay.field, merged, runconfig.Backend{}); len(problems) > 0 {
-		return template, problems
-	}
-	return merged, nil
+	return overlaid(template, spec, opts)
 }
 
 // sessionKeys is the volume of the keys of session ids, mounted without subPath, so

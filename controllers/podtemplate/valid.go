@@ -174,17 +174,8 @@ func unmounted(container string, m corev1ac.VolumeMountApplyConfiguration, userM
 	return Problem{container + "." + at, "there is no volume of this name: add it to the volumes, or correct the name"}
 }
 
-// reservedPrefixes are the keys of labels and annotations that are not the
-// user's to set on our objects.
-var reservedPrefixes = []string{"freehold.dev/", "app.kubernetes.io/"}
-
 // Reserved reports whether only Freehold sets a label or annotation of this key on
 // its objects.
 func Reserved(key string) bool {
-	for _, prefix := range reservedPrefixes {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(key, "freehold.dev/") || strings.HasPrefix(key, "app.kubernetes.io/")
 }

@@ -116,16 +116,9 @@ func shown(value reflect.Value) string {
 }
 
 func byName(item reflect.Value, name string) (reflect.Value, bool) {
-	for i := range item.NumField() {
-		field := item.Type().Field(i)
-		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if tag == name {
-			return item.Field(i), true
-		}
-		if tag == "" && field.Type.Kind() == reflect.Struct {
-			if value, ok := byName(item.Field(i), name); ok {
-				return value, true
-			}
+	for _, field := range reflect.VisibleFields(item.Type()) {
+		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag == name {
+			return item.FieldByIndex(field.Index), true
 		}
 	}
 	return reflect.Value{}, false

@@ -5,7 +5,7 @@
 // core.go has what the controllers of a process share and one pass of it,
 // finalizer.go adds and removes the finalizer, report.go states the conditions,
 // events.go records Events, end.go turns the end of a pass into what the queue
-// understands, count.go counts for metrics.
+// understands, count.go counts for metrics, log.go says what the lines of a log have.
 package reconcile
 
 import (
@@ -76,6 +76,9 @@ type Pass struct {
 	// object is as it was read, with these conditions in its status.
 	object     client.Object
 	conditions []metav1.Condition
+	// Patience is how long the deletion of the object may be refused before it is Stalled;
+	// ProgressDeadline unless it is set.
+	Patience time.Duration
 	// due is when the next pass is due though nothing happens, 0 for never.
 	due time.Duration
 	// Conflicts are the field conflicts that the pass has met.
@@ -93,8 +96,12 @@ func (c *Core) Begin(ctx context.Context, object client.Object, conditions []met
 	if wait, err := c.Applier.Ahead(ctx, object, c.Kind.Managers...); wait > 0 || err != nil {
 		return nil, wait, err
 	}
-	return &Pass{core: c, object: object, conditions: conditions}, 0, nil
+	return &Pass{core: c, object: object, conditions: conditions, Patience: ProgressDeadline}, 0, nil
 }
+
+// ProgressDeadline is for how long nothing may come true before an object is Stalled, where
+// its spec does not say: as long as that of a Deployment.
+const ProgressDeadline = 600 * time.Second
 
 // Due notes when the next pass is due though nothing happens, the soonest of
 // several; 0 is never.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -74,23 +75,41 @@ func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 // ReportDeleting says once how far the object is on its way out, under the
 // condition that fits: Reconciling, or Stalled if a person must act.
 func (p *Pass) ReportDeleting(ctx context.Context, movement, message string) error {
+	return p.reportLeaving(ctx, movement, v1alpha1.ReasonDeleting, message)
+}
+
+func (p *Pass) reportLeaving(ctx context.Context, movement, reason, message string) error {
 	return p.Report(ctx, map[string]conditions.Finding{
-		v1alpha1.ConditionReady: conditions.False(v1alpha1.ReasonDeleting, message),
-		movement:                conditions.True(v1alpha1.ReasonDeleting, message),
+		v1alpha1.ConditionReady: conditions.False(reason, message),
+		movement:                conditions.True(reason, message),
 	})
 }
 
 // TellRefused says what of err is a refusal that keeps the object from going, and returns
-// err. Only who refuses it can change that, so the object is Stalled.
+// err. What refuses it may be about to end, so the object is Reconciling, and Stalled once
+// it was refused for as long as Patience.
 func (p *Pass) TellRefused(ctx context.Context, err error) error {
 	refused := apply.Refused(err)
 	if refused == nil {
 		return err
 	}
-	return errors.Join(err, p.Report(ctx, map[string]conditions.Finding{
-		v1alpha1.ConditionReady:   conditions.False(v1alpha1.ReasonApplyFailed, refused.Error()),
-		v1alpha1.ConditionStalled: conditions.True(v1alpha1.ReasonApplyFailed, refused.Error()),
-	}))
+	movement := v1alpha1.ConditionReconciling
+	switch waits := p.refusedBefore(movement); {
+	case p.refusedBefore(v1alpha1.ConditionStalled) != nil, waits != nil && p.core.Now().Sub(waits.LastTransitionTime.Time) >= p.Patience:
+		movement = v1alpha1.ConditionStalled
+	case waits == nil:
+		p.Anew(movement)
+	}
+	return errors.Join(err, p.reportLeaving(ctx, movement, v1alpha1.ReasonApplyFailed, refused.Error()))
+}
+
+// refusedBefore is the condition of a type if it says that this deletion was refused.
+func (p *Pass) refusedBefore(conditionType string) *metav1.Condition {
+	c := meta.FindStatusCondition(p.conditions, conditionType)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonApplyFailed || c.ObservedGeneration != p.object.GetGeneration() {
+		return nil
+	}
+	return c
 }
 
 // unprotected says that the object lacks the finalizer, and why.

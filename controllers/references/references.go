@@ -5,6 +5,8 @@
 package references
 
 import (
+	"cmp"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -23,16 +25,10 @@ type field struct {
 
 var fields = []field{
 	{contract.MCPOIDCConfig.Kind, "spec.oidcConfigRef.name", func(s *v1alpha1.MCPServerSpec) string {
-		if s.OIDCConfigRef == nil {
-			return ""
-		}
-		return s.OIDCConfigRef.Name
+		return cmp.Or(s.OIDCConfigRef, &v1alpha1.OIDCConfigReference{}).Name
 	}},
 	{contract.MCPAuthzConfig.Kind, "spec.authzConfigRef.name", func(s *v1alpha1.MCPServerSpec) string {
-		if s.AuthzConfigRef == nil {
-			return ""
-		}
-		return s.AuthzConfigRef.Name
+		return cmp.Or(s.AuthzConfigRef, &v1alpha1.LocalReference{}).Name
 	}},
 }
 

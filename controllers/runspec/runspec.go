@@ -5,7 +5,6 @@ package runspec
 import (
 	"bytes"
 	"cmp"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,32 +137,25 @@ func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
 	p.PublicURL, p.GraceSeconds = spec.Proxy.PublicURL, spec.Proxy.TerminationGracePeriodSeconds
 	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
-	// A set: another order says nothing new, and must restart nothing.
-	p.AllowedOrigins = slices.Compact(slices.Sorted(slices.Values(spec.Proxy.AllowedOrigins)))
+	p.AllowedOrigins = set(spec.Proxy.AllowedOrigins)
 	return p
 }
 
 // ProxyPort is where a proxy listens.
 func ProxyPort(spec *v1alpha1.ProxySpec) int32 {
-	if spec == nil || spec.Port == 0 {
-		return defaultProxyPort
-	}
-	return spec.Port
+	return cmp.Or(cmp.Or(spec, &v1alpha1.ProxySpec{}).Port, defaultProxyPort)
 }
 
 // notEnforced are the fields that ask for a protection that the runner does not have. They are content: the proxy must not serve while one
 // is set.
 func notEnforced(spec v1alpha1.MCPServerSpec) []string {
 	var fields []string
-	for field, asked := range map[string]bool{
-		"spec.externalAuthConfigRef": spec.ExternalAuthConfigRef != nil,
-		"spec.toolConfigRef":         spec.ToolConfigRef != nil,
-	} {
-		if asked {
-			fields = append(fields, field)
-		}
+	if spec.ExternalAuthConfigRef != nil {
+		fields = append(fields, "spec.externalAuthConfigRef")
 	}
-	slices.Sort(fields)
+	if spec.ToolConfigRef != nil {
+		fields = append(fields, "spec.toolConfigRef")
+	}
 	return fields
 }
 

@@ -22,7 +22,7 @@ import (
 type Rendered struct {
 	// Content is what the pods are to run, as a run config without its revision. It
 	// depends on what the pods depend on and on nothing else. The Rendering in
-	// it covers the runner's image, the proxy's resources and overlay, and what
+	// it covers the runner's image, the proxy's resources and overlays, and what
 	// a new version of this package does differently.
 	Content runconfig.RunConfig
 	// Hash is Content's. The caller compares it with that of status.workload and
@@ -72,7 +72,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 		rendered.Reason = reason
 	}
 	rendered.Problems = podtemplate.Sorted(append(problems, refused...))
-	rendered.replicas = ProxyReplicas(server)
+	rendered.replicas = ProxyReplicas(server, opts.ProxyReplicas)
 	rendered.OwnHash = ownHash(server, rendered.Content, opts)
 	return rendered
 }

@@ -109,8 +109,12 @@ var changes = map[string]struct {
 	"spec.proxy.terminationGracePeriodSeconds": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.Proxy.TerminationGracePeriodSeconds = 90
 	}},
-	"spec.proxy.resources":      {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
-	"spec.proxy.podTemplate":    {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
+	"spec.proxy.resources":   {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.Resources = nil }},
+	"spec.proxy.podTemplate": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Proxy.PodTemplate = nil }},
+	"proxyDefaults.podTemplate": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
+		o.ProxyTemplate = []byte(`{"spec":{"schedulerName":"other"}}`)
+	}},
+	"proxyDefaults.replicas":    {none, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.ProxyReplicas = 2 }},
 	"runner.image":              {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerImage += "x" }},
 	"the runner's pull policy":  {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullPolicy = corev1.PullAlways }},
 	"the runner's pull secrets": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.RunnerPullSecrets = []string{"regcred"} }},

@@ -5,7 +5,8 @@
 //   - content.go: the content of an owner, rendered once, its hash, and what cannot be rendered
 //   - proxy.go, backend.go: what runs the pods, whose templates are controllers/podtemplate's
 //   - network.go: who may connect to the backend
-//   - service.go, configmap.go, rbac.go: the rest
+//   - runner.go, rbac.go: what the runner is given, run config and keys, and may do
+//   - service.go: where clients and the proxy call
 //
 // All of it is canonical, as controllers/podtemplate says.
 package workload

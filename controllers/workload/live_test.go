@@ -104,15 +104,18 @@ func TestProxyReplicas(t *testing.T) {
 	three, none := int32(3), int32(0)
 	for name, tc := range map[string]struct {
 		replicas *int32
+		release  int32
 		suspend  bool
 		deleting bool
 		want     int32
 	}{
-		"unset":          {nil, false, false, 1},
-		"set":            {&three, false, false, 3},
-		"scaled to zero": {&none, false, false, 0},
-		"suspended":      {&three, true, false, 0},
-		"being deleted":  {&three, false, true, 0},
+		"unset":                       {nil, 0, false, false, 1},
+		"unset, and the release's":    {nil, 2, false, false, 2},
+		"set":                         {&three, 2, false, false, 3},
+		"scaled to zero":              {&none, 2, false, false, 0},
+		"suspended":                   {&three, 0, true, false, 0},
+		"suspended, of the release's": {nil, 2, true, false, 0},
+		"being deleted":               {&three, 2, false, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := serverWith(t, "{proxy: {}}")
@@ -120,7 +123,7 @@ func TestProxyReplicas(t *testing.T) {
 			if tc.deleting {
 				server.DeletionTimestamp = &metav1.Time{}
 			}
-			if got := ProxyReplicas(server); got != tc.want {
+			if got := ProxyReplicas(server, tc.release); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

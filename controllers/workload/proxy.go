@@ -1,12 +1,14 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -55,18 +57,14 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 			WithTemplate(podtemplate.AtRevision(r.proxy, config, rev))), nil
 }
 
-// ProxyReplicas is spec.proxy.replicas, 1 where it is unset, and 0 for a server
-// that is suspended or being deleted, or whose backend is scaled to zero: a proxy
-// is ready once it has reached a backend.
-func ProxyReplicas(server *v1alpha1.MCPServer) int32 {
-	none := server.Spec.Replicas != nil && *server.Spec.Replicas == 0
-	if server.Spec.Suspend || none || server.DeletionTimestamp != nil {
+// ProxyReplicas is spec.proxy.replicas, where it is unset the release's, where that is
+// zero 1, and 0 for a server that is suspended or being deleted, or whose backend is
+// scaled to zero: a proxy is ready once it has reached a backend.
+func ProxyReplicas(server *v1alpha1.MCPServer, release int32) int32 {
+	if server.Spec.Suspend || ptr.Deref(server.Spec.Replicas, 1) == 0 || server.DeletionTimestamp != nil {
 		return 0
 	}
-	if server.Spec.Proxy == nil || server.Spec.Proxy.Replicas == nil {
-		return 1
-	}
-	return *server.Spec.Proxy.Replicas
+	return ptr.Deref(ptr.Deref(server.Spec.Proxy, v1alpha1.ProxySpec{}).Replicas, cmp.Or(release, 1))
 }
 
 // ScaledProxy states what the manager owns of the live Deployment, with other

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -37,11 +38,11 @@ type settings struct {
 }
 
 func fromEnvironment() (settings, error) {
-	version := fallback(os.Getenv("K8S_VERSION"), "v1.36.3")
+	version := cmp.Or(os.Getenv("K8S_VERSION"), "v1.36.3")
 	s := settings{
-		dir:    fallback(os.Getenv("FREEHOLD_CLUSTER_DIR"), defaultDir(os.Geteuid())),
-		bin:    fallback(os.Getenv("K8S_BIN"), filepath.Join("bin", "k8s", version)),
-		images: fallback(os.Getenv("FREEHOLD_IMAGES"), filepath.Join("bin", "images")),
+		dir:    cmp.Or(os.Getenv("FREEHOLD_CLUSTER_DIR"), defaultDir(os.Geteuid())),
+		bin:    cmp.Or(os.Getenv("K8S_BIN"), filepath.Join("bin", "k8s", version)),
+		images: cmp.Or(os.Getenv("FREEHOLD_IMAGES"), filepath.Join("bin", "images")),
 	}
 	for _, path := range []*string{&s.dir, &s.bin, &s.images} {
 		absolute, err := filepath.Abs(*path)
@@ -87,11 +88,4 @@ func (s settings) socket() string              { return s.path("containerd.sock"
 func (s settings) cgroup() string {
 	sum := sha256.Sum256([]byte(s.dir))
 	return "freehold-" + hex.EncodeToString(sum[:4])
-}
-
-func fallback(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -88,20 +90,50 @@ func assemble(in input, platform v1.Platform, entrypoint string, binary []byte, 
 	if err != nil {
 		return nil, err
 	}
+	return configured(image, platform, v1.Config{
+		Entrypoint: []string{entrypoint},
+		User:       in.user + ":" + in.user,
+		WorkingDir: "/",
+		Labels:     in.labels,
+	})
+}
+
+// configured is an image of a platform, with how it is run.
+func configured(image v1.Image, platform v1.Platform, how v1.Config) (v1.Image, error) {
 	config, err := image.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = platform.OS, platform.Architecture
-	config.Created = v1.Time{Time: epoch}
-	config.Config = v1.Config{
-		Entrypoint: []string{entrypoint},
-		User:       in.user + ":" + in.user,
-		WorkingDir: "/",
-		Labels:     in.labels,
-	}
+	config.Created, config.Config = v1.Time{Time: epoch}, how
 	return mutate.ConfigFile(image, config)
+}
+
+// ofFolder makes an image of a folder for this machine's platform, for what is not one static Go binary. It names no
+// entrypoint: the pod states its command and its user. It is for tests, and has no SBOM.
+func ofFolder(folder string) (built, error) {
+	files, root := map[string][]byte{}, os.DirFS(folder)
+	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files["/"+path], err = fs.ReadFile(root, path) // what a link leads to
+		}
+		return err
+	})
+	if err != nil {
+		return built{}, fmt.Errorf("packing %s: %w", folder, err)
+	}
+	content, err := layer(0o755, files)
+	if err != nil {
+		return built{}, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, content)
+	if err != nil {
+		return built{}, err
+	}
+	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
+	image, err = configured(image, platform, v1.Config{})
+	return built{image: image, platform: platform}, err
 }
 
 // layer is a tar archive with the files, in the order of their paths.

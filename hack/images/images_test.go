@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"debug/buildinfo"
 	"encoding/json"
@@ -249,6 +250,51 @@ func TestArchiveIsSound(t *testing.T) {
 		t.Errorf("the image is not sound: %v", err)
 	}
 	checkImage(t, image, arm, "arm64")
+}
+
+// What is not one static binary is a folder, with what its links lead to, which names no entrypoint.
+func TestAFolderIsAnImage(t *testing.T) {
+	folder, archive := t.TempDir(), filepath.Join(t.TempDir(), "folder.tar")
+	if err := os.Mkdir(filepath.Join(folder, "lib"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "node"), []byte("program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(folder, "node"), filepath.Join(folder, "lib", "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"-name", "example.com/folder:dev", "-folder", folder, "-archive", archive}); err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(archive, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(image); err != nil {
+		t.Error(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil || len(config.Config.Entrypoint) > 0 || config.OS != "linux" {
+		t.Errorf("it is run as %+v (%v)", config, err)
+	}
+	files := map[string]string{}
+	content := tar.NewReader(mutate.Extract(image))
+	for header, err := content.Next(); err == nil; header, err = content.Next() {
+		text, err := io.ReadAll(content)
+		if err != nil || header.Mode != 0o755 {
+			t.Errorf("%s has mode %o (%v)", header.Name, header.Mode, err)
+		}
+		files[header.Name] = string(text)
+	}
+	if want := map[string]string{"node": "program", "lib/link": "program"}; !maps.Equal(files, want) {
+		t.Errorf("it holds %v, want %v", files, want)
+	}
+	for _, args := range [][]string{{"-folder", folder, "-layout", archive}, {"-folder", folder, "-binary", "pause", "-archive", archive}} {
+		if err := run(append(args, "-name", "example.com/folder:dev")); err == nil {
+			t.Errorf("%q is taken", args)
+		}
+	}
 }
 
 func TestSBOMSaysWhatGoSays(t *testing.T) {

@@ -44,6 +44,7 @@ func run(args []string) error {
 		binaries = append(binaries, fromRoot(path))
 		return nil
 	})
+	folder := flags.String("folder", "", "`path` of a folder to make an -archive of, in place of a binary; for tests")
 	licenses := flags.String("licenses", "", "`path` of the page that says under which licence each module is")
 	flags.StringVar(&in.user, "user", "65532", "numeric `uid` that the binary runs as")
 	flags.Func("label", "`key=value`, may be repeated", pairs(in.labels))
@@ -54,8 +55,8 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *tag == "" || len(binaries) == 0 || (*archive == "") == (*layout == "") {
-		return errors.New("-name, -binary and either -archive or -layout are needed")
+	if *tag == "" || (len(binaries) == 0) == (*folder == "") || (*archive == "") == (*layout == "") || *folder != "" && *layout != "" {
+		return errors.New("-name, -binary and either -archive or -layout are needed, or -name, -folder and -archive")
 	}
 	ref, err := name.NewTag(*tag)
 	if err != nil {
@@ -67,6 +68,13 @@ func run(args []string) error {
 		}
 	}
 	var made []built
+	if *folder != "" {
+		b, err := ofFolder(fromRoot(*folder))
+		if err != nil {
+			return err
+		}
+		made = append(made, b)
+	}
 	for _, binary := range binaries {
 		b, err := build(in, binary, ref.TagStr())
 		if err != nil {
@@ -101,14 +109,16 @@ func fromRoot(path string) string {
 	return filepath.Join("..", "..", path)
 }
 
-// writeArchive writes NAME.tar, and the SBOM as NAME.cdx.json.
+// writeArchive writes NAME.tar, and the SBOM, if there is one, as NAME.cdx.json.
 func writeArchive(path string, ref name.Tag, made []built) error {
 	if len(made) != 1 {
 		return fmt.Errorf("an archive holds one platform, not %d: ask for a -layout", len(made))
 	}
-	sbom := func(path string) error { return os.WriteFile(path, made[0].sbom, 0o644) }
-	if err := write(strings.TrimSuffix(path, ".tar")+sbomSuffix, sbom); err != nil {
-		return err
+	if sbom := made[0].sbom; sbom != nil {
+		fill := func(path string) error { return os.WriteFile(path, sbom, 0o644) }
+		if err := write(strings.TrimSuffix(path, ".tar")+sbomSuffix, fill); err != nil {
+			return err
+		}
 	}
 	return write(path, func(path string) error { return tarball.WriteToFile(path, ref, made[0].image) })
 }

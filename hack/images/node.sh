@@ -49,5 +49,5 @@ cp "$work/kubeconfig.yaml" "$rootfs/data/"
 ldd "$node" | grep -o '/lib[^ ]*' | while read -r library; do
 	install -D "$library" "$rootfs$library"
 done
-go -C "$here" run ./rootfs -name "freehold.dev/node:${VERSION:-dev}" -archive "$root/bin/images/node.tar" "$rootfs"
+go -C "$here" run . -name "freehold.dev/node:${VERSION:-dev}" -archive "$root/bin/images/node.tar" -folder "$rootfs"
 echo "bin/images/node.tar is freehold.dev/node:${VERSION:-dev}"

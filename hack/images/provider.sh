@@ -31,5 +31,5 @@ cp "$node" "$rootfs/node"
 ldd "$node" | grep -o '/lib[^ ]*' | while read -r library; do
 	install -D "$library" "$rootfs$library"
 done
-go -C "$here" run ./rootfs -name "freehold.dev/provider:${VERSION:-dev}" -archive "$root/bin/images/provider.tar" "$rootfs"
+go -C "$here" run . -name "freehold.dev/provider:${VERSION:-dev}" -archive "$root/bin/images/provider.tar" -folder "$rootfs"
 echo "bin/images/provider.tar is freehold.dev/provider:${VERSION:-dev}"

@@ -27,6 +27,7 @@ type auditEvent struct {
 	As     auditUser `json:"impersonatedUser"`
 	User   auditUser `json:"user"`
 	Object struct {
+		Namespace   string `json:"namespace"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
@@ -70,9 +71,9 @@ func (e auditEvent) how() string {
 // ours reports whether a program of Freehold sent the request.
 func (e auditEvent) ours() bool { return strings.HasPrefix(e.UserAgent, "freehold-") }
 
-// writes prints how often which identity wrote what, and how, since a moment in
-// RFC 3339, and fails if any of it was neither an apply, a delete nor an event.
-func writes(path, since string, out io.Writer) error {
+// writes prints how often which identity wrote what in a namespace, and how, since a
+// moment in RFC 3339, and fails if any of it was neither an apply, a delete nor an event.
+func writes(path, namespace, since string, out io.Writer) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("opening the audit log: %w", err)
@@ -86,7 +87,8 @@ func writes(path, since string, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the last line may still be being written
 		}
-		if e.Stage != "ResponseComplete" || !e.ours() || e.Received < since || slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
+		if e.Stage != "ResponseComplete" || !e.ours() || e.Object.Namespace != namespace || e.Received < since ||
+			slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
 			continue
 		}
 		resource := strings.TrimSuffix(e.Object.Resource+"/"+e.Object.Subresource, "/")

@@ -32,7 +32,7 @@ func line(agent, verb, resource, query string) string {
 	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":%q,"userAgent":%q,"requestURI":%q,"requestReceivedTimestamp":"2026-01-02T00:00:00.000000Z",`+
 		`"user":{"username":"system:serviceaccount:freehold-system:freehold-operator"},`+
 		`"impersonatedUser":{"username":"system:serviceaccount:freehold-system:freehold-mcpserver"},`+
-		`"objectRef":{"resource":%q},"responseStatus":{"code":200}}`, verb, agent, server+query, resource) + "\n"
+		`"objectRef":{"namespace":"demo","resource":%q},"responseStatus":{"code":200}}`, verb, agent, server+query, resource) + "\n"
 }
 
 // secret is a write of a Secret without force, and what the API server answered.
@@ -53,6 +53,7 @@ func TestWritesThatAreNoAppliesAreFound(t *testing.T) {
 		"a merge patch":       {line("freehold-operator/v1", "patch", "services", "?fieldManager=m"), "", "1 writes were not applies"},
 		"an update":           {line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "", "1 writes were not applies"},
 		"one of before":       {line("freehold-runner/v1", "update", "services", "?fieldManager=m"), "2026-01-03T00:00:00Z", ""},
+		"one elsewhere":       {strings.Replace(line("freehold-runner/v1", "update", "services", "?fieldManager=m"), `"demo"`, `"e2e"`, 1), "", ""},
 		"a line half written": {`{"stage":"Resp`, "", ""},
 	} {
 		log := filepath.Join(t.TempDir(), "audit.log")
@@ -61,7 +62,7 @@ func TestWritesThatAreNoAppliesAreFound(t *testing.T) {
 		}
 		var out strings.Builder
 		got := ""
-		if err := writes(log, tc.since, &out); err != nil {
+		if err := writes(log, "demo", tc.since, &out); err != nil {
 			got = err.Error()
 		}
 		if got != tc.want {

@@ -1,9 +1,9 @@
 // Command picture draws what the demo shows, from what the API server says:
 //
-//	picture writes FREEHOLD-AUDIT-LOG [SINCE]
+//	picture writes AUDIT-LOG NAMESPACE SINCE
 //	picture survived PATH=MANAGER... < object.json
 //
-// writes counts the write requests of Freehold by verb, from the audit log;
+// writes counts the write requests of Freehold in a namespace by verb, from the audit log;
 // survived checks that fields are still owned by whom they were, and exits with
 // 1 if one is not. Who owns what is for kubectl freehold to show.
 package main
@@ -30,16 +30,12 @@ func main() {
 
 func run(args []string) error {
 	switch {
-	case len(args) > 1 && args[0] == "writes":
-		since := ""
-		if len(args) > 2 {
-			since = args[2]
-		}
-		return writes(args[1], since, os.Stdout)
+	case len(args) == 4 && args[0] == "writes":
+		return writes(args[1], args[2], args[3], os.Stdout)
 	case len(args) > 1 && args[0] == "survived":
 		return survived(os.Stdin, os.Stdout, args[1:])
 	}
-	return fmt.Errorf("usage: picture writes AUDIT-LOG [SINCE], or picture survived PATH=MANAGER and more")
+	return fmt.Errorf("usage: picture writes AUDIT-LOG NAMESPACE SINCE, or picture survived PATH=MANAGER and more")
 }
 
 func read(in io.Reader) (*unstructured.Unstructured, error) {

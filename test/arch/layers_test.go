@@ -51,8 +51,9 @@ var layers = map[string][]string{
 	"controllers/config":           below,
 	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
-	"cmd/operator/...":         {"apis/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
-	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/runner/..."}, below...),
+	"cmd/internal/...":         {},
+	"cmd/operator/...":         {"apis/...", "cmd/internal/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
+	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
 	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "controllers/kinds", "controllers/references", "cmd/kubectl-freehold/..."},
 
 	"config/...": {"apis/..."},

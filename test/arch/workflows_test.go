@@ -30,11 +30,11 @@ var (
 
 // judgedWorkflow returns what is wrong with a workflow: rights that a job has without
 // asking, an action that its author can change, a job without an end, and a target that
-// the Makefile does not have.
-func judgedWorkflow(text string, targets []string) (wrong []string) {
+// the Makefile does not have; and the targets that it runs.
+func judgedWorkflow(text string, targets []string) (wrong, run []string) {
 	var w workflow
 	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
-		return []string{err.Error()}
+		return []string{err.Error()}, nil
 	}
 	if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
 		wrong = append(wrong, "every job may more than read: write permissions: {contents: read}, and what else a job needs in the job")
@@ -47,21 +47,31 @@ func judgedWorkflow(text string, targets []string) (wrong []string) {
 			if step.Uses != "" && !pinned.MatchString(step.Uses) {
 				wrong = append(wrong, fmt.Sprintf("%s can become another program: name a commit, and its version in a comment", step.Uses))
 			}
-			for _, m := range made.FindAllStringSubmatch(step.Run, -1) {
-				used := []string{m[1]}
-				if m[2] != "" {
-					used = job.Strategy.Matrix[m[2]]
-				}
-				for _, target := range used {
-					if !slices.Contains(targets, target) {
-						wrong = append(wrong, fmt.Sprintf("the Makefile has no target %s", target))
-					}
-				}
-			}
+			run = append(run, targetsOf(step.Run, job.Strategy.Matrix)...)
 		}
 	}
-	return wrong
+	for _, target := range run {
+		if !slices.Contains(targets, target) {
+			wrong = append(wrong, fmt.Sprintf("the Makefile has no target %s", target))
+		}
+	}
+	return wrong, run
 }
+
+// targetsOf are the targets that a script makes.
+func targetsOf(script string, matrix map[string][]string) (targets []string) {
+	for _, m := range made.FindAllStringSubmatch(script, -1) {
+		if m[2] == "" {
+			targets = append(targets, m[1])
+		}
+		targets = append(targets, matrix[m[2]]...)
+	}
+	return targets
+}
+
+// byPeople are tests of the Makefile that no workflow runs by name: parts of make test, what
+// measures, which a shared machine cannot, and what looks for as long as one lets it.
+var byPeople = []string{"test-unit", "bench", "bench-ownership", "bench-cost", "bench-core", "bench-proxy", "soak", "fuzz"}
 
 func TestWorkflows(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
@@ -72,6 +82,11 @@ func TestWorkflows(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(string(makefile), -1) {
 		targets = append(targets, m[1])
 	}
+	everything, err := os.ReadFile(filepath.Join(root(t), ".ci/run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := append(targetsOf(string(everything), nil), byPeople...)
 	files, err := filepath.Glob(filepath.Join(root(t), ".github/workflows/*"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no workflows: %v", err)
@@ -81,8 +96,17 @@ func TestWorkflows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, wrong := range judgedWorkflow(string(text), targets) {
+		wrong, made := judgedWorkflow(string(text), targets)
+		for _, wrong := range wrong {
 			t.Errorf("%s: %s", filepath.Base(file), wrong)
+		}
+		run = append(run, made...)
+	}
+	_, tests, _ := strings.Cut(string(makefile), "##@ Tests")
+	tests, _, _ = strings.Cut(tests, "##@ ")
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.* ## `).FindAllStringSubmatch(tests, -1) {
+		if !slices.Contains(run, m[1]) {
+			t.Errorf("no workflow runs make %s: add it to the matrix of weekly.yaml, or to byPeople with the reason", m[1])
 		}
 	}
 	good := `{permissions: {contents: read}, jobs: {a: {timeout-minutes: 5, strategy: {matrix: {t: [site]}}, steps: [{uses: "x/y@` + strings.Repeat("a", 40) + `"}, {run: "make ${{ matrix.t }}"}]}}}`
@@ -95,7 +119,8 @@ func TestWorkflows(t *testing.T) {
 		strings.Replace(good, "make ${{ matrix.t }}", "make it", 1):   "no target it",
 		strings.Replace(good, strings.Repeat("a", 40), "v1", 1):       "another program",
 	} {
-		if got := strings.Join(judgedWorkflow(text, []string{"site"}), "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
+		wrong, _ := judgedWorkflow(text, []string{"site"})
+		if got := strings.Join(wrong, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: want %q, got %q", text, want, got)
 		}
 	}

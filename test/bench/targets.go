@@ -64,7 +64,7 @@ func goals() []goal {
 		{"restart with 601: writes", 0, of("life", "restart", 601, writes)},
 		{"delete 601: seconds", 15, of("life", "delete", 601, seconds)},
 		{"memory idle: MB", 40, of("memory", "idle", 0, value("resident", megabyte))},
-		{"memory of 600: MB", 64, of("memory", "servers", 600, value("resident", megabyte))},
+		{"memory of 600: MB", 80, of("memory", "servers", 600, value("resident", megabyte))},
 		{"memory of 400 foreign Secrets and ConfigMaps: MB more", noise, more},
 		{"heap a server at 2000: KB", 60, of("converge", "", 2000, func(s Step) float64 {
 			return (s.Values["heap"] - s.Values["idleHeap"]) / float64(s.Servers) / 1000

@@ -10,12 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -200,6 +203,9 @@ func TestSchemaRefuses(t *testing.T) {
 		"a pod label of its own":     {"podLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"},
 		"a rule for everything":      {"networkDefaults.egress[0].from=x", "from"},
 		"resources of no kind":       {"proxyDefaults.resources.memory=1Gi", "memory"},
+		"no proxies by default":      {"proxyDefaults.replicas=0", "replicas"},
+		"a pod template of no kind":  {"proxyDefaults.podTemplate.containers[0].name=a", "containers"},
+		"a proxy in the node":        {"proxyDefaults.podTemplate.spec.hostNetwork=true", "hostNetwork"},
 		"no flag":                    {"extraArgs[0]=profiling", "extraArgs"},
 		"a share of pods of no kind": {"podDisruptionBudget.maxUnavailable=half", "maxUnavailable"},
 		"a monitor of nothing":       {"metrics.serviceMonitor.enabled=true", "set metrics.port"},
@@ -232,5 +238,31 @@ func TestATLSConfigThatIsGivenStaysAsItIs(t *testing.T) {
 		if !strings.Contains(out, "insecureSkipVerify: false") || strings.Contains(out, "insecureSkipVerify: true") {
 			t.Errorf("%s does not verify though it is told to:\n%s", monitor, out)
 		}
+	}
+}
+
+// What docs/how-to/proxy-defaults.md has people write is taken, by the schema and by the operator.
+func TestTheProxyDefaultsOfThePageAreTaken(t *testing.T) {
+	page, err := os.ReadFile("../../docs/how-to/proxy-defaults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, values, _ := strings.Cut(string(page), "<<YAML\n")
+	values, _, _ = strings.Cut(values, "\nYAML\n")
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := render(t, "--values", file, "--show-only", "templates/deployment.yaml")
+	flag := regexp.MustCompile(`(?m)^ *- ("--proxy-pod-template=.*")$`).FindStringSubmatch(out)
+	if flag == nil || !strings.Contains(out, "--proxy-replicas=2") {
+		t.Fatalf("the operator is not told:\n%s", out)
+	}
+	text, err := strconv.Unquote(flag[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := podtemplate.CheckRelease([]byte(strings.TrimPrefix(text, "--proxy-pod-template="))); len(problems) > 0 {
+		t.Error(problems)
 	}
 }

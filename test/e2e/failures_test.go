@@ -3,11 +3,11 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,27 +28,17 @@ const (
 	telling = time.Minute
 )
 
-// failures are short texts of the stories that failed, which the run repeats at its end: who reads on has only its last lines.
-var failures []string
-
-// repeat writes the failures again.
-func repeat(to io.Writer) {
-	for _, failure := range failures {
-		fmt.Fprintf(to, "\n%s\n", failure)
-	}
-}
-
-var _ = ReportAfterEach(func(report SpecReport) {
-	if !report.Failed() {
-		return
-	}
-	text := fmt.Sprintf("FAILED %s, at %s after %s: %s", report.FullText(), report.FailureLocation(), report.RunTime.Round(time.Second), report.FailureMessage())
-	for _, entry := range report.ReportEntries {
-		if entry.Name == proxiesSaid {
-			text = cut(text) + "\n" + entry.StringRepresentation()
+// The run repeats short texts of the stories that failed at its end: who reads on has only its last lines.
+var _ = ReportAfterSuite("failures", func(all Report) {
+	for _, report := range all.SpecReports.WithState(types.SpecStateFailureStates) {
+		text := fmt.Sprintf("FAILED %s, at %s after %s: %s", report.FullText(), report.FailureLocation(), report.RunTime.Round(time.Second), report.FailureMessage())
+		for _, entry := range report.ReportEntries {
+			if entry.Name == proxiesSaid {
+				text = cut(text) + "\n" + entry.StringRepresentation()
+			}
 		}
+		fmt.Printf("\n%s\n", cut(text))
 	}
-	failures = append(failures, cut(text))
 })
 
 // proxiesSaid is the name of a report's entry.

@@ -73,7 +73,7 @@ func scrape(ctx context.Context, account string) (status int, body string, faile
 }
 
 // The operator comes and goes, and servers answer all the while.
-var _ = It("No call fails while the release is upgraded, rolled back, uninstalled and installed again", func(ctx SpecContext) {
+var _ = It("No call fails while the release is upgraded, rolled back, uninstalled and installed again", Serial, func(ctx SpecContext) {
 	s := newStory("kept")
 	installed := true
 	DeferCleanup(func(ctx SpecContext) { // other stories need the operator
@@ -148,7 +148,7 @@ var _ = It("No call fails while the release is upgraded, rolled back, uninstalle
 	By("uninstalling")
 	installed = false
 	helm(ctx, "uninstall", release, "--wait", "--timeout", "5m")
-	time.Sleep(10 * time.Second)
+	time.Sleep(3 * time.Second)
 	told("uninstalled")
 
 	By("installing again")

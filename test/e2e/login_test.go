@@ -92,54 +92,6 @@ spec:
 		s.referredTo(ctx, &v1alpha1.MCPOIDCConfig{}, "company")
 		s.referredTo(ctx, &v1alpha1.MCPAuthzConfig{}, "tools", opaque.name)
 	}, SpecTimeout(10*time.Minute))
-
-	It("lets a service account of the cluster in, and another controller owns its policies through an upgrade", func(ctx SpecContext) {
-		s := newStory("agents")
-		s.applyAll(ctx, fmt.Sprintf(`
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: planner}
----
-apiVersion: freehold.dev/v1alpha1
-kind: MCPOIDCConfig
-metadata: {name: agents}
-spec: {kubernetes: {serviceAccounts: [{namespace: %s, name: planner}]}}
-`, s.namespace))
-		git := func(round int) string {
-			return fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], env: [{name: ROUND, value: "%d"}], oidcConfigRef: {name: agents}}`, image, round)
-		}
-		s.apply(ctx, git(1))
-		s.applyAs(ctx, "authz-controller", fmt.Sprintf(`
-apiVersion: freehold.dev/v1alpha1
-kind: MCPServer
-metadata: {name: %s}
-spec:
-  authzConfig:
-    policies:
-    - {name: planner, policy: 'permit(principal == Client::"system:serviceaccount:%s:planner", action == Action::"call_tool", resource == Tool::"%s");'}
-`, s.name, s.namespace, tool))
-		server := s.ready(ctx).Status.URL
-		planner, stranger := s.token(ctx, "planner", server), s.token(ctx, "default", server)
-		judged := func() {
-			GinkgoHelper()
-			// The node learns of a new proxy's address a moment after it is ready.
-			Eventually(ctx, func() (int, error) { return bare(ctx, server, planner) }).Should(Equal(http.StatusOK))
-			Expect(bare(ctx, server, stranger)).To(Equal(http.StatusForbidden))
-			Expect(bare(ctx, server, s.token(ctx, "planner", "https://elsewhere.example.com"))).To(Equal(http.StatusUnauthorized))
-			Expect(s.server(ctx).Spec.AuthzConfig).To(HaveField("Policies", HaveLen(1)))
-		}
-		judged()
-		s.apply(ctx, git(2))
-		s.ready(ctx)
-		judged()
-		before := s.server(ctx).Status.Workload.Generation
-		runWith(ctx, runnerImage+"-again")
-		DeferCleanup(func(ctx SpecContext) { runWith(ctx, runnerImage) })
-		Eventually(ctx, func() int64 { return s.server(ctx).Status.Workload.Generation }).Should(BeNumerically(">", before))
-		s.ready(ctx)
-		judged()
-		Expect(s.owner(ctx, "f:authzConfig")).To(ConsistOf("authz-controller"))
-	}, SpecTimeout(10*time.Minute))
 })
 
 // referredTo waits until a config says that the server, and others, refer to it, and that it is ready.

@@ -131,23 +131,3 @@ func (s story) greets(ctx context.Context, url string) {
 		}
 	}
 }
-
-var _ = It("A release leaves the pods of a server on standard input and output, and their sessions", func(ctx SpecContext) {
-	s := newStory("kept")
-	s.apply(ctx, stdioSpec(``))
-	url := s.ready(ctx).Status.URL
-	session := openSession(ctx, url)
-	before := s.pods(ctx, workload.ComponentBackend)
-	runWith(ctx, runnerImage+"-again")
-	DeferCleanup(func(ctx SpecContext) { runWith(ctx, runnerImage) })
-	Eventually(ctx, func(g Gomega) {
-		for _, pod := range s.pods(ctx, workload.ComponentProxy) {
-			g.Expect(pod.Spec.Containers[0].Image).To(HaveSuffix("-again"))
-		}
-	}).Should(Succeed())
-	s.ready(ctx)
-	after := s.pods(ctx, workload.ComponentBackend)
-	Expect(after).To(HaveLen(1))
-	Expect(after[0].UID).To(Equal(before[0].UID))
-	Expect(session.call(ctx)).To(ContainSubstring("result"))
-})

@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +23,29 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
+// The demo asserts as it goes.
+var _ = It("The demo plays", func(ctx SpecContext) {
+	demo := exec.CommandContext(ctx, "hack/demo.sh", "play")
+	demo.Stdout, demo.Stderr = GinkgoWriter, GinkgoWriter
+	DeferCleanup(func(ctx SpecContext) { // so that no later upgrade rolls its servers
+		s := story{"demo", "everything"}
+		if CurrentSpecReport().Failed() {
+			s.tell(ctx)
+		}
+		err := cluster.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: s.name}, &v1alpha1.MCPServer{})
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		if err == nil {
+			s.applyAs(ctx, "billing", "apiVersion: freehold.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: everything}") // without its finalizer
+		}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		Expect(client.IgnoreNotFound(cluster.Delete(ctx, ns))).To(Succeed())
+	})
+	Expect(demo.Run()).To(Succeed())
+}, SpecTimeout(10*time.Minute))
+
 var _ = Describe("A server on a real cluster", func() {
-	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", func(ctx SpecContext) {
+	// What starts beside it would make it come up in more steps.
+	It("becomes ready with at most 8 writes to its status, says what it serves, and leaves nothing", Serial, func(ctx SpecContext) {
 		s := newStory("plain")
 		s.apply(ctx, spec(1))
 		server := s.ready(ctx)
@@ -123,10 +142,6 @@ var _ = Describe("A server on a real cluster", func() {
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"red"}}}`))
 			Expect(cluster.Patch(ctx, s.server(ctx), patch)).To(Succeed())
 		})
-		lives("another runner", true, func() {
-			runWith(ctx, runnerImage+"-again")
-			DeferCleanup(func(ctx SpecContext) { runWith(ctx, runnerImage) })
-		})
 
 		s.apply(ctx, "{"+text+`, env: [{name: ROUND, value: "2"}]}`)
 		Eventually(ctx, func() int64 { return s.backend(ctx).Generation }).Should(Equal(set.Generation + 1))
@@ -156,7 +171,7 @@ var _ = Describe("A server on a real cluster", func() {
 		Expect(s.ready(ctx).Status.Workload.Generation).To(Equal(server.Status.Workload.Generation))
 	})
 
-	It("finishes a rollout in whose middle the operator is killed", func(ctx SpecContext) {
+	It("finishes a rollout in whose middle the operator is killed", Serial, func(ctx SpecContext) {
 		s := newStory("orphaned")
 		s.apply(ctx, spec(1))
 		first := s.ready(ctx).Status.Workload.Generation
@@ -183,41 +198,6 @@ var _ = Describe("A server on a real cluster", func() {
 		s.ready(ctx)
 	})
 })
-
-// runWith starts the operator again with another image of the runner, as an
-// upgrade does.
-func runWith(ctx context.Context, runner string) {
-	GinkgoHelper()
-	operator := &appsv1.Deployment{}
-	Eventually(ctx, func() error { // its status may change at any time, and then an update is refused
-		if err := cluster.Get(ctx, client.ObjectKey{Namespace: "freehold-system", Name: "freehold-operator"}, operator); err != nil {
-			return err
-		}
-		args := operator.Spec.Template.Spec.Containers[0].Args
-		for i := range args {
-			if strings.HasPrefix(args[i], "--runner-image=") {
-				args[i] = "--runner-image=" + runner
-			}
-		}
-		return cluster.Update(ctx, operator)
-	}).Should(Succeed())
-	Eventually(ctx, func(g Gomega) {
-		g.Expect(cluster.Get(ctx, client.ObjectKeyFromObject(operator), operator)).To(Succeed())
-		g.Expect(operator.Status.ObservedGeneration).To(Equal(operator.Generation))
-		g.Expect(operator.Status).To(HaveField("UpdatedReplicas", operator.Status.Replicas))
-		g.Expect(operator.Status.UnavailableReplicas).To(BeZero())
-	}).Should(Succeed())
-	// The arguments stay Helm's: another story upgrades the release.
-	Eventually(ctx, func() error {
-		if err := cluster.Get(ctx, client.ObjectKeyFromObject(operator), operator); err != nil {
-			return err
-		}
-		operator.ManagedFields = slices.DeleteFunc(operator.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-			return m.Manager == "e2e"
-		})
-		return cluster.Update(ctx, operator)
-	}).Should(Succeed())
-}
 
 func ready(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {

@@ -1,6 +1,7 @@
 // Package e2e tells the stories that need real pods, on the cluster that
 // hack/e2e.sh brings up. It runs inside that cluster's network, so that it
-// reaches Services and pods as a client in the cluster does.
+// reaches Services and pods as a client in the cluster does. Stories run side by
+// side, except those that are Serial: they change or end the operator.
 package e2e
 
 import (
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // patience is how long a real cluster on a small, shared machine may take for
@@ -59,8 +62,11 @@ func TestE2E(t *testing.T) {
 	// Else a step with a context is waited for until the whole run is killed, and what the
 	// story changed in the operator stays.
 	EnforceDefaultTimeoutsWhenUsingContexts()
+	// Paths are from the root, and a process of Ginkgo begins where its program is.
+	root, err := kit.Root()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Chdir(root)
 	RunSpecs(t, "Freehold on a real cluster")
-	repeat(os.Stdout)
 }
 
 var _ = BeforeSuite(func() {
@@ -70,6 +76,7 @@ var _ = BeforeSuite(func() {
 	config.QPS, config.Burst = 100, 200
 	scheme, err := controllers.NewScheme()
 	Expect(err).NotTo(HaveOccurred())
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	cluster, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	logs, err = corev1client.NewForConfig(config)

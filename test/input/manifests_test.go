@@ -25,7 +25,7 @@ var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // of others are kinds that this API server does not have, by their group. Their
 // manifests are read as YAML only; what of them can be judged without their
-// operators is judged in test/schema.
+// operators is judged in test/schema and test/integration.
 var ofOthers = []string{
 	"argoproj.io", "cert-manager.io", "external-secrets.io", "gateway.networking.k8s.io", "helm.toolkit.fluxcd.io", "image.toolkit.fluxcd.io",
 	"kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io", "monitoring.coreos.com", "source.toolkit.fluxcd.io", "keda.sh",

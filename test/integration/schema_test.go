@@ -19,7 +19,7 @@ var _ = Describe("An MCPServer is accepted", func() {
 			"image": "registry.example.com/echo:1", "args": []any{"a"},
 			"transport": "streamable-http", "port": int64(8080), "path": "/mcp", "replicas": int64(1),
 			"progressDeadlineSeconds": int64(600),
-			"proxy":                   map[string]any{"replicas": int64(1), "port": int64(8000), "audit": "Enabled", "terminationGracePeriodSeconds": int64(60)},
+			"proxy":                   map[string]any{"port": int64(8000), "audit": "Enabled", "terminationGracePeriodSeconds": int64(60)},
 		}))
 	})
 

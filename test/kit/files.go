@@ -48,7 +48,7 @@ func Build(ctx context.Context, program, binary string) error {
 	if err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "fieldsv1string", "-o", binary, program)
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "fieldsv1string", "-ldflags", "-s -w", "-o", binary, program)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", program, err, out)

@@ -21,7 +21,7 @@ import (
 
 // BenchmarkApply are applies that change an object, by the operator and by somebody
 // else, whom the policies must not slow down: what one of them takes of the API
-// server with and without policies. The numbers are in docs/policies.md.
+// server with and without policies. What they say is in docs/policies.md.
 func BenchmarkApply(b *testing.B) {
 	const (
 		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {replicas: 0, " + oldPods + "}}"

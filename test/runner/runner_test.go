@@ -74,7 +74,7 @@ func TestARunnerBringsABackendAndKeepsIt(t *testing.T) {
 	s.Force("intruder", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: echo-backend, labels: {theirs: stays}}\n"+
 		"spec: {template: {spec: {containers: [{name: server, image: 'intruder:1'}]}}}")
 	set = s.carries(1, "echo:1")
-	p.saw(`"msg":"repaired","object":"StatefulSet","name":"echo-backend"`)
+	p.saw(fmt.Sprintf(`"msg":"repaired","namespace":%q,"server":"echo","generation":1,"object":"StatefulSet","objectName":"echo-backend"`, s.Namespace))
 	p.saw(`"from":["intruder"]`)
 	if set.Labels["theirs"] != "stays" {
 		t.Errorf("a foreign label is gone: %v", set.Labels)

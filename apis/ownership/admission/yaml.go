@@ -17,9 +17,6 @@ func (p Policy) YAML() ([]byte, error) {
 			return nil, fmt.Errorf("writing %s: %w", p.Policy.Name, err)
 		}
 		delete(fields, "status")
-		if metadata, ok := fields["metadata"].(map[string]any); ok {
-			delete(metadata, "creationTimestamp")
-		}
 		document, err := yaml.Marshal(fields)
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", p.Policy.Name, err)

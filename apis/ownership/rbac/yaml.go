@@ -7,7 +7,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -34,36 +33,20 @@ func YAML(c ownership.Contract, identity, namespace string) ([]byte, error) {
 			anywhere.Rules = append(anywhere.Rules, rule)
 		}
 	}
-	var documents [][]byte
+	var roles []any
 	if len(anywhere.Rules) > 0 {
-		document, err := written(&anywhere)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, document)
+		roles = append(roles, anywhere)
 	}
 	if len(own.Rules) > 0 {
-		document, err := written(&own)
+		roles = append(roles, own)
+	}
+	var documents [][]byte
+	for _, role := range roles {
+		document, err := yaml.Marshal(role)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("writing the roles of %s: %w", identity, err)
 		}
 		documents = append(documents, document)
 	}
 	return bytes.Join(documents, []byte("---\n")), nil
-}
-
-// written is a role without the fields that only a stored object has.
-func written(role any) ([]byte, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
-	if err != nil {
-		return nil, fmt.Errorf("writing a role: %w", err)
-	}
-	if metadata, ok := fields["metadata"].(map[string]any); ok {
-		delete(metadata, "creationTimestamp")
-	}
-	document, err := yaml.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("writing a role: %w", err)
-	}
-	return document, nil
 }

@@ -12,7 +12,8 @@ import (
 //
 // ProxySpec configures the proxy in front of a server.
 type ProxySpecApplyConfiguration struct {
-	// replicas is the number of proxy pods, from 0 to 100. The default is 1. With
+	// replicas is the number of proxy pods, from 0 to 100. Unset means the chart's
+	// proxyDefaults.replicas, which is 1 unless an administrator sets it. With
 	// 0 nothing answers clients, while the backend of an MCPServer keeps running.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.

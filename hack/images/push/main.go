@@ -10,6 +10,7 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -23,9 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -126,20 +126,28 @@ func pushChart(ref name.Tag, file string, options ...remote.Option) (v1.Hash, er
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	artifact, err := mutate.AppendLayers(empty.Image, static.NewLayer(content, chartContent))
+	var parts []v1.Descriptor
+	for _, part := range []v1.Layer{static.NewLayer(metadata, chartConfig), static.NewLayer(content, chartContent)} {
+		descriptor, err := partial.Descriptor(part)
+		if err != nil {
+			return v1.Hash{}, err
+		}
+		parts = append(parts, *descriptor)
+		if err := remote.WriteLayer(ref.Context(), part, options...); err != nil {
+			return v1.Hash{}, err
+		}
+	}
+	manifest, err := json.Marshal(v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: parts[0], Layers: parts[1:]})
 	if err != nil {
 		return v1.Hash{}, err
 	}
-	image := withConfig{mutate.MediaType(mutate.ConfigMediaType(artifact, chartConfig), types.OCIManifestSchema1), metadata}
-	if err := remote.Write(ref, image, options...); err != nil {
-		return v1.Hash{}, err
-	}
-	return image.Digest()
+	digest, _, err := v1.SHA256(bytes.NewReader(manifest))
+	return digest, errors.Join(err, remote.Put(ref, artifact(manifest), options...))
 }
 
 // metadataIn is Chart.yaml of a packed chart, as JSON.
 func metadataIn(packed []byte) ([]byte, error) {
-	content, err := gzip.NewReader(strings.NewReader(string(packed)))
+	content, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, err
 	}
@@ -159,54 +167,11 @@ func metadataIn(packed []byte) ([]byte, error) {
 	}
 }
 
-// withConfig is an image with a configuration that is none of a container.
-type withConfig struct {
-	v1.Image
-	config []byte
-}
-
-// RawConfigFile is the configuration.
-func (w withConfig) RawConfigFile() ([]byte, error) { return w.config, nil }
-
-// ConfigName is its digest.
-func (w withConfig) ConfigName() (v1.Hash, error) {
-	hash, _, err := v1.SHA256(strings.NewReader(string(w.config)))
-	return hash, err
-}
-
-// Manifest names that configuration.
-func (w withConfig) Manifest() (*v1.Manifest, error) {
-	manifest, err := w.Image.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	manifest = manifest.DeepCopy()
-	manifest.Config.Size = int64(len(w.config))
-	manifest.Config.Digest, err = w.ConfigName()
-	return manifest, err
-}
+// artifact is a manifest of OCI.
+type artifact []byte
 
 // RawManifest is the manifest as it is pushed.
-func (w withConfig) RawManifest() ([]byte, error) {
-	manifest, err := w.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(manifest)
-}
+func (a artifact) RawManifest() ([]byte, error) { return a, nil }
 
-// Digest is that of the manifest.
-func (w withConfig) Digest() (v1.Hash, error) {
-	raw, err := w.RawManifest()
-	if err != nil {
-		return v1.Hash{}, err
-	}
-	hash, _, err := v1.SHA256(strings.NewReader(string(raw)))
-	return hash, err
-}
-
-// Size is that of the manifest.
-func (w withConfig) Size() (int64, error) {
-	raw, err := w.RawManifest()
-	return int64(len(raw)), err
-}
+// MediaType is its type.
+func (a artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }

@@ -152,17 +152,21 @@ func object(u *unstructured.Unstructured, kind string) map[string]any {
 	}
 }
 
-// lastApplied is kubectl's own copy of the source.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
-// metadata keeps labels and annotations. What the API server writes is left
-// out, since it says nothing about the server.
+// metadata keeps labels and annotations, but not those by which tools know their
+// objects. What the API server writes is left out, since it says nothing about
+// the server.
 func (c *conversion) metadata() {
-	annotations := c.source.GetAnnotations()
-	delete(annotations, lastApplied)
-	for key, values := range map[string]map[string]string{"labels": c.source.GetLabels(), "annotations": annotations} {
+	for _, path := range []string{"metadata.labels", "metadata.annotations"} {
+		value, _ := get(c.rest, path)
+		values, _ := value.(map[string]any)
+		for _, key := range sorted(values) {
+			if ofTool(key) {
+				delete(values, key)
+				c.say(path+"["+key+"]", "", "a tool knows its objects by it, and could prune or overwrite this one; left out", true)
+			}
+		}
 		if len(values) > 0 {
-			set(c.main, "metadata."+key, texts(values))
+			set(c.main, path, values)
 		}
 	}
 	for _, path := range []string{"metadata.finalizers", "metadata.ownerReferences"} {
@@ -172,12 +176,21 @@ func (c *conversion) metadata() {
 	}
 }
 
-func texts(values map[string]string) map[string]any {
-	result := map[string]any{}
-	for key, value := range values {
-		result[key] = value
+// toolDomains have, with those below them, the labels and annotations by which
+// tools that apply and prune find their objects: Helm, Argo CD, Flux, kubectl,
+// kustomize, kpt, Rancher, kapp and Tanka.
+var toolDomains = []string{
+	"helm.sh", "argoproj.io", "fluxcd.io", "kubectl.kubernetes.io", "applyset.kubernetes.io",
+	"config.kubernetes.io", "config.k8s.io", "cli-utils.sigs.k8s.io", "cattle.io", "kapp.k14s.io", "tanka.dev",
+}
+
+// ofTool reports whether a label or annotation is how a tool knows its objects.
+func ofTool(key string) bool {
+	domain, name, _ := strings.Cut(key, "/")
+	if domain == "app.kubernetes.io" {
+		return name == "managed-by" || name == "instance" // Helm's, and Argo CD's
 	}
-	return result
+	return name != "" && slices.ContainsFunc(toolDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
 func (c *conversion) apply(k kind, r row) {

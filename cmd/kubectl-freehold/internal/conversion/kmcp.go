@@ -40,6 +40,7 @@ func kmcp() []kind {
 			{from: "spec.deployment.initContainer", note: "Freehold's own bridge serves stdio, and its image is that of the chart"},
 			{from: "spec.timeout", note: "clients set their own; the proxy ends no call that is in progress"},
 			{from: "spec.authn", guards: true, note: "write an MCPOIDCConfig, and spec.oidcConfigRef"},
+			{from: "spec.clientAuthn", guards: true, note: "write an MCPOIDCConfig, and spec.oidcConfigRef"},
 			{from: "spec.authz.server", guards: true, note: "write an MCPOIDCConfig, and spec.oidcConfigRef"},
 			{from: "spec.authz", guards: true, note: "write Cedar policies in spec.authzConfig instead of CEL rules"},
 			{from: "spec.routeFilter.cors.allowOrigins", to: "spec.proxy.allowedOrigins"},

@@ -2,8 +2,6 @@ package conversion
 
 import "fmt"
 
-const networkPolicies = "write a NetworkPolicy that selects the pods with the labels freehold.dev/server: NAME and app.kubernetes.io/component"
-
 // lifecycle has the kinds of kubernetes-sigs/mcp-lifecycle-operator.
 func lifecycle() []kind {
 	return []kind{{
@@ -30,9 +28,10 @@ func lifecycle() []kind {
 			{from: "spec.mcp.stateless", granted: true, note: "with more than one replica, see the field description of spec.replicas about sessions"},
 			{from: "spec.extraLabels", to: "spec.podTemplate.metadata.labels", note: "the proxy's Service has labels of its own: spec.proxy.service.labels"},
 			{from: "spec.extraAnnotations", to: "spec.podTemplate.metadata.annotations", note: "the proxy's Service has annotations of its own: spec.proxy.service.annotations"},
-			{from: "spec.network.ingressFrom", guards: true, note: networkPolicies + ": proxy"},
+			{from: "spec.network.ingressFrom", guards: true, note: "write a NetworkPolicy that selects the pods with the labels freehold.dev/server: NAME and app.kubernetes.io/component: proxy"},
+			{from: "spec.network.egressTo", to: "spec.network.egress", take: egressTo},
 			{from: "spec.network.egressPorts", to: "spec.network.egress", take: egressPorts},
-			{from: "spec.network", note: networkPolicies + ": backend"},
+			{from: "spec.network.dnsEgressPeer", note: "port 53 stays allowed to every address"},
 			{from: "spec.transport.tls.enabled", granted: false, note: "the proxy calls the image without TLS: let the image listen without it"},
 			{from: "spec.transport.tls", note: "the proxy calls the image without TLS"},
 			{from: "spec.gateway", note: "write an HTTPRoute to the Service NAME-proxy, and its URL into spec.proxy.publicURL"},

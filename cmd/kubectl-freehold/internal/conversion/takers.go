@@ -94,13 +94,38 @@ func allKeys(c *conversion, to string, value any) string {
 	return ""
 }
 
-// egressPorts turns ports into a rule that allows them everywhere.
-func egressPorts(c *conversion, to string, value any) string {
-	if ports, _ := value.([]any); len(ports) > 0 {
-		add(c.main, to, map[string]any{"ports": ports})
+// egressTo turns places into a rule that allows connections to them.
+func egressTo(c *conversion, to string, value any) string {
+	if places, _ := value.([]any); len(places) > 0 {
+		add(c.main, to, map[string]any{"to": places})
 	}
 	return ""
 }
+
+// egressPorts narrows the rule of egressTo to ports; without one they are allowed
+// everywhere. Ours have a number each.
+func egressPorts(c *conversion, to string, value any) string {
+	ports, unnumbered := []any{}, ""
+	for _, port := range items(value) {
+		if number(port["port"]) == 0 {
+			unnumbered = "a port needs a number: write it into spec.network.egress"
+			continue
+		}
+		ports = append(ports, port)
+	}
+	switch rules, _ := get(c.main, to); {
+	case len(items(value)) == 0:
+	case len(ports) == 0: // no rule allows all ports
+		set(c.main, to, []any{})
+	case len(items(rules)) > 0:
+		items(rules)[0]["ports"] = ports
+	default:
+		add(c.main, to, map[string]any{"ports": ports})
+	}
+	return unnumbered
+}
+
+const noConnections = "the NetworkPolicy that Freehold makes enforces the profile none: try whether the server needs more"
 
 // permissionProfile turns ToolHive's own profiles into what the backend may connect to.
 func permissionProfile(c *conversion, to string, value any) string {
@@ -108,11 +133,11 @@ func permissionProfile(c *conversion, to string, value any) string {
 	switch kind, name := text(profile["type"]), text(profile["name"]); {
 	case kind == "builtin" && name == "none":
 		set(c.main, to, []any{})
-	case kind == "builtin" && name == "network": // all connections, which is our default
-	default:
-		return "write the connections that it allows into spec.network.egress"
+		return ""
+	case kind == "builtin" && name == "network":
+		return "it allows all connections, as Freehold does unless the chart's networkDefaults.egress says otherwise"
 	}
-	return ""
+	return "write the connections that it allows into spec.network.egress"
 }
 
 // policies turns a list of Cedar texts into policies with names.

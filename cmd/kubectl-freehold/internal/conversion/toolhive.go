@@ -4,7 +4,8 @@ import "slices"
 
 const (
 	toolhiveGroup = "toolhive.stacklok.dev"
-	notEnforced   = "no version of Freehold enforces it yet: the server stays not ready, with reason NotEnforced, until the field is removed"
+	notEnforced   = "this version of Freehold does not enforce it: the server stays not ready, with reason NotEnforced, until the field is removed"
+	telemetry     = "the proxy exports no traces; Prometheus reads its metrics at port 9440"
 	wholeRelease  = "proxies have the pull secrets of the chart's value runner.imagePullSecrets"
 )
 
@@ -21,16 +22,19 @@ func toolhive() []kind {
 		{from: "spec.args", to: "spec.args"},
 		{from: "spec.env", to: "spec.env"},
 		{from: "spec.secrets", to: "spec.env", take: secretKeys},
-		{from: "spec.volumes", to: "spec.volumes and spec.volumeMounts", take: toolhiveVolumes},
+		{from: "spec.volumes", note: "directories of a node are not allowed: write spec.volumes with a persistentVolumeClaim, configMap, secret or emptyDir, and spec.volumeMounts"},
 		{from: "spec.resources.limits", to: "spec.resources.limits"},
 		{from: "spec.resources.requests", to: "spec.resources.requests"},
 		{from: "spec.serviceAccount", to: "spec.serviceAccountName"},
 		{from: "spec.backendReplicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
-		{from: "spec.permissionProfile", to: "spec.network.egress", take: permissionProfile, note: "the NetworkPolicy that Freehold makes enforces it: try whether the server needs more"},
+		{from: "spec.permissionProfile", to: "spec.network.egress", take: permissionProfile, note: noConnections},
 		{from: "spec.podTemplateSpec", to: "spec.podTemplate, and the fields of spec with the same meaning", take: toolhivePodTemplate},
 		{from: "spec.tools", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for these tools"},
 		{from: "spec.webhookConfigRef", guards: true, note: "Freehold calls no webhooks: write Cedar policies in spec.authzConfig"},
 		{from: "spec.rateLimiting", note: "Freehold does not limit rates: let the Ingress or Gateway in front do it"},
+		{from: "spec.groupRef", to: "spec.groupRef.name", take: groupName, note: "this version of Freehold ignores it"},
+		{from: "spec.toolConfigRef.name", to: "spec.toolConfigRef.name", note: notEnforced},
+		{from: "spec.externalAuthConfigRef.name", to: "spec.externalAuthConfigRef.name", note: notEnforced},
 	}, toolhiveProxy())
 	return []kind{
 		{product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPServer", to: "MCPServer", rows: server, service: toolhiveService},
@@ -39,8 +43,8 @@ func toolhive() []kind {
 		toolhiveAuthz(),
 		none("MCPToolConfig", "spec.authzConfig of the server can say which tools may be called"),
 		none("MCPExternalAuthConfig", "give the image its credentials in spec.env, from a Secret"),
-		none("MCPGroup", "label the servers"),
-		none("MCPTelemetryConfig", "the proxy exports no traces and no metrics; its log is what kubectl logs shows"),
+		none("MCPGroup", "this version of Freehold has no groups: label the servers"),
+		none("MCPTelemetryConfig", telemetry),
 		none("MCPWebhookConfig", "write Cedar policies in spec.authzConfig"),
 		none("MCPRegistry", "Git holds the list of servers"),
 		none("MCPServerEntry", "write an MCPRemoteProxy with its URL"),
@@ -71,9 +75,6 @@ func toolhiveProxy() []row {
 		{from: "spec.resourceOverrides.proxyDeployment.imagePullSecrets", note: wholeRelease},
 		{from: "spec.resourceOverrides.proxyDeployment.env", note: "these are variables of ToolHive's own program"},
 		{from: "spec.resourceOverrides", note: "labels and annotations of the Deployment itself can be applied to it under a field manager of your own"},
-		{from: "spec.groupRef", to: "spec.groupRef.name", take: groupName},
-		{from: "spec.toolConfigRef.name", to: "spec.toolConfigRef.name", note: notEnforced},
-		{from: "spec.externalAuthConfigRef.name", to: "spec.externalAuthConfigRef.name", note: notEnforced},
 		{from: "spec.authServerRef", guards: true, note: "Freehold has no authorization server: write an MCPOIDCConfig for yours, and spec.oidcConfigRef"},
 		{from: "spec.oidcConfigRef.name", to: "spec.oidcConfigRef.name"},
 		{from: "spec.oidcConfigRef.audience", to: "spec.oidcConfigRef.audiences", take: asItem},
@@ -90,8 +91,8 @@ func toolhiveProxy() []row {
 		{from: "spec.authzConfig.roleClaimName", guards: true, note: "Freehold reads groups from one claim, oidc.groupsClaim of the MCPOIDCConfig; policies can read the claim of roles as principal.claim_NAME"},
 		{from: "spec.authzConfig.groupEntityType", guards: true, granted: "THVGroup", note: "groups are Group::\"NAME\" and THVGroup::\"NAME\": write one of the two in the policies"},
 		{from: "spec.authzConfig", guards: true, note: "write the policies of this ConfigMap into spec.authzConfig, or into an MCPAuthzConfig that spec.authzConfigRef names"},
-		{from: "spec.telemetryConfigRef", note: "the proxy exports no traces and no metrics; its log is what kubectl logs shows"},
-		{from: "spec.telemetry", note: "the proxy exports no traces and no metrics; its log is what kubectl logs shows"},
+		{from: "spec.telemetryConfigRef", note: telemetry},
+		{from: "spec.telemetry", note: telemetry},
 		{from: "spec.sessionAffinity", note: "no field is needed: the proxy finds the backend of a session"},
 		{from: "spec.sessionStorage", note: "no store is needed: a session's id says which backend has it"},
 		{from: "spec.proxyReadTimeout", note: "the proxy's times are not configurable"},
@@ -106,11 +107,6 @@ func toolhiveTransport(c *conversion, to string, value any) string {
 		return "write into spec.path where the image answers, often /sse"
 	}
 	return ""
-}
-
-// toolhiveVolumes keeps no volume: all of them are directories of the node.
-func toolhiveVolumes(*conversion, string, any) string {
-	return "directories of a node are not allowed: write spec.volumes with a persistentVolumeClaim, configMap, secret or emptyDir, and spec.volumeMounts"
 }
 
 // groupName reads a reference of v1alpha1, which is a text, and of v1beta1.

@@ -18,7 +18,7 @@ func toolhiveRemote() []row {
 		{from: "spec.serviceAccount", note: "the proxy runs as an account of its own, which Freehold makes"},
 		{from: "spec.groupRef", note: "label the object"},
 		{from: "spec.toolConfigRef", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for the tools that callers may use"},
-		{from: "spec.externalAuthConfigRef", note: "write the credentials into spec.headers, from a Secret: tokens are not exchanged"},
+		{from: "spec.externalAuthConfigRef", guards: true, note: "write the server's credentials into spec.headers, from a Secret: tokens are not exchanged. If its type is embeddedAuthServer, callers logged in by it: write an MCPOIDCConfig, and spec.oidcConfigRef"},
 	}
 }
 

@@ -81,6 +81,15 @@ func listen() (net.Listener, error) {
 	return listener, nil
 }
 
+// freeAddress is one at which nothing listens. Whoever is started there says if it is taken meanwhile.
+func freeAddress() (string, error) {
+	listener, err := listen()
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
 // quick is a server for one machine.
 func quick(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}

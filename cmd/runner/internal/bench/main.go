@@ -32,7 +32,9 @@ type plan struct {
 	streams int
 	// product is the runner's binary, left out with all its guards if empty.
 	product string
-	// rest is how long processes are left alone before their memory is read.
+	// kinds are the calls that are measured.
+	kinds []string
+	// rest is how long processes are left alone before their memory is read, or calls are measured alone.
 	rest time.Duration
 	// nginx is that program, left out if empty.
 	nginx string
@@ -57,11 +59,16 @@ func main() {
 	flag.IntVar(&p.streams, "streams", 1000, "how many event streams are held open at once")
 	flag.StringVar(&p.product, "runner", "", "the runner's binary; without it the bare proxy is measured alone")
 	flag.StringVar(&p.nginx, "nginx", "", "nginx's binary; without it nginx is left out")
-	flag.DurationVar(&p.rest, "rest", 25*time.Second, "how long processes are left alone before their memory is read")
+	flag.DurationVar(&p.rest, "rest", 25*time.Second, "how long processes are left alone before their memory is read, or calls are measured alone")
 	flag.StringVar(&p.npm, "npm", "", "folder of node_modules with supergateway and mcp-proxy; without it they are left out")
+	only := flag.String("only", "", "one kind of call to measure, of "+strings.Join(kinds, ", ")+"; all if empty, and then open streams too")
 	flag.StringVar(&results, "json", "", "file to which the result is written as JSON too")
 	flag.StringVar(&version, "version", "", "what is measured, for the report")
 	flag.Parse()
+	p.kinds = kinds
+	if *only != "" {
+		p.kinds, p.streams = []string{*only}, 0
+	}
 	contenders, err := run(context.Background(), p)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -12,12 +12,11 @@ import (
 // startNginx starts nginx before the backend at address, with as many workers as cores. It
 // keeps its connections and buffers no answer, as the others do.
 func startNginx(ctx context.Context, binary, dir, address string) (*process, error) {
-	listener, err := listen()
+	own, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{calls: listener.Addr().String(), parent: true}
-	_ = listener.Close() //nolint:errcheck // nginx says if it is taken
+	p := &process{calls: own, parent: true}
 	dir = filepath.Join(dir, "nginx")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making a directory for nginx: %w", err)

@@ -125,12 +125,9 @@ func startProduct(ctx context.Context, binary, dir, backend string, guard guard)
 	}
 	var free [2]string
 	for i := range free {
-		listener, err := listen()
-		if err != nil {
+		if free[i], err = freeAddress(); err != nil {
 			return nil, err
 		}
-		free[i] = listener.Addr().String()
-		_ = listener.Close() //nolint:errcheck // the runner says if it is taken
 	}
 	p := &process{calls: free[0]}
 	p.command = exec.CommandContext(ctx, binary, "--config", file, "--backend", "http://"+backend, "--address", free[0], "--probe-address", free[1], "--session-keys", keys)

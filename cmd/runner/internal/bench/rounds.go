@@ -22,10 +22,11 @@ type contender struct {
 	idle, open, rested memory
 }
 
-// The names of two contenders with which others are compared.
+// The names of the contenders with which others are compared.
 const (
-	bareName = "bare"
-	ours     = "ours"
+	bareName   = "bare"
+	ours       = "ours"
+	bridgeName = "bridge"
 )
 
 // players are those of the contenders that take calls of a kind.
@@ -95,10 +96,14 @@ func run(ctx context.Context, p plan) ([]*contender, error) {
 
 // measure measures memory, before any load, and then calls of each kind.
 func measure(p plan, contenders []*contender) error {
-	if err := holdStreams(p, players(asEvent, contenders)[1:]); err != nil {
-		return err
+	if p.streams > 0 {
+		if err := holdStreams(p, players(asEvent, contenders)[1:]); err != nil {
+			return err
+		}
+	} else {
+		time.Sleep(p.rest) // the runner collects garbage eagerly while it starts
 	}
-	for _, kind := range kinds {
+	for _, kind := range p.kinds {
 		if err := rounds(p, kind, players(kind, contenders)); err != nil {
 			return err
 		}

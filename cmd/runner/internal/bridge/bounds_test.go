@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -99,12 +100,12 @@ func TestWhatStartsNoServer(t *testing.T) {
 // is of the legacy one.
 func TestAServerThatHasNotSaidItsEra(t *testing.T) {
 	f := serve(t, Config{Server: child("deaf")})
-	ask := func() (*peer, *fault) {
+	ask := func() (*peer, *jsonrpc.Fault) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		return f.modern.server(ctx)
 	}
-	if p, fault := ask(); p != nil || fault == nil || fault.code != CodeBusy || fault.status != http.StatusServiceUnavailable {
+	if p, fault := ask(); p != nil || fault == nil || fault.Code != CodeBusy || fault.Status != http.StatusServiceUnavailable {
 		t.Errorf("%v, %v", p, fault)
 	}
 	f.modern.peer.started = time.Now().Add(-firstWords)
@@ -215,14 +216,14 @@ func TestTheEndWaitsForNoFirstWords(t *testing.T) {
 func TestTheEndIsOfALateConnection(t *testing.T) {
 	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
 	s := &starter{log: slog.New(slog.DiscardHandler), server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
-	refused := make(chan *fault)
+	refused := make(chan *jsonrpc.Fault)
 	open := func() { _, f := s.open("", true, func(*peer, said) {}); refused <- f }
 	go open()
 	next(t, "start", opens)
 	s.close()
 	close(let)
 	for range 2 {
-		if f := next(t, "answer", refused); f == nil || f.code != CodeBusy {
+		if f := next(t, "answer", refused); f == nil || f.Code != CodeBusy {
 			t.Errorf("it gets %v", f)
 		}
 		go open() // that one starts nothing

@@ -101,9 +101,9 @@ func (b *Bridge) Start(ctx context.Context) error {
 		case f == nil:
 			hello.peer.stop()
 			return nil
-		case f.code == CodeServerEnded, f.fatal:
+		case f.Code == CodeServerEnded, errors.Is(f, errUnstartable):
 			return f
-		case f.code != CodeBusy:
+		case f.Code != CodeBusy:
 			return nil // calls tell
 		}
 		select {
@@ -184,12 +184,12 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	body, leave, f := b.body(w, r)
 	defer leave()
 	if f != nil {
-		f.answer(w, nil)
+		writeFault(w, f, nil)
 		return
 	}
 	messages, batch, err := jsonrpc.Parse(body)
 	if err != nil {
-		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err).answer(w, nil)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err), nil)
 		return
 	}
 	session := r.Header.Get(protocol.HeaderSession)
@@ -203,12 +203,12 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	case len(messages) == 1 && messages[0].Method == "initialize" && messages[0].Call():
 		b.initialize(w, r, messages)
 	default:
-		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s: send initialize first", protocol.HeaderSession).answer(w, messages[0].ID)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s: send initialize first", protocol.HeaderSession), messages[0].ID)
 	}
 }
 
 // body reads the body of a request. Its bytes are in flight until leave is called.
-func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), f *fault) {
+func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), f *jsonrpc.Fault) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // only recorders in tests have none
 	from := &counted{from: http.MaxBytesReader(w, r.Body, MaxBody), all: b.inFlight, caller: r.Header.Get(protocol.HeaderCaller)}
@@ -225,9 +225,9 @@ func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leav
 	case errors.Is(err, errFull):
 		f = busy("%s", err)
 	case errors.As(err, &tooLong):
-		f = fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
+		f = jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidRequest, "the request body is larger than %d bytes", MaxBody)
 	case err != nil:
-		f = fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
+		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "the request body cannot be read")
 	}
 	return body, from.leave, f
 }

@@ -29,9 +29,9 @@ type call struct {
 // meddles is what a client may not send where ids are rewritten, since it would name
 // other clients' calls: a notification as a request, and a progress token whose name
 // differs from the specification's in case only, which some servers read.
-func meddles(method string, params []byte) *fault {
+func meddles(method string, params []byte) *jsonrpc.Fault {
 	if strings.HasPrefix(method, "notifications/") {
-		return fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s has an id: a notification has none", method)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s has an id: a notification has none", method)
 	}
 	if len(params) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func meddles(method string, params []byte) *fault {
 		_, err = jsonrpc.Read(all["_meta"], protocol.MetaProgress)
 	}
 	if err != nil {
-		return fail(http.StatusBadRequest, protocol.CodeInvalidParams, "%s", err)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "%s", err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func answerTo(s *stream) func([]byte, int, bool) {
 
 // complete answers the calls of a method in the server's place: it is done.
 func (p *peer) complete(method string) {
-	all, _ := p.mine(nil)
+	all := p.mine(nil)
 	for _, c := range all {
 		if c.method != method || p.take(c.wire) == nil {
 			continue

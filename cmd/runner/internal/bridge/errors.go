@@ -1,7 +1,7 @@
 package bridge
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -30,43 +30,22 @@ const (
 // retryAfter is how long a client is asked to wait.
 const retryAfter = 2 * time.Second
 
-// fault is an answer of the bridge's own.
-type fault struct {
-	status  int
-	code    int
-	message string
-	data    any
-	// fatal says that the server cannot be started at all.
-	fatal bool
+// errUnstartable is the Err of a fault that no later start can mend.
+var errUnstartable = errors.New("the server cannot be started")
+
+func busy(format string, args ...any) *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBusy, "Busy: "+format, args...)
 }
 
-// Error is the message.
-func (f *fault) Error() string { return f.message }
-
-func fail(status, code int, format string, args ...any) *fault {
-	return &fault{status: status, code: code, message: fmt.Sprintf(format, args...)}
-}
-
-func busy(format string, args ...any) *fault {
-	return fail(http.StatusServiceUnavailable, CodeBusy, "Busy: "+format, args...)
-}
-
-// rpc is the fault as an answer to the request called id.
-func (f *fault) rpc(id []byte) []byte { return jsonrpc.Failure(id, f.code, f.message, f.data) }
-
-func (f *fault) answer(w http.ResponseWriter, id []byte) {
-	writeJSON(w, f.status, f.rpc(id))
+func writeFault(w http.ResponseWriter, f *jsonrpc.Fault, id []byte) {
+	writeJSON(w, f.Status, f.Response(id))
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if status == http.StatusServiceUnavailable {
-		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body) //nolint:errcheck // a client that is gone does not need it
+	jsonrpc.Write(w, status, body)
 }
 
 // modernStatus is the HTTP status of an error in the modern era

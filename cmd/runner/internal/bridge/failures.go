@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
@@ -15,13 +16,13 @@ var (
 // tooLong fails the call that a message answers which is too long to be read; all of
 // them where it cannot be told, since one of them gets no other answer.
 func (p *peer) tooLong(m *stdio.TooLong) {
-	why := fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: have it answer in smaller parts", m)
+	why := jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: have it answer in smaller parts", m)
 	for _, found := range [][][]byte{idFirst.FindSubmatch(m.Begin), idLast.FindSubmatch(m.End)} {
 		if found == nil {
 			continue
 		}
 		if c := p.take(found[1]); c != nil {
-			c.answer(why.rpc(c.id), why.status, p.alone)
+			c.answer(why.Response(c.id), why.Status, p.alone)
 			return
 		}
 	}
@@ -30,7 +31,7 @@ func (p *peer) tooLong(m *stdio.TooLong) {
 
 // end fails what waits.
 func (p *peer) end() {
-	why := fail(http.StatusBadGateway, CodeServerEnded,
+	why := jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded,
 		"ServerEnded: the server ended before it answered (%s); the call may have run", p.conn.Why())
 	p.mu.Lock()
 	p.fault = why
@@ -42,12 +43,12 @@ func (p *peer) end() {
 	close(p.done)
 }
 
-func (p *peer) failAll(why *fault) {
+func (p *peer) failAll(why *jsonrpc.Fault) {
 	p.mu.Lock()
 	calls := p.calls
 	p.calls = map[string]*call{}
 	p.mu.Unlock()
 	for _, c := range calls {
-		c.answer(why.rpc(c.id), why.status, p.alone)
+		c.answer(why.Response(c.id), why.Status, p.alone)
 	}
 }

@@ -33,7 +33,7 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 	caller := r.Header.Get(protocol.HeaderCaller)
 	s, f := b.open(r.Context(), caller, b.stream(standingID, true, caller))
 	if f != nil {
-		f.answer(w, id)
+		writeFault(w, f, id)
 		return
 	}
 	answer := b.stream("", false, caller)
@@ -43,13 +43,13 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 	defer answer.free()
 	if f := s.post(r.Context(), messages, answer); f != nil {
 		b.end(s)
-		f.answer(w, id)
+		writeFault(w, f, id)
 		return
 	}
 	e, f := b.hello(r.Context(), s, answer)
 	if f != nil {
 		b.end(s)
-		f.answer(w, id)
+		writeFault(w, f, id)
 		return
 	}
 	defer e.hold.part()
@@ -69,7 +69,7 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 }
 
 // hello is the answer to initialize.
-func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, *fault) {
+func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, *jsonrpc.Fault) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	got := make(chan event)
@@ -95,13 +95,13 @@ func (b *Bridge) end(s *session) {
 // inSession is the session of a request, nil after it was answered.
 func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, call []byte) *session {
 	if v := r.Header.Get(protocol.HeaderVersion); v != "" && !slices.Contains(protocol.LegacyRevisions, v) {
-		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is %q: in a session write one of %s",
-			protocol.HeaderVersion, v, strings.Join(protocol.LegacyRevisions, ", ")).answer(w, call)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is %q: in a session write one of %s",
+			protocol.HeaderVersion, v, strings.Join(protocol.LegacyRevisions, ", ")), call)
 		return nil
 	}
 	s := b.find(id)
 	if s == nil || s.old() {
-		fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize").answer(w, call)
+		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize"), call)
 		return nil
 	}
 	return s
@@ -116,7 +116,7 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 	calls := slices.DeleteFunc(slices.Clone(messages), func(m jsonrpc.Message) bool { return !m.Call() })
 	if len(calls) == 0 {
 		if f := s.post(r.Context(), messages, nil); f != nil {
-			f.answer(w, nil)
+			writeFault(w, f, nil)
 			return
 		}
 		w.WriteHeader(http.StatusAccepted)
@@ -130,7 +130,7 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 	if f := s.post(r.Context(), messages, to); f != nil {
 		to.detach()
 		s.forget(to)
-		f.answer(w, calls[0].ID)
+		writeFault(w, f, calls[0].ID)
 		return
 	}
 	whole := reading{
@@ -144,14 +144,14 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 
 func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	if _, asEvents := accepts(r); !asEvents {
-		fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must have text/event-stream").answer(w, nil)
+		writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must have text/event-stream"), nil)
 		return
 	}
 	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
 		// Browsers and probes take anything, and are to start no server.
 		if !protocol.NamesEvents(r.Header.Values("Accept")) {
-			fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must name text/event-stream").answer(w, nil)
+			writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must name text/event-stream"), nil)
 			return
 		}
 		b.getOld(w, r)
@@ -166,13 +166,13 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	if last := r.Header.Get(protocol.HeaderLast); last != "" {
 		stream, n, ok := parseEventID(last)
 		if from = s.stream(stream); !ok || from == nil {
-			fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no stream that can be resumed", protocol.HeaderLast).answer(w, nil)
+			writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no stream that can be resumed", protocol.HeaderLast), nil)
 			return
 		}
 		after, resume = n, true
 	}
 	if !from.attach(resume, after) {
-		fail(http.StatusConflict, protocol.CodeInvalidRequest, "another request reads this stream").answer(w, nil)
+		writeFault(w, jsonrpc.Fail(http.StatusConflict, protocol.CodeInvalidRequest, "another request reads this stream"), nil)
 		return
 	}
 	defer from.detach()
@@ -182,7 +182,7 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 func (b *Bridge) delete(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
-		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s", protocol.HeaderSession).answer(w, nil)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s", protocol.HeaderSession), nil)
 		return
 	}
 	s := b.inSession(w, r, id, nil)

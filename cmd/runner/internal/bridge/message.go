@@ -55,11 +55,11 @@ func request(id []byte, method string, params []byte) []byte {
 	return append(append(line, member("params", params)...), '}')
 }
 
-// response is an answer as one line, with another id.
+// response is an answer as one line, with another id. Beside a result an error is none that is null: some libraries write both.
 func response(id []byte, m said) []byte {
 	line := append(make([]byte, 0, len(m.Result)+len(m.Error)+len(id)+48), `{"jsonrpc":"2.0"`...)
 	line = append(line, member("id", id)...)
-	if m.Error != nil {
+	if m.Error != nil && (m.Result == nil || string(m.Error) != "null") {
 		return append(append(line, member("error", m.Error)...), '}')
 	}
 	return append(append(line, member("result", m.Result)...), '}')

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -47,7 +48,7 @@ func newModern(s *starter) *modern { return &modern{starter: s, starts: make(cha
 
 // start starts the server. It reports whether that has ended without a word.
 func (m *modern) start(ctx context.Context) (silent bool, err error) {
-	if _, f := m.server(ctx); f != nil && f.fatal {
+	if _, f := m.server(ctx); f != nil && errors.Is(f, errUnstartable) {
 		return false, f
 	}
 	speaks, legacy := m.known()
@@ -72,7 +73,7 @@ func (m *modern) known() (speaks, legacy bool) {
 
 // server is the server, started if it does not run; nil for one that does not speak
 // the era.
-func (m *modern) server(ctx context.Context) (*peer, *fault) {
+func (m *modern) server(ctx context.Context) (*peer, *jsonrpc.Fault) {
 	if _, legacy := m.known(); legacy || !m.starter.server.Modern {
 		return nil, nil
 	}
@@ -98,7 +99,7 @@ func (m *modern) server(ctx context.Context) (*peer, *fault) {
 	defer end()
 	if _, f := await(patience, m.starter, p, settled); f != nil {
 		switch {
-		case f.code != CodeBusy:
+		case f.Code != CodeBusy:
 			return nil, f
 		case time.Since(p.started) >= firstWords:
 			return nil, nil // one of the legacy era need not answer the question
@@ -145,13 +146,13 @@ func (m *modern) other(p *peer, s said) {
 func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message, batch bool) {
 	m := messages[0]
 	if batch {
-		fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "revision %s has no batches", protocol.Modern).answer(w, nil)
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "revision %s has no batches", protocol.Modern), nil)
 		return
 	}
 	p, f := b.modern.server(r.Context())
 	if f == nil && p == nil {
-		f = fail(http.StatusBadRequest, protocol.CodeUnsupportedVersion, "the server does not speak revision %s", requested(r, m))
-		f.data = map[string]any{"supported": protocol.LegacyRevisions, "requested": requested(r, m)}
+		f = jsonrpc.Fail(http.StatusBadRequest, protocol.CodeUnsupportedVersion, "the server does not speak revision %s", requested(r, m))
+		f.Data = map[string]any{"supported": protocol.LegacyRevisions, "requested": requested(r, m)}
 	}
 	if f == nil {
 		f = mismatch(r, m)
@@ -160,7 +161,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		f = p.repeated(r, m)
 	}
 	if f != nil {
-		f.answer(w, m.ID)
+		writeFault(w, f, m.ID)
 		return
 	}
 	if !m.Call() { // the ids in it are its client's, and would be other clients' for the server
@@ -168,7 +169,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		return
 	}
 	if slices.Contains(legacyMethods, m.Method) {
-		fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern, m.Method).answer(w, m.ID)
+		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern, m.Method), m.ID)
 		return
 	}
 	params := oneLine(m.Params)
@@ -180,7 +181,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	defer to.free()
 	c := &call{id: m.ID, method: m.Method, owner: to, caller: r.Header.Get(protocol.HeaderCaller), to: to, answer: answerTo(to), modern: true}
 	if err := p.ask(r.Context(), c, params); err != nil {
-		asFault(err).answer(w, m.ID)
+		writeFault(w, asFault(err), m.ID)
 		return
 	}
 	quick := quickModern
@@ -200,9 +201,9 @@ func requested(r *http.Request, m jsonrpc.Message) string {
 }
 
 // mismatch is what headers and body say differently.
-func mismatch(r *http.Request, m jsonrpc.Message) *fault {
-	differ := func(header, has, wants string) *fault {
-		return fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
+func mismatch(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
+	differ := func(header, has, wants string) *jsonrpc.Fault {
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
 	}
 	if !m.Call() {
 		return nil
@@ -212,7 +213,7 @@ func mismatch(r *http.Request, m jsonrpc.Message) *fault {
 	case has == "" || version != "" && has != version:
 		return differ(protocol.HeaderVersion, has, version)
 	case version == "":
-		return fail(http.StatusBadRequest, protocol.CodeInvalidParams, "_meta has no %s", protocol.MetaVersion)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "_meta has no %s", protocol.MetaVersion)
 	}
 	if has := r.Header.Get(protocol.HeaderMethod); has != m.Method {
 		return differ(protocol.HeaderMethod, has, m.Method)
@@ -229,7 +230,7 @@ func mismatch(r *http.Request, m jsonrpc.Message) *fault {
 }
 
 // repeated is what is wrong with the headers that repeat arguments of a tool.
-func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *fault {
+func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *jsonrpc.Fault {
 	err := p.tools.Check(r.Context(), r.Header, text(at(call.Params, "name")), at(call.Params, "arguments"),
 		func(ctx context.Context, cursor jsontext.Value) (jsontext.Value, error) {
 			params := map[string]any{"_meta": ownMeta}
@@ -249,7 +250,7 @@ func (p *peer) repeated(r *http.Request, call jsonrpc.Message) *fault {
 			}
 		})
 	if err != nil {
-		return fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s", err)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s", err)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	standing.begin(1) // it lasts longer than what was asked
 	s, f := b.open(r.Context(), caller, standing)
 	if f != nil {
-		f.answer(w, nil)
+		writeFault(w, f, nil)
 		return
 	}
 	defer b.end(s)
@@ -42,7 +42,7 @@ func (s *session) old() bool { return s.standing.id != standingID }
 func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	s := b.find(r.URL.Query().Get(protocol.QuerySession))
 	if s == nil || !s.old() {
-		fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: open the stream first").answer(w, messages[0].ID)
+		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: open the stream first"), messages[0].ID)
 		return
 	}
 	for _, m := range messages {
@@ -51,7 +51,7 @@ func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []json
 		}
 	}
 	if f := s.post(r.Context(), messages, s.standing); f != nil {
-		f.answer(w, messages[0].ID)
+		writeFault(w, f, messages[0].ID)
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
@@ -50,7 +51,7 @@ type peer struct {
 	started time.Time
 	seq     int64
 	calls   map[string]*call // by the id that the server knows
-	fault   *fault           // why no more is taken
+	fault   *jsonrpc.Fault   // why no more is taken
 	// done is closed when the connection has ended.
 	done chan struct{}
 	// heard is closed at the first message of the server.
@@ -95,7 +96,7 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 }
 
 // register has a call wait for its answer.
-func (p *peer) register(c *call) *fault {
+func (p *peer) register(c *call) *jsonrpc.Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault != nil {
@@ -114,7 +115,7 @@ func (p *peer) register(c *call) *fault {
 	}
 	key := canonical(c.wire)
 	if p.calls[key] != nil {
-		return fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "another request with the id %s waits for its answer", c.id)
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "another request with the id %s waits for its answer", c.id)
 	}
 	p.calls[key] = c
 	return nil
@@ -155,15 +156,15 @@ func (p *peer) sent(err error, c *call) error {
 		return nil // it was answered: the connection has ended
 	}
 	if errors.Is(err, stdio.ErrNotReading) {
-		return fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
 	}
 	if errors.Is(err, errUnsure) {
-		return fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s; the call may have run", err)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s; the call may have run", err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return busy("the server did not take the message in time")
 	}
-	return fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s before it took the message", err)
+	return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s before it took the message", err)
 }
 
 // tell sends a notification or an answer.
@@ -181,8 +182,8 @@ func (p *peer) take(wire []byte) *call {
 	return c
 }
 
-// mine are the calls of owner that wait, and all is how many wait at all.
-func (p *peer) mine(owner any) (calls []*call, all int) {
+// mine are the calls of owner that wait, all of them for nil.
+func (p *peer) mine(owner any) (calls []*call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
@@ -190,7 +191,7 @@ func (p *peer) mine(owner any) (calls []*call, all int) {
 			calls = append(calls, c)
 		}
 	}
-	return calls, len(p.calls)
+	return calls
 }
 
 // read takes what the server says until the connection ends.

@@ -82,8 +82,31 @@ func TestAClientThatDoesNotReadDoesNotHoldUpTheReaderOfAll(t *testing.T) {
 			t.Fatalf("after %d messages the server is not read any more", i)
 		}
 	}
-	if calls, _ := p.mine(x); len(calls) != 0 {
+	if calls := p.mine(x); len(calls) != 0 {
 		t.Error("its call still waits")
+	}
+}
+
+// Some libraries write all members of an answer, of which one is null.
+func TestAnAnswerKeepsItsResultBesideAnErrorThatIsNull(t *testing.T) {
+	conn := newPipe(t)
+	b, p := peered(t, conn, false)
+	s, x := sessionOf(b, p), b.stream("t", false, "")
+	x.begin(1)
+	if f := s.post(t.Context(), []jsonrpc.Message{{ID: []byte(`"a"`), Method: "tools/call"}}, x); f != nil {
+		t.Fatal(f)
+	}
+	next(t, "call", conn.sent)
+	conn.says <- `{"jsonrpc":"2.0","id":1,"result":{"content":[]},"error":null}`
+	if e, _, _ := x.take(t.Context()); string(e.data) != `{"jsonrpc":"2.0","id":"a","result":{"content":[]}}` {
+		t.Errorf("the client gets %s", e.data)
+	}
+	answer := jsonrpc.Message{ID: []byte("7"), Result: []byte(`{"roots":[]}`), Error: []byte("null")}
+	if f := s.post(t.Context(), []jsonrpc.Message{answer}, nil); f != nil {
+		t.Fatal(f)
+	}
+	if m := next(t, "answer", conn.sent); m != `{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}` {
+		t.Errorf("the server gets %s", m)
 	}
 }
 
@@ -167,7 +190,7 @@ func TestABatchOfWhichSomethingRanIsNotRefused(t *testing.T) {
 		conn := newPipe(t)
 		b, p := peered(t, conn, alone)
 		s, id := sessionOf(b, p), 0
-		post := func(calls int) (*stream, *fault) {
+		post := func(calls int) (*stream, *jsonrpc.Fault) {
 			x := b.stream("t", false, "")
 			x.begin(calls)
 			x.attach(false, 0)
@@ -194,7 +217,7 @@ func TestABatchOfWhichSomethingRanIsNotRefused(t *testing.T) {
 		if x.open != 2 || x.ended {
 			t.Errorf("%d calls wait, the stream has ended: %v", x.open, x.ended)
 		}
-		if _, f := post(2); f == nil || f.code != CodeBusy {
+		if _, f := post(2); f == nil || f.Code != CodeBusy {
 			t.Errorf("a batch of which nothing ran gets %v", f)
 		}
 	}

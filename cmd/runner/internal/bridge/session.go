@@ -49,7 +49,7 @@ func (s *session) idle() (since time.Time, ok bool) {
 	if !s.standing.idle() {
 		return time.Time{}, false
 	}
-	if mine, _ := s.peer.mine(s); len(mine) > 0 {
+	if mine := s.peer.mine(s); len(mine) > 0 {
 		return time.Time{}, false
 	}
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (s *session) stream(id string) *stream {
 // post sends messages of the client on; what answers them goes to a stream, whose calls
 // are counted beforehand. It returns what is wrong with the first that cannot be sent,
 // unless a call was: whoever is refused sends all again. Then each call has its own answer.
-func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stream) *fault {
+func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stream) *jsonrpc.Fault {
 	sent := false
 	for _, m := range messages {
 		params := oneLine(m.Params)
@@ -137,7 +137,7 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 		case err != nil && !sent:
 			return asFault(err)
 		case err != nil && m.Call():
-			answerTo(to)(asFault(err).rpc(m.ID), http.StatusOK, false)
+			answerTo(to)(asFault(err).Response(m.ID), http.StatusOK, false)
 		}
 		sent = sent || m.Call()
 	}
@@ -173,7 +173,7 @@ func (s *session) revision() string {
 // Changes of lists and resources are for the standing stream if there is one.
 func (s *session) other(m said) {
 	e := event{data: request(m.ID, m.Method, m.Params)}
-	calls, _ := s.peer.mine(s)
+	calls := s.peer.mine(s)
 	general := strings.HasSuffix(m.Method, "/list_changed") || m.Method == "notifications/resources/updated"
 	to := s.standing
 	if len(calls) > 0 && (!general && len(calls) <= 1) || len(calls) > 0 && !to.isAttached() {
@@ -205,7 +205,7 @@ func (s *session) likely(calls []*call, question []byte) *call {
 
 // answered notes that the client has answered a question.
 func (s *session) answered(question []byte) {
-	calls, _ := s.peer.mine(s)
+	calls := s.peer.mine(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range calls {
@@ -233,10 +233,10 @@ func (s *session) end() {
 	s.peer.stop()
 }
 
-func asFault(err error) *fault {
-	f, ok := err.(*fault) //nolint:errorlint // it is ours, unwrapped
+func asFault(err error) *jsonrpc.Fault {
+	f, ok := err.(*jsonrpc.Fault) //nolint:errorlint // it is ours, unwrapped
 	if !ok {
-		return fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s", err)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s", err)
 	}
 	return f
 }

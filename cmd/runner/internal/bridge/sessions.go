@@ -6,11 +6,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // open makes a session of a caller with a server, its own or the shared one.
-func (b *Bridge) open(ctx context.Context, caller string, standing *stream) (*session, *fault) {
+func (b *Bridge) open(ctx context.Context, caller string, standing *stream) (*session, *jsonrpc.Fault) {
 	leave, f := b.room(caller)
 	if f != nil {
 		return nil, f
@@ -36,7 +37,7 @@ func (b *Bridge) open(ctx context.Context, caller string, standing *stream) (*se
 
 // room takes the place of one session. Where there is none it ends the session that was
 // idle longest: of all, or of a caller that has as many as one may have.
-func (b *Bridge) room(caller string) (leave func(), f *fault) {
+func (b *Bridge) room(caller string) (leave func(), f *jsonrpc.Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -68,7 +69,7 @@ func (b *Bridge) room(caller string) (leave func(), f *fault) {
 	return nil, busy("there are %d sessions", b.config.Sessions)
 }
 
-func (b *Bridge) connect(ctx context.Context, s *session) *fault {
+func (b *Bridge) connect(ctx context.Context, s *session) *jsonrpc.Fault {
 	if !b.config.Shared {
 		p, f := b.starter.open(s.caller, true, func(_ *peer, m said) { s.other(m) })
 		s.peer = p

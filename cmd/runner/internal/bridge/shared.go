@@ -22,7 +22,7 @@ type shared struct {
 }
 
 // openShared starts a server and initializes it.
-func openShared(ctx context.Context, s *starter) (*shared, *fault) {
+func openShared(ctx context.Context, s *starter) (*shared, *jsonrpc.Fault) {
 	all := &shared{sessions: map[*session]bool{}}
 	p, f := s.open("", false, func(p *peer, m said) { all.other(p, m) })
 	if f != nil {
@@ -40,9 +40,9 @@ func openShared(ctx context.Context, s *starter) (*shared, *fault) {
 	switch {
 	case f != nil:
 	case m.code() == CodeServerEnded:
-		f = fail(http.StatusBadGateway, CodeServerEnded, "%s", text(at(m.Error, "message")))
+		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "%s", text(at(m.Error, "message")))
 	case m.Result == nil:
-		f = fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s", m.Error)
+		f = jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server refuses initialize: %s", m.Error)
 	}
 	if f == nil {
 		if err := p.tell(ctx, request(nil, "notifications/initialized", nil)); err != nil {
@@ -68,7 +68,7 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 		return true
 	case methodSubscribe:
 		if f := s.mayAsk(text(at(m.Params, "uri"))); f != nil {
-			answerTo(to)(f.rpc(m.ID), http.StatusOK, false)
+			answerTo(to)(f.Response(m.ID), http.StatusOK, false)
 			return true
 		}
 	case "resources/unsubscribe":
@@ -92,14 +92,14 @@ const (
 )
 
 // mayAsk is why a session cannot subscribe to a resource.
-func (s *session) mayAsk(uri string) *fault {
+func (s *session) mayAsk(uri string) *jsonrpc.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case len(uri) > maxURI:
-		return fail(http.StatusOK, protocol.CodeInvalidParams, "the URI has more than %d bytes", maxURI)
+		return jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams, "the URI has more than %d bytes", maxURI)
 	case len(s.asked) >= maxAsked && !s.asked[uri]:
-		return fail(http.StatusOK, protocol.CodeInvalidParams, "the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
+		return jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidParams, "the session is subscribed to %d resources: unsubscribe from one first", maxAsked)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (a *shared) other(p *peer, m said) {
 
 // refuse answers a request of a server that nobody may be asked for.
 func refuse(p *peer, m said) {
-	answer := fail(http.StatusOK, protocol.CodeMethodNotFound, "the server is shared by clients, and cannot ask one").rpc(m.ID)
+	answer := jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound, "the server is shared by clients, and cannot ask one").Response(m.ID)
 	if m.Method == "ping" {
 		answer = response(m.ID, said{Result: json.RawMessage("{}")})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
@@ -123,7 +124,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	}
 	p := newPeer(conn, true, func(said) {}, nil)
 	t.Cleanup(p.stop)
-	ask := func(ctx context.Context, id string) *fault {
+	ask := func(ctx context.Context, id string) *jsonrpc.Fault {
 		err := p.ask(ctx, &call{id: []byte(id), method: "tools/call", answer: func([]byte, int, bool) {}}, nil)
 		return asFault(err)
 	}
@@ -135,20 +136,20 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 		}
 		leave()
 	}()
-	if f := ask(ctx, "1"); f.code != CodeServerEnded || !strings.Contains(f.message, "may have run") || reached.Load() != 1 {
-		t.Errorf("%d %s, after %d messages", f.code, f.message, reached.Load())
+	if f := ask(ctx, "1"); f.Code != CodeServerEnded || !strings.Contains(f.Message, "may have run") || reached.Load() != 1 {
+		t.Errorf("%d %s, after %d messages", f.Code, f.Message, reached.Load())
 	}
 	for status, says := range map[int32]string{500: "the call may have run", 404: "before it took the message"} {
 		answers.Store(status)
-		if f := ask(t.Context(), "3"); f.code != CodeServerEnded || !strings.Contains(f.message, says) {
-			t.Errorf("HTTP %d: %d %s", status, f.code, f.message)
+		if f := ask(t.Context(), "3"); f.Code != CodeServerEnded || !strings.Contains(f.Message, says) {
+			t.Errorf("HTTP %d: %d %s", status, f.Code, f.Message)
 		}
 	}
 	reached.Store(1)
 	over, end := context.WithCancel(t.Context())
 	end()
-	if f := ask(over, "2"); f.code != CodeBusy || reached.Load() != 1 {
-		t.Errorf("%d %s, after %d messages", f.code, f.message, reached.Load())
+	if f := ask(over, "2"); f.Code != CodeBusy || reached.Load() != 1 {
+		t.Errorf("%d %s, after %d messages", f.Code, f.Message, reached.Load())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -64,7 +65,7 @@ type pause struct {
 }
 
 // open opens a connection of a caller's own; for many clients it is that of "".
-func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (*peer, *fault) {
+func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (*peer, *jsonrpc.Fault) {
 	began := time.Now()
 	s.mu.Lock()
 	own, all, closed := s.pauses[caller], s.pauses[""], s.closed
@@ -90,8 +91,8 @@ func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (
 		if !began.Before(s.pauses[""].until) { // else another failed meanwhile
 			s.failed("", err.Error())
 		}
-		f := fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
-		f.fatal = true
+		f := jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
+		f.Err = errUnstartable
 		return nil, f
 	}
 	var p *peer
@@ -152,7 +153,7 @@ func (s *starter) watch(caller string, p *peer) {
 	if p.stopped.Load() {
 		level = slog.LevelInfo
 	}
-	s.log.Log(context.Background(), level, "server ended", "shared", !p.alone, "why", p.conn.Why(), "lived", time.Since(began).String())
+	s.log.Log(context.Background(), level, "server ended", "shared", !p.alone, "detail", p.conn.Why(), "lived", time.Since(began).String())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)
@@ -177,7 +178,7 @@ func (s *starter) running() []*peer {
 
 // await waits for the first of: the answer, the end of ctx, and the end of patience,
 // which is short for a server that prints what is no message.
-func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T, *fault) {
+func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T, *jsonrpc.Fault) {
 	var none T
 	select {
 	case m := <-answer:
@@ -196,7 +197,7 @@ func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T,
 				return none, f
 			}
 		case <-patience:
-			return none, fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server did not answer initialize within %s", firstWords)
+			return none, jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: the server did not answer initialize within %s", firstWords)
 		case <-ctx.Done():
 			return none, busy("the client did not wait for the server")
 		}
@@ -204,7 +205,7 @@ func await[T any](ctx context.Context, s *starter, p *peer, answer <-chan T) (T,
 }
 
 // junk is what is wrong with a server that has only said what is no message, for long.
-func (s *starter) junk(p *peer) *fault {
+func (s *starter) junk(p *peer) *jsonrpc.Fault {
 	text := s.server.Junk()
 	select {
 	case <-p.heard:
@@ -214,7 +215,7 @@ func (s *starter) junk(p *peer) *fault {
 	if text == "" || time.Since(p.started) < junkPatience {
 		return nil
 	}
-	return fail(http.StatusBadGateway, CodeServerUnusable,
+	return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable,
 		"ServerUnusable: the server prints on its standard output what is not MCP: %q; have it log to standard error", text)
 }
 

@@ -40,7 +40,7 @@ func (l *lines) have(parts ...string) bool {
 
 // Whoever reads the log learns when a server began and ended, why, and whether that was to be.
 func TestStartsAndEndsAreLogged(t *testing.T) {
-	for how, ends := range map[string][]string{"": {`"level":"INFO"`}, "crash": {`"level":"WARN"`, `"why":"exit status 3"`}} {
+	for how, ends := range map[string][]string{"": {`"level":"INFO"`}, "crash": {`"level":"WARN"`, `"detail":"exit status 3"`}} {
 		log := &lines{}
 		b := New(Config{Server: child(how), Log: slog.New(slog.NewJSONHandler(log, nil))})
 		t.Cleanup(func() { b.Close(); b.Wait(10 * time.Second) })

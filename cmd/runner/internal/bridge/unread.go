@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -20,8 +21,8 @@ const (
 var roomTime = writeTime
 
 // errUnread is what a call gets in place of an answer for which there is no room.
-func errUnread() *fault {
-	return fail(http.StatusBadGateway, CodeServerUnusable, "AnswerLost: %d bytes of answers wait for clients that read slowly, or %d for this caller; the call has run",
+func errUnread() *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "AnswerLost: %d bytes of answers wait for clients that read slowly, or %d for this caller; the call has run",
 		maxUnread, share.Half(maxUnread))
 }
 
@@ -103,9 +104,9 @@ func (s *stream) giveUp(e event) bool {
 	}
 	f := errUnread()
 	if e.status != 0 {
-		e.status = f.status
+		e.status = f.Status
 	}
-	e.data = f.rpc(id)
+	e.data = f.Response(id)
 	s.add(e)
 	return true
 }

@@ -12,8 +12,8 @@ import (
 type decided struct {
 	authz.Decision
 	method, name string
-	// reason is why there was no decision of the policies; empty for theirs.
-	reason string
+	// detail is why there was no decision of the policies; empty for theirs.
+	detail string
 	began  time.Time
 }
 
@@ -24,7 +24,7 @@ func (j *judge) audit(r *http.Request, d decided) {
 		return
 	}
 	decision := "deny"
-	if d.Allowed && d.reason == "" {
+	if d.Allowed && d.detail == "" {
 		decision = "allow"
 	}
 	caller := j.config.Caller(r)
@@ -33,8 +33,8 @@ func (j *judge) audit(r *http.Request, d decided) {
 		slog.String("method", authz.Shown(d.method)), slog.String("name", authz.Shown(d.name)), slog.String("decision", decision),
 		slog.Any("policies", d.Policies), slog.Any("failed", d.Failed),
 	}
-	if d.reason != "" {
-		attributes = append(attributes, slog.String("reason", d.reason))
+	if d.detail != "" {
+		attributes = append(attributes, slog.String("detail", d.detail))
 	}
 	if !d.began.IsZero() {
 		attributes = append(attributes, slog.Duration("duration", time.Since(d.began)))

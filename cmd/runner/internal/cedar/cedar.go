@@ -122,7 +122,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	if err := readable(r.Header); err != nil {
-		j.audit(r, decided{reason: "headers tell of another body"})
+		j.audit(r, decided{detail: "headers tell of another body"})
 		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
@@ -136,7 +136,7 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	body, err := whole(r)
 	if err != nil {
 		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
-			j.audit(r, decided{reason: "the body is too long"})
+			j.audit(r, decided{detail: "the body is too long"})
 		}
 		j.config.Failed(w, r, err)
 		return
@@ -170,7 +170,7 @@ func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list st
 	}
 	messages, batch, err := jsonrpc.Parse(body)
 	if err != nil {
-		j.audit(r, decided{reason: "the body is no message"})
+		j.audit(r, decided{detail: "the body is no message"})
 		return &Refusal{Reason: NotReadable, Message: err.Error()}, "", nil
 	}
 	for _, m := range messages {
@@ -190,7 +190,7 @@ func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list st
 func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal, bool) {
 	d := decided{method: m.Method, began: time.Now()}
 	refuse := func(reason Reason, why, message string) (*Refusal, bool) {
-		d.reason = why
+		d.detail = why
 		j.audit(r, d)
 		refusal := &Refusal{Reason: reason, ID: m.ID, Message: message}
 		if batch {
@@ -256,19 +256,7 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 // method; empty for a stream that is resumed. The backend must not compress them.
 func (j *judge) filtered(w http.ResponseWriter, r *http.Request, method string) {
 	r.Header.Del("Accept-Encoding")
-	caller, ctx := j.config.Caller(r), r.Context()
-	asked := new(http.Request).WithContext(ctx) // a stream that is silent for hours keeps no headers
-	a := &answer{
-		ResponseWriter: w,
-		visible:        func(call authz.Call) bool { return j.config.Policies.Visible(caller, call) },
-		acquire:        func() (func(), error) { return j.lists.Wait(ctx, sharer(caller), 1) },
-		sending:        func() (func(), error) { return func() { j.sends.Release(1) }, j.sends.Acquire(ctx, 1) },
-		join:           func() (func(), error) { return j.join(ctx, caller) },
-		unreadable:     func() { j.audit(asked, decided{method: method, reason: "the answer cannot be filtered"}) },
-		refuse: func(w http.ResponseWriter) {
-			j.config.Refuse(w, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
-		},
-	}
+	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), method: method}
 	// ReverseProxy panics where the backend breaks off.
 	defer a.part()
 	j.next.ServeHTTP(a, r)

@@ -312,7 +312,7 @@ func TestAuditTellsEachDecisionWithoutArguments(t *testing.T) {
 	}
 	refused := func(method, reason string) map[string]any {
 		all := line(method, "", "deny", nil)
-		all["reason"] = reason
+		all["detail"] = reason
 		return all
 	}
 	want := []map[string]any{

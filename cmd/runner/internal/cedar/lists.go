@@ -2,6 +2,7 @@ package cedar
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -124,27 +125,29 @@ var errAnswer = errors.New("the backend's answer cannot be filtered")
 // on.
 type answer struct {
 	http.ResponseWriter
-	visible func(authz.Call) bool
-	// refuse answers in place of the backend.
-	refuse func(http.ResponseWriter)
-	// unreadable tells of an answer that is not passed on.
-	unreadable func()
-	// acquire waits for a place among the large answers; release is how to give it back,
-	// nil for none.
-	acquire func() (release func(), err error)
-	release func()
-	// join waits for a place among the large answers of the caller; left is how to leave
-	// it, nil for none.
-	join func() (part func(), err error)
-	left func()
-	// sending waits for a place among those that are sent.
-	sending func() (done func(), err error)
+	judge  *judge
+	ctx    context.Context //nolint:containedctx // one request's
+	caller authz.Caller
+	method string // empty for a stream that is resumed
+	// release gives back the place among the large answers, and left that among those of the caller; nil for none.
+	release, left func()
 
 	begun  bool
 	mode   mode
 	whole  bytes.Buffer
 	stream sse.Splitter
 	failed bool
+}
+
+// visible reports whether the caller may see what could be called.
+func (a *answer) visible(call authz.Call) bool {
+	return a.judge.config.Policies.Visible(a.caller, call)
+}
+
+// unreadable tells of an answer that is not passed on.
+func (a *answer) unreadable() {
+	// A stream that is silent for hours keeps no headers.
+	a.judge.audit(new(http.Request).WithContext(a.ctx), decided{method: a.method, detail: "the answer cannot be filtered"})
 }
 
 type mode int
@@ -272,6 +275,6 @@ func (a *answer) end() {
 			a.Header().Del(name)
 		}
 		a.unreadable()
-		a.refuse(a.ResponseWriter)
+		a.judge.config.Refuse(a.ResponseWriter, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
 	}
 }

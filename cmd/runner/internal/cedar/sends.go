@@ -1,7 +1,6 @@
 package cedar
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -17,11 +16,6 @@ const (
 	// others go on beside one that does not read.
 	largeEach = 4
 )
-
-// join waits for a place among the large answers of a caller.
-func (j *judge) join(ctx context.Context, caller authz.Caller) (part func(), err error) {
-	return j.callers.Wait(ctx, sharer(caller), 1)
-}
 
 // sharer is who has a share, "" for callers that cannot be told apart.
 func sharer(caller authz.Caller) string {
@@ -39,39 +33,33 @@ func (a *answer) send(size int) (done func(), err error) {
 		a.part()
 		return func() {}, nil
 	}
-	release, err := a.sending()
-	if err != nil {
+	if err := a.judge.sends.Acquire(a.ctx, 1); err != nil {
 		return nil, err
 	}
 	control := http.NewResponseController(a.ResponseWriter)
 	_ = control.SetWriteDeadline(time.Now().Add(sendTime)) //nolint:errcheck // a connection has deadlines
 	return func() {
 		_ = control.SetWriteDeadline(time.Time{}) //nolint:errcheck // as above
-		release()
+		a.judge.sends.Release(1)
 		a.part()
 	}, nil
 }
 
 // hold has a place among the large answers while size bytes are kept.
-func (a *answer) hold(size int) error {
-	switch large := size > smallBody; {
-	case large && a.release == nil:
-		if a.left == nil {
-			part, err := a.join()
-			if err != nil {
-				return err
-			}
-			a.left = part
-		}
-		release, err := a.acquire()
-		if err != nil {
+func (a *answer) hold(size int) (err error) {
+	if size <= smallBody {
+		a.part()
+		return nil
+	}
+	if a.left == nil {
+		if a.left, err = a.judge.callers.Wait(a.ctx, sharer(a.caller), 1); err != nil {
 			return err
 		}
-		a.release = release
-	case !large:
-		a.part()
 	}
-	return nil
+	if a.release == nil {
+		a.release, err = a.judge.lists.Wait(a.ctx, sharer(a.caller), 1)
+	}
+	return err
 }
 
 // part gives back all places.

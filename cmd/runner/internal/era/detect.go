@@ -174,12 +174,8 @@ func denied(status int) bool {
 
 // discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a result.
 func discovered(answer jsonrpc.Message) []string {
-	result, err := jsonrpc.Read(answer.Result)
-	if err != nil {
-		return nil
-	}
 	var versions []string
-	if json.Unmarshal(orNull(result["supportedVersions"]), &versions) != nil {
+	if json.Unmarshal(orNull(jsonrpc.Members(answer.Result)["supportedVersions"]), &versions) != nil {
 		return nil
 	}
 	return versions

@@ -137,9 +137,8 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	}
 	m := messages[0]
 	if m.Method == protocol.MethodListen && len(body) > smallBody {
-		(&output{w: w}).fail(m.ID, rpcError{
-			http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams, "subscriptions/listen is longer than 64 KiB: send several with fewer resources", nil,
-		})
+		(&output{w: w}).fail(m.ID, jsonrpc.Fail(http.StatusRequestEntityTooLarge, protocol.CodeInvalidParams,
+			"subscriptions/listen is longer than 64 KiB: send several with fewer resources"))
 		return
 	}
 	modern := asModern(r.Header, m)
@@ -181,13 +180,5 @@ func asModern(header http.Header, m jsonrpc.Message) bool {
 
 // metaOf are the members of a message's _meta, none if it cannot be read.
 func metaOf(params jsontext.Value) jsonrpc.Object {
-	p, err := jsonrpc.Read(params)
-	if err != nil {
-		return nil
-	}
-	meta, err := jsonrpc.Read(p["_meta"])
-	if err != nil {
-		return nil
-	}
-	return meta
+	return jsonrpc.Members(jsonrpc.Members(params)["_meta"])
 }

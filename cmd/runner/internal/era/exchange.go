@@ -121,7 +121,7 @@ func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) 
 		// ReverseProxy panics with this where the backend breaks off.
 		if p := recover(); p != nil {
 			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
-				logger.Error("a translated request panicked", "why", p, "stack", string(debug.Stack())) // it ends the request alone, as in a handler
+				logger.Error("a translated request panicked", "error", p, "stack", string(debug.Stack())) // it ends the request alone, as in a handler
 			}
 			x.err = cmp.Or(x.err, errBroken)
 		}
@@ -224,7 +224,7 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 
 // answerAlone answers a question of the backend's that comes with a request of ours, of the given headers: there is no client to be asked.
 func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked reply, header http.Header) {
-	answer := rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked now"}.response(asked.message.ID)
+	answer := jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked now").Response(asked.message.ID)
 	if asked.message.Method == "ping" {
 		answer = response(asked.message.ID, jsontext.Value("{}"))
 	}

@@ -125,16 +125,16 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	}
 	needed := needs(m)
 	if needed == nil {
-		t.tell(c, rpcError{code: protocol.CodeMethodNotFound, message: "the client does not know the method " + m.Method}.response(m.ID))
+		t.tell(c, jsonrpc.Fail(0, protocol.CodeMethodNotFound, "the client does not know the method %s", m.Method).Response(m.ID))
 		return false
 	}
 	if !slices.Contains(mayAsk, c.method) {
 		// What a server asks when a session begins comes with whatever is on its way, since a server over stdio does not say why it asks.
-		t.tell(c, rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot be asked in an answer to " + c.method}.response(m.ID))
+		t.tell(c, jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked in an answer to %s", c.method).Response(m.ID))
 		return false
 	}
 	if !declares(c.meta[protocol.MetaCapabilities], needed) {
-		t.tell(c, rpcError{code: protocol.CodeInvalidRequest, message: "the client cannot answer " + m.Method}.response(m.ID))
+		t.tell(c, jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot answer %s", m.Method).Response(m.ID))
 		t.abandon(c)
 		out.fail(c.id, missing(needed))
 		return true
@@ -144,10 +144,10 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	c.id, c.params, c.meta = nil, nil, nil
 	state := t.pending.park(q, func() { t.abandon(c) })
 	if state == "" {
-		t.tell(c, rpcError{code: protocol.CodeInternal, message: "too many calls wait for their clients"}.response(m.ID))
+		t.tell(c, jsonrpc.Fail(0, protocol.CodeInternal, "too many calls wait for their clients").Response(m.ID))
 		t.abandon(c)
 		// Not busy: the backend has begun the call, and a client that is told to try again later would have it run twice.
-		out.fail(id, rpcError{http.StatusInternalServerError, protocol.CodeInternal, tooManyQuestions, nil})
+		out.fail(id, jsonrpc.Fail(http.StatusInternalServerError, protocol.CodeInternal, tooManyQuestions))
 		return true
 	}
 	out.end(http.StatusOK, response(id, encoded(inputRequired(m.Method, m.Params, state))))
@@ -175,7 +175,7 @@ func needs(m jsonrpc.Message) map[string]any {
 	case "sampling/createMessage":
 		return map[string]any{"sampling": map[string]any{}}
 	case "elicitation/create":
-		if mode, err := members(m.Params).Text("mode"); err == nil && mode == "url" {
+		if mode, err := jsonrpc.Members(m.Params).Text("mode"); err == nil && mode == "url" {
 			return urlMode
 		}
 		return map[string]any{"elicitation": map[string]any{}}
@@ -187,7 +187,7 @@ var urlMode = map[string]any{"elicitation": map[string]any{"url": map[string]any
 
 // declares reports whether capabilities have what is needed.
 func declares(capabilities jsontext.Value, needed map[string]any) bool {
-	has := members(capabilities)
+	has := jsonrpc.Members(capabilities)
 	for name, inner := range needed {
 		if has[name] == nil || has[name].Kind() != '{' || !declares(has[name], inner.(map[string]any)) { //nolint:forcetypeassert // needs above
 			return false
@@ -196,11 +196,11 @@ func declares(capabilities jsontext.Value, needed map[string]any) bool {
 	return true
 }
 
-func missing(needed map[string]any) rpcError {
-	return rpcError{
-		http.StatusBadRequest, protocol.CodeMissingCapability, "MissingRequiredClientCapability: the server asks its client for more than the request declares",
-		map[string]any{"requiredCapabilities": needed},
-	}
+func missing(needed map[string]any) *jsonrpc.Fault {
+	f := jsonrpc.Fail(http.StatusBadRequest, protocol.CodeMissingCapability,
+		"MissingRequiredClientCapability: the server asks its client for more than the request declares")
+	f.Data = map[string]any{"requiredCapabilities": needed}
+	return f
 }
 
 // tell sends an answer of the client's to the backend.
@@ -215,16 +215,14 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	state, err := c.params.Text("requestState")
 	q := t.pending.take(state, c.digest(), c.profile.caller)
 	if err != nil || q == nil {
-		out.fail(c.id, rpcError{
-			http.StatusBadRequest, protocol.CodeInvalidParams,
-			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again without it", nil,
-		})
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams,
+			"requestState is none of a call that waits here: it has expired, or another proxy holds it; send the call again without it"))
 		return
 	}
 	// The old call in the name of the new request.
 	old := q.call
 	old.id, old.params, old.meta, old.origin = c.id, c.params, c.meta, c.origin
-	answer := members(c.params["inputResponses"])[inputKey]
+	answer := jsonrpc.Members(c.params["inputResponses"])[inputKey]
 	if answer == nil || answer.Kind() != '{' {
 		if t.asked(out, old, q.question) {
 			return

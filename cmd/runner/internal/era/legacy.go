@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,7 +28,7 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	case m.Method == "ping":
 		out.end(http.StatusOK, response(m.ID, jsontext.Value("{}")))
 	case !slices.Contains(translated, m.Method):
-		out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeMethodNotFound, "the method " + m.Method + " needs a session, which the server does not have", nil})
+		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound, "the method %s needs a session, which the server does not have", m.Method))
 	default:
 		t.modernCall(out, r, m)
 	}
@@ -43,7 +42,7 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 		return
 	}
 	if err != nil {
-		out.fail(m.ID, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: " + err.Error(), nil})
+		out.fail(m.ID, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: %v", err))
 		return
 	}
 	result, err := jsonrpc.Read(answer.message.Result)
@@ -52,11 +51,11 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 		out.relayed(m.ID, answer)
 		return
 	}
-	version, err := members(m.Params).Text("protocolVersion")
+	version, err := jsonrpc.Members(m.Params).Text("protocolVersion")
 	if err != nil || !slices.Contains(legacyVersions, version) {
 		version = protocol.Legacy
 	}
-	server := members(result["_meta"])[protocol.MetaServer]
+	server := jsonrpc.Members(result["_meta"])[protocol.MetaServer]
 	if server == nil {
 		server = jsontext.Value(`{"name":"unknown","version":"unknown"}`) // the modern era need not tell
 	}
@@ -72,8 +71,8 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 // modernCall sends a call to a modern backend, and once more with the headers of its tool if the backend misses those
 // (HeaderMismatch, MCP specification 2026-07-28, basic/transports/streamable-http, client behavior): then it has not run.
 func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message) {
-	said := members(m.Params)
-	meta := members(said["_meta"])
+	said := jsonrpc.Members(m.Params)
+	meta := jsonrpc.Members(said["_meta"])
 	name, _ := said.Text(protocol.NameMember[m.Method]) //nolint:errcheck // the backend refuses what is no name
 	for attempt := 1; ; attempt++ {
 		header := modernHeaders(m.Method, name)
@@ -93,7 +92,7 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 			return
 		}
 		if err != nil {
-			out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them: " + err.Error(), nil})
+			out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them: %v", err))
 			return
 		}
 	}
@@ -102,50 +101,38 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 // relayLegacy passes on what a modern backend says about a call. It reports whether the call was not taken for the want of headers,
 // if that may be tried again.
 func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool) (again bool) {
-	alive := time.NewTicker(t.config.KeepAlive)
-	defer alive.Stop()
-	for {
-		select {
-		case <-alive.C:
-			out.comment()
-		case raw, more := <-x.messages:
-			switch {
-			case !more && r.Context().Err() != nil: // which has ended the exchange
-				out.cut(r.Context(), m.ID)
-				return false
-			case !more:
-				out.unanswered(m.ID, x)
-				return false
-			}
-			all, _, err := jsonrpc.Parse(raw)
-			if err != nil {
-				out.fail(m.ID, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
-				return false
-			}
-			said, ours := all[0], string(all[0].ID) == strconv.FormatInt(id, 10)
-			switch {
-			case said.Result != nil && ours:
-				t.finish(out, m, members(said.Result))
-				return false
-			case said.Error != nil && (ours || !said.Identified()):
-				if first && m.Method == protocol.MethodCallTool && modernCode(said.Error) == protocol.CodeHeaderMismatch {
-					return true
-				}
-				t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
-				return false
-			case said.Method != "" && !said.Identified():
-				out.event(notification(said.Method, members(said.Params)))
-			}
-		case <-r.Context().Done():
-			out.cut(r.Context(), m.ID)
+	for raw := range heard(r.Context(), t, out, x.messages) {
+		all, _, err := jsonrpc.Parse(raw)
+		if err != nil {
+			out.fail(m.ID, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: %v", err))
 			return false
 		}
+		said, ours := all[0], string(all[0].ID) == strconv.FormatInt(id, 10)
+		switch {
+		case said.Result != nil && ours:
+			t.finish(out, m, jsonrpc.Members(said.Result))
+			return false
+		case said.Error != nil && (ours || !said.Identified()):
+			if first && m.Method == protocol.MethodCallTool && modernCode(said.Error) == protocol.CodeHeaderMismatch {
+				return true
+			}
+			t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
+			return false
+		case said.Method != "" && !said.Identified():
+			out.event(notification(said.Method, jsonrpc.Members(said.Params)))
+		}
 	}
+	if r.Context().Err() != nil { // which has ended the exchange
+		out.cut(r.Context(), m.ID)
+	} else {
+		out.unanswered(m.ID, x)
+	}
+	return false
 }
 
 func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Object) {
 	if kind, err := result.Text("resultType"); err == nil && kind != "" && kind != "complete" {
-		out.fail(m.ID, rpcError{http.StatusOK, protocol.CodeInvalidRequest, "the server asks for input (" + kind + "), which a client of the legacy era cannot give it", nil})
+		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidRequest, "the server asks for input (%s), which a client of the legacy era cannot give it", kind))
 		return
 	}
 	out.end(http.StatusOK, response(m.ID, encoded(legacyResult(result))))
@@ -159,10 +146,10 @@ func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
 		return
 	}
 	e := modernError(http.StatusOK, a.message.Error)
-	e.status = http.StatusOK
+	e.Status = http.StatusOK
 	switch code {
 	case protocol.CodeMissingCapability:
-		e.code, e.message = protocol.CodeInvalidRequest, "the call needs a client of revision "+protocol.Modern+": "+e.message
+		e.Code, e.Message = protocol.CodeInvalidRequest, "the call needs a client of revision "+protocol.Modern+": "+e.Message
 	case protocol.CodeUnsupportedVersion:
 		t.forget() // it is not the modern backend that it was
 	}

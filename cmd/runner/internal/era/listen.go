@@ -2,10 +2,8 @@ package era
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,7 +36,7 @@ func (f filter) wants(m jsonrpc.Message) bool {
 	case "notifications/resources/list_changed":
 		return f.Resources
 	case "notifications/resources/updated":
-		uri, err := members(m.Params).Text("uri")
+		uri, err := jsonrpc.Members(m.Params).Text("uri")
 		return err == nil && slices.Contains(f.URIs, uri)
 	}
 	return false
@@ -48,9 +46,7 @@ func (f filter) wants(m jsonrpc.Message) bool {
 func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	asked := filter{}
 	if err := json.Unmarshal(orNull(c.params["notifications"]), &asked); err != nil || len(asked.URIs) > maxSubscriptions {
-		out.fail(c.id, rpcError{
-			http.StatusBadRequest, protocol.CodeInvalidParams, fmt.Sprintf("params.notifications is no filter with at most %d resources", maxSubscriptions), nil,
-		})
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "params.notifications is no filter with at most %d resources", maxSubscriptions))
 		return
 	}
 	leave, err := t.listens.Take(t.config.Share(r), 1)
@@ -84,7 +80,13 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	out.event(notification("notifications/subscriptions/acknowledged", jsonrpc.Object{
 		"notifications": encoded(honored), "_meta": encoded(jsonrpc.Object{protocol.MetaSubscription: c.id}),
 	}))
-	t.pump(out, r, c, stream, honored)
+	messages := stream.messages
+	if stream.split == nil {
+		messages = nil // the subscription is idle
+	}
+	for raw := range heard(r.Context(), t, out, messages) {
+		t.publish(out, c, raw, honored)
+	}
 	// Said also to a client that has left: then nobody hears it.
 	out.end(http.StatusOK, response(c.id, protocol.ListenResult(c.id)))
 }
@@ -92,7 +94,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 // subscribe returns what of a filter the backend tells.
 func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session, asked filter) filter {
 	offers := func(feature, what string) bool {
-		return string(members(members(s.hello["capabilities"])[feature])[what]) == "true"
+		return string(jsonrpc.Members(jsonrpc.Members(s.hello["capabilities"])[feature])[what]) == "true"
 	}
 	honored := filter{
 		Tools:     asked.Tools && offers("tools", "listChanged"),
@@ -111,30 +113,6 @@ func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session,
 	return honored
 }
 
-// pump passes notifications on until the stream or the client's request ends. A backend without a stream leaves the subscription
-// idle.
-func (t *Translator) pump(out *output, r *http.Request, c *call, stream *exchange, honored filter) {
-	messages := stream.messages
-	if stream.split == nil {
-		messages = nil
-	}
-	alive := time.NewTicker(t.config.KeepAlive)
-	defer alive.Stop()
-	for {
-		select {
-		case raw, more := <-messages:
-			if !more {
-				return
-			}
-			t.publish(out, c, raw, honored)
-		case <-alive.C:
-			out.comment()
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
 func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored filter) {
 	all, _, err := jsonrpc.Parse(raw)
 	if err != nil {
@@ -144,8 +122,8 @@ func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored f
 		if m.Response() || m.Identified() || !honored.wants(m) {
 			continue
 		}
-		params := members(m.Params)
-		meta := with(members(params["_meta"]), jsonrpc.Object{protocol.MetaSubscription: c.id})
+		params := jsonrpc.Members(m.Params)
+		meta := with(jsonrpc.Members(params["_meta"]), jsonrpc.Object{protocol.MetaSubscription: c.id})
 		out.event(notification(m.Method, with(params, jsonrpc.Object{"_meta": encoded(meta)})))
 	}
 }

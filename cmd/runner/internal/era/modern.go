@@ -43,20 +43,20 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		return
 	}
 	if refused := validate(r.Header, m, []string{protocol.Modern, protocol.Legacy}); refused != nil {
-		out.fail(m.ID, *refused)
+		out.fail(m.ID, refused)
 		return
 	}
-	params, meta := members(m.Params), metaOf(m.Params)
+	params, meta := jsonrpc.Members(m.Params), metaOf(m.Params)
 	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: detached(r)}
 	switch {
 	case c.profile.size() > maxProfile:
-		out.fail(c.id, rpcError{http.StatusBadRequest, protocol.CodeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB", nil})
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB"))
 	case m.Method == protocol.MethodDiscover:
 		t.discover(out, r, c)
 	case m.Method == protocol.MethodListen:
 		t.listen(out, r, c)
 	case !slices.Contains(translated, m.Method):
-		out.fail(c.id, rpcError{http.StatusNotFound, protocol.CodeMethodNotFound, "the method " + m.Method + " is not of revision " + protocol.Modern, nil})
+		out.fail(c.id, jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "the method %s is not of revision %s", m.Method, protocol.Modern))
 	case m.Method == protocol.MethodCallTool && !t.repeated(out, r, c):
 	case params["requestState"] != nil:
 		t.resume(out, r, c)
@@ -82,7 +82,7 @@ func (t *Translator) repeated(out *output, r *http.Request, c *call) bool {
 		return false
 	}
 	if err != nil {
-		out.fail(c.id, rpcError{http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: " + err.Error(), nil})
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %v", err))
 	}
 	return err == nil
 }
@@ -169,7 +169,7 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 		t.sessions.drop(c.profile, h)
 		t.sessions.put(h)
 		if attempt > 1 {
-			out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not know the session that it began a moment ago (HTTP 404)", nil})
+			out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not know the session that it began a moment ago (HTTP 404)"))
 			return
 		}
 	}
@@ -177,18 +177,9 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 
 // begun waits for the begin of the answer, or for the client to leave.
 func (t *Translator) begun(out *output, r *http.Request, c *call) bool {
-	alive := time.NewTicker(t.config.KeepAlive)
-	defer alive.Stop()
-	for {
-		select {
-		case <-c.exchange.began:
-			return true
-		case <-alive.C:
-			out.comment()
-		case <-r.Context().Done():
-			return false
-		}
+	for range heard(r.Context(), t, out, c.exchange.began) {
 	}
+	return r.Context().Err() == nil
 }
 
 // legacyParams are a call's parameters as a legacy backend knows them. Its progress token is ours: two clients of one session may
@@ -231,7 +222,7 @@ func (t *Translator) refuse(out *output, r *http.Request, c *call, err error) {
 		}
 		out.relayed(c.id, refused.reply)
 	default:
-		out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend does not begin a session: " + err.Error(), nil})
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not begin a session: %v", err))
 	}
 }
 

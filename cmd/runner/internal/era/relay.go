@@ -1,9 +1,9 @@
 package era
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 // output is the answer to a client: one JSON message, or a stream of them once there is more than the last to say.
@@ -37,23 +38,18 @@ func (o *output) begin() {
 // event sends a message that is not the last.
 func (o *output) event(message []byte) {
 	o.begin()
-	o.write("event: message\n")
-	for line := range bytes.SplitSeq(message, []byte("\n")) {
-		o.write("data: " + string(line) + "\n")
-	}
-	o.write("\n")
-	o.flush()
+	o.write(sse.Message(message))
 }
 
 // comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a stream has none.
 func (o *output) comment() {
 	o.begin()
-	o.write(":\n\n")
-	o.flush()
+	o.write([]byte(":\n\n"))
 }
 
-func (o *output) write(text string) {
-	_, _ = o.w.Write([]byte(text)) //nolint:errcheck // that the client has left is told by its context
+func (o *output) write(event []byte) {
+	_, _ = o.w.Write(event) //nolint:errcheck // that the client has left is told by its context
+	o.flush()
 }
 
 func (o *output) flush() {
@@ -66,18 +62,15 @@ func (o *output) end(status int, message []byte) {
 		o.event(message)
 		return
 	}
-	o.w.Header().Set("Content-Type", "application/json")
-	o.w.Header().Set("Content-Length", strconv.Itoa(len(message)))
-	o.w.WriteHeader(status)
-	_, _ = o.w.Write(message) //nolint:errcheck // as in write
+	jsonrpc.Write(o.w, status, message)
 }
 
-func (o *output) fail(id jsontext.Value, e rpcError) { o.end(e.status, e.response(id)) }
+func (o *output) fail(id jsontext.Value, f *jsonrpc.Fault) { o.end(f.Status, f.Response(id)) }
 
-// cut answers a call that the proxy ends, whose context has a jsonrpc.Fault for its cause. A client that has left hears nothing.
+// cut answers a call that the proxy ends, whose context has a *jsonrpc.Fault for its cause. A client that has left hears nothing.
 func (o *output) cut(ctx context.Context, id jsontext.Value) {
-	if why, ok := errors.AsType[jsonrpc.Fault](context.Cause(ctx)); ok {
-		o.fail(id, rpcError{why.Status, why.Code, why.Message, nil})
+	if why, ok := errors.AsType[*jsonrpc.Fault](context.Cause(ctx)); ok {
+		o.fail(id, why)
 		o.flush() // the backend may yet have to be told
 	}
 }
@@ -85,7 +78,7 @@ func (o *output) cut(ctx context.Context, id jsontext.Value) {
 // busy tells a client to try again later. Nothing has run.
 func (o *output) busy(id jsontext.Value, message string) {
 	o.w.Header().Set("Retry-After", "1")
-	o.fail(id, rpcError{http.StatusServiceUnavailable, protocol.CodeInternal, message, nil})
+	o.fail(id, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "%s", message))
 }
 
 // relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.
@@ -99,16 +92,16 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 	case a.message.Error != nil:
 		o.fail(id, modernError(a.status, a.message.Error))
 	case a.status >= http.StatusBadRequest:
-		o.fail(id, rpcError{a.status, protocol.CodeInternal, "the backend answers HTTP " + strconv.Itoa(a.status), nil})
+		o.fail(id, jsonrpc.Fail(a.status, protocol.CodeInternal, "the backend answers HTTP %d", a.status))
 	default:
-		o.fail(id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend's answer is not one to this request", nil})
+		o.fail(id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer is not one to this request"))
 	}
 }
 
 // unanswered answers a call whose exchange has ended without an answer to it.
 func (o *output) unanswered(id jsontext.Value, x *exchange) {
 	if x.err != nil {
-		o.fail(id, rpcError{http.StatusBadGateway, protocol.CodeInternal, x.err.Error() + "; the call may have run", nil})
+		o.fail(id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "%v; the call may have run", x.err))
 		return
 	}
 	o.relayed(id, reply{status: x.status, header: x.answered})
@@ -116,33 +109,44 @@ func (o *output) unanswered(id jsontext.Value, x *exchange) {
 
 // relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves.
 func (t *Translator) relay(out *output, r *http.Request, c *call) {
-	alive := time.NewTicker(t.config.KeepAlive)
-	defer alive.Stop()
-	for {
-		select {
-		case <-alive.C:
-			out.comment()
-		case raw, more := <-c.exchange.messages:
-			if !more {
-				t.done(c)
-				out.unanswered(c.id, c.exchange)
+	for raw := range heard(r.Context(), t, out, c.exchange.messages) {
+		messages, _, err := jsonrpc.Parse(raw)
+		if err != nil {
+			t.abandon(c)
+			out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: %v", err))
+			return
+		}
+		for _, m := range messages {
+			if t.said(out, c, m) {
 				return
 			}
-			messages, _, err := jsonrpc.Parse(raw)
-			if err != nil {
-				t.abandon(c)
-				out.fail(c.id, rpcError{http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: " + err.Error(), nil})
-				return
-			}
-			for _, m := range messages {
-				if t.said(out, c, m) {
+		}
+	}
+	if r.Context().Err() != nil {
+		out.cut(r.Context(), c.id)
+		t.abandon(c)
+		return
+	}
+	t.done(c)
+	out.unanswered(c.id, c.exchange)
+}
+
+// heard is what comes over a channel until it is closed, or ctx ends. In between the client is told that its answer is on its way.
+func heard[T any](ctx context.Context, t *Translator, out *output, from <-chan T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		alive := time.NewTicker(t.config.KeepAlive)
+		defer alive.Stop()
+		for {
+			select {
+			case <-alive.C:
+				out.comment()
+			case said, more := <-from:
+				if !more || !yield(said) {
 					return
 				}
+			case <-ctx.Done():
+				return
 			}
-		case <-r.Context().Done():
-			out.cut(r.Context(), c.id)
-			t.abandon(c)
-			return
 		}
 	}
 }
@@ -158,7 +162,7 @@ func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
 	case m.Response() && m.Result != nil && string(m.ID) == strconv.FormatInt(c.sent, 10):
 		t.done(c)
-		out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, members(m.Result), c.held.session.server()))))
+		out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
 		return true
 	case m.Response() && m.Error != nil && (!m.Identified() || string(m.ID) == strconv.FormatInt(c.sent, 10)):
 		t.done(c)
@@ -183,7 +187,7 @@ var levels = []string{"debug", "info", "notice", "warning", "error", "critical",
 // notified are the parameters of a notification for the client. On the stream of a request the modern era has only those that
 // relate to it, and of log messages only what the request asked for.
 func (c *call) notified(m jsonrpc.Message) (jsonrpc.Object, bool) {
-	params := members(m.Params)
+	params := jsonrpc.Members(m.Params)
 	switch m.Method {
 	case "notifications/progress":
 		token := c.meta[protocol.MetaProgress]

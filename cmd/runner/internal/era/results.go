@@ -35,18 +35,6 @@ func response(id, result jsontext.Value) []byte {
 	return encoded(map[string]any{"jsonrpc": "2.0", "id": orNull(id), "result": result})
 }
 
-// rpcError is an error of JSON-RPC, with the HTTP status that goes with it.
-type rpcError struct {
-	status  int
-	code    int
-	message string
-	data    any
-}
-
-func (e rpcError) response(id jsontext.Value) []byte {
-	return jsonrpc.Failure(id, e.code, e.message, e.data)
-}
-
 // modernRequest is a request of the modern era, of a client with the given capabilities.
 func modernRequest(id int64, method string, params, meta jsonrpc.Object) []byte {
 	params, meta = with(params, nil), with(meta, jsonrpc.Object{protocol.MetaVersion: encoded(protocol.Modern)})
@@ -83,15 +71,6 @@ func without(o jsonrpc.Object, names ...string) jsonrpc.Object {
 	return all
 }
 
-// members are the members of a value that is an object, none if it is not.
-func members(value jsontext.Value) jsonrpc.Object {
-	o, err := jsonrpc.Read(value)
-	if err != nil {
-		return jsonrpc.Object{}
-	}
-	return o
-}
-
 // cached are the methods whose results tell for how long they may be kept (server/utilities/caching).
 var cached = []string{"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
 
@@ -103,7 +82,7 @@ func modernResult(method string, result jsonrpc.Object, server jsontext.Value) j
 		all["ttlMs"], all["cacheScope"] = jsontext.Value("0"), encoded("private")
 	}
 	if server != nil {
-		all["_meta"] = encoded(with(members(result["_meta"]), jsonrpc.Object{protocol.MetaServer: server}))
+		all["_meta"] = encoded(with(jsonrpc.Members(result["_meta"]), jsonrpc.Object{protocol.MetaServer: server}))
 	}
 	return all
 }
@@ -111,7 +90,7 @@ func modernResult(method string, result jsonrpc.Object, server jsontext.Value) j
 // modernCapabilities are those of a legacy server that the modern era knows.
 func modernCapabilities(capabilities jsontext.Value) jsontext.Value {
 	all := jsonrpc.Object{}
-	for name, value := range members(capabilities) {
+	for name, value := range jsonrpc.Members(capabilities) {
 		switch name {
 		case "experimental", "logging", "completions", "prompts", "resources", "tools", "extensions":
 			all[name] = value
@@ -121,26 +100,26 @@ func modernCapabilities(capabilities jsontext.Value) jsontext.Value {
 }
 
 // modernError makes an error of a legacy server one of the modern era. status is that of its answer.
-func modernError(status int, e jsontext.Value) rpcError {
-	o := members(e)
-	out := rpcError{status: status, code: protocol.CodeInternal, message: "the backend answers an error without a code"}
-	if json.Unmarshal(orNull(o["code"]), &out.code) != nil {
+func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
+	o := jsonrpc.Members(e)
+	out := jsonrpc.Fail(status, protocol.CodeInternal, "the backend answers an error without a code")
+	if json.Unmarshal(orNull(o["code"]), &out.Code) != nil {
 		return out
 	}
 	if text, err := o.Text("message"); err == nil {
-		out.message = text
+		out.Message = text
 	}
 	if o["data"] != nil {
-		out.data = o["data"]
+		out.Data = o["data"]
 	}
-	switch out.code {
+	switch out.Code {
 	case protocol.CodeNotFound:
-		out.code = protocol.CodeInvalidParams
+		out.Code = protocol.CodeInvalidParams
 	case protocol.CodeMethodNotFound:
-		out.status = http.StatusNotFound
+		out.Status = http.StatusNotFound
 	case protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion, protocol.CodeURLRequired:
 		// A client would take these for what the specification has them mean.
-		out.code = protocol.CodeInternal
+		out.Code = protocol.CodeInternal
 	}
 	return out
 }
@@ -148,7 +127,7 @@ func modernError(status int, e jsontext.Value) rpcError {
 // legacyResult makes a result of the modern era one of the legacy era.
 func legacyResult(result jsonrpc.Object) jsonrpc.Object {
 	all := without(result, "resultType", "ttlMs", "cacheScope")
-	if meta := members(result["_meta"]); meta[protocol.MetaServer] != nil {
+	if meta := jsonrpc.Members(result["_meta"]); meta[protocol.MetaServer] != nil {
 		if meta = without(meta, protocol.MetaServer); len(meta) == 0 {
 			delete(all, "_meta")
 		} else {
@@ -161,10 +140,10 @@ func legacyResult(result jsonrpc.Object) jsonrpc.Object {
 // legacyCapabilities are those of a modern server that work without a session and a stream of notifications.
 func legacyCapabilities(capabilities jsontext.Value) jsontext.Value {
 	all := jsonrpc.Object{}
-	for name, value := range members(capabilities) {
+	for name, value := range jsonrpc.Members(capabilities) {
 		switch name {
 		case "tools", "prompts", "resources":
-			all[name] = encoded(without(members(value), "listChanged", "subscribe"))
+			all[name] = encoded(without(jsonrpc.Members(value), "listChanged", "subscribe"))
 		case "completions", "experimental":
 			all[name] = value
 		}

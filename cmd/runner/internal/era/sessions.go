@@ -1,6 +1,7 @@
 package era
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -248,8 +249,8 @@ func (s *sessions) drop(p profile, h *held) {
 // initialize begins a session with the backend. The error is a *refusedError if the backend answered that it does not.
 func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile) (*session, error) {
 	params := jsonrpc.Object{
-		"protocolVersion": encoded(protocol.Legacy), "capabilities": orElse(p.capabilities, "{}"),
-		"clientInfo": orElse(p.client, `{"name":"freehold","version":"1"}`),
+		"protocolVersion": encoded(protocol.Legacy), "capabilities": jsontext.Value(cmp.Or(p.capabilities, "{}")),
+		"clientInfo": jsontext.Value(cmp.Or(p.client, `{"name":"freehold","version":"1"}`)),
 	}
 	answer, err := t.ask(ctx, r, request(t.newID(), "initialize", params), nil)
 	if err != nil {
@@ -266,7 +267,7 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 	if _, err := t.ask(ctx, r, notification("notifications/initialized", jsonrpc.Object{}), s.header()); err != nil {
 		return nil, err
 	}
-	if p.level != "" && members(hello["capabilities"])["logging"] != nil {
+	if p.level != "" && jsonrpc.Members(hello["capabilities"])["logging"] != nil {
 		if _, err := t.ask(ctx, r, request(t.newID(), "logging/setLevel", jsonrpc.Object{"level": encoded(p.level)}), s.header()); err != nil {
 			return nil, err
 		}
@@ -290,10 +291,3 @@ func (t *Translator) end(r *http.Request, s *session) {
 }
 
 func (t *Translator) newID() int64 { return t.ids.Add(1) }
-
-func orElse(text, other string) jsontext.Value {
-	if text == "" {
-		text = other
-	}
-	return jsontext.Value(text)
-}

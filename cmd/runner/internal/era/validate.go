@@ -1,7 +1,6 @@
 package era
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -12,12 +11,12 @@ import (
 // validate holds the headers of a modern request against its body, as a server that reads the body has to
 // (MCP specification 2026-07-28, basic/transports/streamable-http, server validation), and the members that each request needs
 // (basic/index, per-request protocol fields). It returns what is wrong, or nil.
-func validate(header http.Header, m jsonrpc.Message, supported []string) *rpcError {
-	mismatch := func(format string, args ...any) *rpcError {
-		return &rpcError{http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: " + fmt.Sprintf(format, args...), nil}
+func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrpc.Fault {
+	mismatch := func(format string, args ...any) *jsonrpc.Fault {
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: "+format, args...)
 	}
-	invalid := func(text string) *rpcError {
-		return &rpcError{http.StatusBadRequest, protocol.CodeInvalidParams, text, nil}
+	invalid := func(text string) *jsonrpc.Fault {
+		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "%s", text)
 	}
 	meta := metaOf(m.Params)
 	version, err := meta.Text(protocol.MetaVersion)
@@ -30,10 +29,9 @@ func validate(header http.Header, m jsonrpc.Message, supported []string) *rpcErr
 	case told[0] != version:
 		return mismatch("header MCP-Protocol-Version is %q, the body says %q", told[0], version)
 	case version != protocol.Modern:
-		return &rpcError{
-			http.StatusBadRequest, protocol.CodeUnsupportedVersion, "UnsupportedProtocolVersion: " + version,
-			map[string]any{"supported": supported, "requested": version},
-		}
+		f := jsonrpc.Fail(http.StatusBadRequest, protocol.CodeUnsupportedVersion, "UnsupportedProtocolVersion: %s", version)
+		f.Data = map[string]any{"supported": supported, "requested": version}
+		return f
 	case meta[protocol.MetaCapabilities] == nil || meta[protocol.MetaCapabilities].Kind() != '{':
 		return invalid("params._meta has no object " + protocol.MetaCapabilities)
 	}
@@ -44,7 +42,7 @@ func validate(header http.Header, m jsonrpc.Message, supported []string) *rpcErr
 	if !named {
 		return nil
 	}
-	name, err := members(m.Params).Text(member)
+	name, err := jsonrpc.Members(m.Params).Text(member)
 	if err != nil || name == "" {
 		return invalid("params." + member + " is missing")
 	}

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -57,9 +56,9 @@ func (d *definition) within(schema jsontext.Value, path []string) {
 	if len(path) > maxDepth {
 		return
 	}
-	for name, property := range object(object(schema)["properties"]) {
+	for name, property := range jsonrpc.Members(jsonrpc.Members(schema)["properties"]) {
 		here := append(path[:len(path):len(path)], name)
-		said := object(property)
+		said := jsonrpc.Members(property)
 		if said["x-mcp-header"] != nil {
 			header, wrong := said.Text("x-mcp-header")
 			kind, noKind := said.Text("type")
@@ -76,7 +75,7 @@ func (d *definition) within(schema jsontext.Value, path []string) {
 // value is the argument, nil for one that is absent or null.
 func (b binding) value(arguments jsontext.Value) jsontext.Value {
 	for _, name := range b.path {
-		arguments = object(arguments)[name]
+		arguments = jsonrpc.Members(arguments)[name]
 	}
 	if arguments.Kind() == 'n' {
 		return nil
@@ -158,15 +157,6 @@ func token(text string) bool {
 	return text != ""
 }
 
-// object are the members of a value that is an object, none if it is not.
-func object(value jsontext.Value) jsonrpc.Object {
-	o, err := jsonrpc.Read(value)
-	if err != nil {
-		return nil
-	}
-	return o
-}
-
 // page is one of a list of tools.
 type page struct {
 	Tools []struct {
@@ -174,8 +164,4 @@ type page struct {
 		InputSchema jsontext.Value `json:"inputSchema"`
 	} `json:"tools"`
 	Next *jsontext.Value `json:"nextCursor"`
-}
-
-func readPage(result jsontext.Value) (p page, err error) {
-	return p, json.Unmarshal(result, &p)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -145,8 +146,8 @@ func readAll(ctx context.Context, list List) (map[string]definition, error) {
 		if err != nil {
 			return nil, err
 		}
-		page, err := readPage(result)
-		if err != nil {
+		var page page
+		if err := json.Unmarshal(result, &page); err != nil {
 			return nil, err
 		}
 		for _, tool := range page.Tools {

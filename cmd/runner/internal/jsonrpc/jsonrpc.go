@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,9 +107,31 @@ func (m Message) check() error {
 	return nil
 }
 
-// Failure is the answer that a request has failed, null as the id where none is known
-// (https://www.jsonrpc.org/specification#response_object). data may be nil.
-func Failure(id []byte, code int, message string, data any) []byte {
+// Fault is why a request is not answered with a result: an error of JSON-RPC, and the status of HTTP that goes with it. It is the cause
+// of a context that ends because of it.
+type Fault struct {
+	Status  int
+	Code    int
+	Message string
+	Data    any // nil for none
+	// Err, if not nil, is why, for errors.Is. No client reads it.
+	Err error
+}
+
+// Fail makes a fault with a message.
+func Fail(status, code int, format string, args ...any) *Fault {
+	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Error implements error.
+func (f *Fault) Error() string { return f.Message }
+
+// Unwrap is why.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Response is the answer to the request called id, null where that is empty
+// (https://www.jsonrpc.org/specification#response_object).
+func (f *Fault) Response(id []byte) []byte {
 	if len(id) == 0 {
 		id = []byte("null")
 	}
@@ -121,26 +144,20 @@ func Failure(id []byte, code int, message string, data any) []byte {
 		JSONRPC string         `json:"jsonrpc"`
 		ID      jsontext.Value `json:"id"`
 		Error   failure        `json:"error"`
-	}{"2.0", id, failure{code, message, data}}, json.Deterministic(true))
+	}{"2.0", id, failure{f.Code, f.Message, f.Data}}, json.Deterministic(true))
 	if err != nil {
 		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err)) // it is made of what a decoder read, and of texts of ours
 	}
 	return text
 }
 
-// Fault is why a request is not answered with a result: an error of JSON-RPC, and the status of HTTP that goes with it. It is the cause
-// of a context that ends because of it.
-type Fault struct {
-	Status  int
-	Code    int
-	Message string
+// Write writes a message as the whole response of HTTP.
+func Write(w http.ResponseWriter, status int, message []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(message)))
+	w.WriteHeader(status)
+	_, _ = w.Write(message) //nolint:errcheck // a client that is gone does not need it
 }
-
-// Error implements error.
-func (f Fault) Error() string { return f.Message }
-
-// Response is the answer to the request called id, null where that is empty.
-func (f Fault) Response(id []byte) []byte { return Failure(id, f.Code, f.Message, nil) }
 
 // Object are the members of an object, as they stand in its text.
 type Object map[string]jsontext.Value
@@ -168,6 +185,15 @@ func Read(text jsontext.Value, names ...string) (Object, error) {
 		}
 	}
 	return all, nil
+}
+
+// Members are the members of a value that is an object, none if it is not.
+func Members(value jsontext.Value) Object {
+	all, err := Read(value)
+	if err != nil {
+		return Object{}
+	}
+	return all
 }
 
 var errNoObject = errors.New("the message is not an object")

@@ -47,7 +47,7 @@ func TestWhoIsKeptOutIsLogged(t *testing.T) {
 	line := func(subject, issuer string, status float64, reason string) map[string]any {
 		return map[string]any{
 			"level": "INFO", "msg": "authentication", "client": "192.0.2.1:1234", "subject": subject, "issuer": issuer,
-			"decision": "deny", "status": status, "reason": reason,
+			"decision": "deny", "status": status, "detail": reason,
 		}
 	}
 	cut := strings.Repeat("b", 256) + "…"

@@ -124,7 +124,7 @@ func (i *introspector) turn(ctx context.Context, token string, wasValid bool) (i
 	if err != nil {
 		i.complaint.Do(func() {
 			if i.config.Log != nil {
-				i.config.Log.Warn("asking the issuer about a token", "error", err.Error())
+				i.config.Log.Warn("cannot ask the issuer about a token", "error", err.Error())
 			}
 		})
 		return identity{}, errNoAnswer

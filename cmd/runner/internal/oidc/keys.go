@@ -162,7 +162,7 @@ func (i *issuer) note(found *keys, err error) {
 		i.next = now.Add(firstRetry)
 	}
 	if i.config.Log != nil {
-		i.config.Log.Warn("fetching the issuer's keys", "error", err.Error(), "again", i.next.Sub(now).String())
+		i.config.Log.Warn("cannot fetch the issuer's keys", "error", err.Error(), "again", i.next.Sub(now).String())
 	}
 }
 

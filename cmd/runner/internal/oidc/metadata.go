@@ -45,8 +45,8 @@ func (l *Login) metadata(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	servers := l.config.LoginServers
-	if servers == nil && l.config.Issuer != "" {
+	var servers []string
+	if l.config.Issuer != "" {
 		servers = []string{l.config.Issuer}
 	}
 	body, err := json.Marshal(resourceMetadata{

@@ -60,9 +60,6 @@ type Config struct {
 	Usernames []string
 	// Resource is the URL of this server, as clients know it (RFC 8707).
 	Resource *url.URL
-	// LoginServers are what the metadata names to clients; Issuer as it stands
-	// there if nil, none if empty.
-	LoginServers []string
 	// Pass is a token of this process's own, by which it asks its backend on a
 	// client's way; empty for none. Who sends it is authz.Anonymous.
 	Pass string
@@ -81,7 +78,7 @@ type Config struct {
 type Login struct {
 	config Config
 	tokens *tokens
-	audit  audit
+	audit  *audit
 }
 
 // New asks the issuer for nothing before the first token comes.

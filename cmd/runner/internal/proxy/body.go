@@ -111,24 +111,20 @@ func (b *callBody) stop() {
 	}
 }
 
-// overdue reports whether the client did not send the body in time.
-func (b *callBody) overdue() bool {
+// wrong is what is wrong with what the client has sent, nil for nothing.
+func (b *callBody) wrong() *jsonrpc.Fault {
 	if b == nil {
-		return false
+		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.late
-}
-
-// unreadable reports whether the client has sent something that is no whole body.
-func (b *callBody) unreadable() bool {
-	if b == nil {
-		return false
+	switch {
+	case b.late:
+		return jsonrpc.Fail(http.StatusRequestTimeout, CodeBodyRefused, "BodyRefused: the request body took longer than %s", bodyTime)
+	case b.cut:
+		return jsonrpc.Fail(http.StatusBadRequest, CodeBodyRefused, "BodyRefused: the request body cannot be read: send it whole, framed as its headers say")
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.cut
+	return nil
 }
 
 // call decodes the remembered body. ok is false for what is not one request

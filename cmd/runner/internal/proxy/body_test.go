@@ -143,12 +143,12 @@ func TestBodyHasALimitOfTime(t *testing.T) {
 		return nil
 	}
 	b := &callBody{ReadCloser: io.NopCloser(slow{os.ErrDeadlineExceeded}), deadline: record}
-	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !b.overdue() {
-		t.Errorf("got %v, overdue %v", err, b.overdue())
+	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || b.wrong() == nil || b.wrong().Status != http.StatusRequestTimeout {
+		t.Errorf("got %v, and %v is wrong", err, b.wrong())
 	}
 	b = &callBody{ReadCloser: io.NopCloser(strings.NewReader("")), deadline: record}
-	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || b.overdue() {
-		t.Errorf("got %v, overdue %v", err, b.overdue())
+	if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || b.wrong() != nil {
+		t.Errorf("got %v, and %v is wrong", err, b.wrong())
 	}
 	if len(deadlines) != 1 || !deadlines[0].IsZero() {
 		t.Errorf("after the body the deadlines set are %v, want one that takes it back", deadlines)

@@ -14,7 +14,7 @@ import (
 )
 
 // A call is written, and the head of its answer read, in the goroutine that has the call: http.Transport hands both to goroutines of the
-// connection, and each hand-over is a wake. Both parsers are net/http's, as of single.go, and what a call may see is what it sees there
+// connection, and each hand-over is a wake. Both parsers are net/http's, and what a call may see is what it sees there
 // (FuzzDirect holds the two against each other).
 
 // RoundTrip makes a call whose body has been read. It sends it once: what http.Transport sends a second time, a request without a body, is
@@ -38,7 +38,18 @@ func (w *wires) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.call(newWire(conn, request.URL.Host), request)
+	return w.call(newWire(conn, request.URL.Host, callBuffer), request)
+}
+
+// single makes a request without a body on a connection of its own, which ends with the answer's body. A
+// stream that is open for hours keeps no goroutine and no more than streamBuffer so, where http.Transport keeps two
+// goroutines and 8 KiB for the next request on the connection.
+func (t *transport) single(request *http.Request) (*http.Response, error) {
+	conn, err := t.dial(request.Context(), "tcp", request.URL.Host)
+	if err != nil {
+		return nil, err
+	}
+	return new(wires).call(newWire(conn, request.URL.Host, streamBuffer), request)
 }
 
 // call makes a call on a connection.
@@ -77,7 +88,8 @@ func (c *wire) ask(request *http.Request) (*http.Response, error) {
 	return c.answer(request)
 }
 
-// answer reads the head of the final answer, and tells of the others (RFC 9110, section 15.2) as http.Transport does.
+// answer reads the head of the final answer, and tells of the others (RFC 9110, section 15.2) as http.Transport does; not
+// to a GET, whose client waits for the stream alone.
 func (c *wire) answer(request *http.Request) (*http.Response, error) {
 	c.left = MaxHeader
 	if _, err := c.reader.Peek(1); err != nil {
@@ -94,7 +106,7 @@ func (c *wire) answer(request *http.Request) (*http.Response, error) {
 			c.left = math.MaxInt64
 			return response, nil
 		}
-		if trace := httptrace.ContextClientTrace(request.Context()); trace != nil && trace.Got1xxResponse != nil {
+		if trace := httptrace.ContextClientTrace(request.Context()); trace != nil && trace.Got1xxResponse != nil && request.Method != http.MethodGet {
 			if err := trace.Got1xxResponse(response.StatusCode, textproto.MIMEHeader(response.Header)); err != nil {
 				return nil, err
 			}

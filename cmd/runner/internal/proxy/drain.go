@@ -49,10 +49,8 @@ func (p *Proxy) Server() *http.Server {
 
 // errDraining is the cause with which a drain cancels what it can wait for no
 // longer, and the answer to that.
-var errDraining = jsonrpc.Fault{
-	Status: http.StatusServiceUnavailable, Code: CodeDraining,
-	Message: "Draining: the proxy is shutting down and could not wait for this call any longer; it may have run",
-}
+var errDraining = jsonrpc.Fail(http.StatusServiceUnavailable, CodeDraining,
+	"Draining: the proxy is shutting down and could not wait for this call any longer; it may have run")
 
 // Drain ends server, which serves p, within the budget: every call that was
 // accepted ends in its answer or in CodeDraining, every standing stream at the

@@ -62,7 +62,7 @@ func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
 			Pod: f.place.pod, ID: id, Issued: p.now(), Content: p.content,
 		})
 		if err != nil {
-			p.config.Log.Warn("a client of the transport HTTP+SSE is not served", "error", err)
+			p.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}
 		return sealed, err
 	}}

@@ -56,36 +56,12 @@ const (
 // retryAfter is how long a caller is asked to wait for a backend that starts.
 const retryAfter = 2 * time.Second
 
-// fault is an answer of the proxy's own.
-type fault struct {
-	status  int
-	code    int
-	message string
-}
-
-// rpc is the fault as a JSON-RPC error response to the request called id, null where that is nil.
-func (f fault) rpc(id []byte) []byte { return jsonrpc.Failure(id, f.code, f.message, nil) }
-
-// answer writes the fault as the whole response. Its id is null: what is wrong
-// here is wrong with the HTTP request, whose JSON-RPC message was not read.
-func (f fault) answer(w http.ResponseWriter) { f.answerTo(w, nil) }
-
-// Answer writes an error as the whole response to the request called id, null
-// where that is nil.
-func Answer(w http.ResponseWriter, status, code int, message string, id []byte) {
-	fault{status, code, message}.answerTo(w, id)
-}
-
-func (f fault) answerTo(w http.ResponseWriter, id []byte) {
-	body := append(f.rpc(id), '\n')
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("X-Content-Type-Options", "nosniff")
-	if f.code == CodeBackendStarting {
-		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+// Answer writes a fault as the whole response to the request called id. That is nil where something is wrong with the HTTP request, whose
+// JSON-RPC message was not read.
+func Answer(w http.ResponseWriter, f *jsonrpc.Fault, id []byte) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if f.Code == CodeBackendStarting {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 	}
-	w.WriteHeader(f.status)
-	// A caller that is gone does not need the answer.
-	_, _ = w.Write(body) //nolint:errcheck // see above
+	jsonrpc.Write(w, f.Status, append(f.Response(id), '\n'))
 }

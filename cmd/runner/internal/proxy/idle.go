@@ -275,8 +275,8 @@ func (s *idle) write(buffer []byte, n int) error {
 // filtered writes through the filter. A panic ends the stream alone, as it does in a handler.
 func (s *idle) filtered(p []byte) (err error) {
 	defer func() {
-		if why := recover(); why != nil {
-			s.log.Error("a filter of a stream panicked", "why", why, "stack", string(debug.Stack()))
+		if fault := recover(); fault != nil {
+			s.log.Error("a filter of a stream panicked", "error", fault, "stack", string(debug.Stack()))
 			err = http.ErrAbortHandler
 		}
 	}()

@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
@@ -109,7 +110,7 @@ func New(config Config) *Proxy {
 		ErrorHandler:   p.failed,
 		// What ReverseProxy would log is a client that left or a stream that
 		// broke; both are in the caller's hands already.
-		ErrorLog: log.New(discard{}, "", 0),
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	p.inner = unfiltered(p.reverse)
 	if config.Sessions != nil {
@@ -135,10 +136,6 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
 	p.inner.ServeHTTP(w, r.WithContext(flight.ctx))
 }
 
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-
 // ServeHTTP judges a request, passes it on, and counts it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := p.metrics.begin(w, r)
@@ -152,10 +149,10 @@ func (p *Proxy) serve(w *outcome, r *http.Request) {
 		w.Header().Set("Connection", "close") // the next call finds another pod
 	}
 	if f := p.judge(r); f != nil {
-		if f.status == http.StatusMethodNotAllowed {
+		if f.Status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
 		}
-		f.answer(w)
+		Answer(w, f, nil)
 		return
 	}
 	w.Header()["Content-Type"] = nil // an answer without one is not given one
@@ -182,32 +179,24 @@ func (p *Proxy) serve(w *outcome, r *http.Request) {
 }
 
 // judge returns what is wrong with a request, or nil.
-func (p *Proxy) judge(r *http.Request) *fault {
+func (p *Proxy) judge(r *http.Request) *jsonrpc.Fault {
 	switch {
 	case r.URL.Path != p.config.Path || r.URL.RawPath != "":
-		return &fault{http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at " + p.config.Path}
+		return jsonrpc.Fail(http.StatusNotFound, CodeNotServed, "NotServed: the MCP endpoint is at %s", p.config.Path)
 	case p.config.Refusal != "":
-		return &fault{http.StatusServiceUnavailable, CodeNotEnforced, p.config.Refusal}
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNotEnforced, "%s", p.config.Refusal)
 	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete && r.Method != http.MethodOptions:
-		return &fault{http.StatusMethodNotAllowed, CodeNotServed, "NotServed: an MCP endpoint takes POST, GET and DELETE"}
+		return jsonrpc.Fail(http.StatusMethodNotAllowed, CodeNotServed, "NotServed: an MCP endpoint takes POST, GET and DELETE")
 	case r.ContentLength > MaxBody:
-		return tooLarge()
+		return errTooLarge
 	}
 	if err := p.origins.check(r); err != nil {
-		return &fault{
-			http.StatusForbidden, CodeOriginRefused,
-			"OriginRefused: " + err.Error(),
-		}
+		return jsonrpc.Fail(http.StatusForbidden, CodeOriginRefused, "OriginRefused: %v", err)
 	}
 	return nil
 }
 
-func tooLarge() *fault {
-	return &fault{
-		http.StatusRequestEntityTooLarge, CodeBodyRefused,
-		fmt.Sprintf("BodyRefused: the request body is larger than %d bytes", MaxBody),
-	}
-}
+var errTooLarge = jsonrpc.Fail(http.StatusRequestEntityTooLarge, CodeBodyRefused, "BodyRefused: the request body is larger than %d bytes", MaxBody)
 
 // response looks at the backend's answer before it is passed on.
 func (p *Proxy) response(response *http.Response) error {
@@ -220,7 +209,7 @@ func (p *Proxy) response(response *http.Response) error {
 		}
 	}
 	if p.unreachable.CompareAndSwap(true, false) {
-		p.config.Log.Info("backend answers again", "backend", p.config.Backend.Host)
+		p.config.Log.Info("the backend answers again", "backend", p.config.Backend.Host)
 	}
 	if p.config.Sessions != nil {
 		if err := p.named(response); err != nil {
@@ -242,51 +231,48 @@ func (p *Proxy) response(response *http.Response) error {
 
 // failed answers a call that got no response from the backend.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	flight := flightOf(r.Context())
-	var tooLong *http.MaxBytesError
-	var unsealed *unsealed
-	var keyless session.ErrNoKey
-	switch {
-	case errors.As(err, &tooLong):
-		tooLarge().answer(w)
-	case flight.drained():
-		fault{errDraining.Status, errDraining.Code, errDraining.Message}.answer(w)
-	case flight.deserted():
-		// Nobody is there to read an answer, and the backend is not to blame.
-	case flight.body.overdue():
-		fault{http.StatusRequestTimeout, CodeBodyRefused, fmt.Sprintf("BodyRefused: the request body took longer than %s", bodyTime)}.answer(w)
-	case flight.body.unreadable():
-		fault{http.StatusBadRequest, CodeBodyRefused, "BodyRefused: the request body cannot be read: send it whole, framed as its headers say"}.answer(w)
-	case errors.As(err, &unsealed):
-		noKey(unsealed.error).answer(w)
-	case errors.As(err, &keyless):
-		// Every call goes to another proxy, or to this one in the same way.
-		fault{http.StatusServiceUnavailable, CodeNoSessions, fmt.Sprintf("NoSessions: nothing is served without a key: %v", keyless)}.answer(w)
-	case flight.lost(err):
-		sessionGone().answer(w)
-	default:
-		p.unreached(err).answer(w)
+	if f := p.why(flightOf(r.Context()), err); f != nil {
+		Answer(w, f, nil)
 	}
 }
 
-func (p *Proxy) unreached(err error) fault {
+// why is what the client is told of a call that failed, nil where nobody is there to read it.
+func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
+	var tooLong *http.MaxBytesError
+	var unsealed *unsealed
+	var keyless session.ErrNoKey
+	switch wrong := flight.body.wrong(); {
+	case errors.As(err, &tooLong):
+		return errTooLarge
+	case flight.drained():
+		return errDraining
+	case flight.deserted():
+		return nil // the backend is not to blame
+	case wrong != nil:
+		return wrong
+	case errors.As(err, &unsealed):
+		return noKey(unsealed.error)
+	case errors.As(err, &keyless):
+		// Every call goes to another proxy, or to this one in the same way.
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v", keyless)
+	case flight.lost(err):
+		return errSessionGone
+	}
+	return p.unreached(err)
+}
+
+func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 	var refusal *remote.Refusal
 	if errors.As(err, &refusal) {
-		return fault{http.StatusBadGateway, CodeBackendUnreachable, refusal.Error()}
+		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal)
 	}
 	// One that starts is asked by the runner, which tells why it does not answer.
 	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
-		p.config.Log.Warn("backend does not answer", "backend", p.config.Backend.Host, "error", err)
+		p.config.Log.Warn("the backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
-	why := remote.Why(err)
+	host, why := p.config.Backend.Host, remote.Why(err)
 	if !p.backend.answered.Load() {
-		return fault{
-			http.StatusServiceUnavailable, CodeBackendStarting,
-			fmt.Sprintf("BackendStarting: the backend %s has not answered yet: %s", p.config.Backend.Host, why),
-		}
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting, "BackendStarting: the backend %s has not answered yet: %s", host, why)
 	}
-	return fault{
-		http.StatusBadGateway, CodeBackendUnreachable,
-		fmt.Sprintf("BackendUnreachable: no answer from the backend %s: %s", p.config.Backend.Host, why),
-	}
+	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "BackendUnreachable: no answer from the backend %s: %s", host, why)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -42,7 +43,7 @@ func (p *Proxy) passes(name string) bool {
 	case strings.HasPrefix(name, forwardedPrefix):
 		return p.config.TrustForwardedHeaders
 	}
-	return passed[name] || hasAnyPrefix(name, passedPrefixes) || APIKey(name)
+	return passed[name] || slices.ContainsFunc(passedPrefixes, begins(name)) || APIKey(name)
 }
 
 // APIKey reports whether a header is called an API key, as X-Api-Key. Clients are
@@ -51,7 +52,7 @@ func (p *Proxy) passes(name string) bool {
 // authenticated are none, whatever they are called.
 func APIKey(name string) bool {
 	return (strings.HasSuffix(name, "Api-Key") || strings.HasSuffix(name, "Apikey")) &&
-		!hasAnyPrefix(name, []string{"X-Remote-", "X-Auth-Request-", "Impersonate-"})
+		!slices.ContainsFunc([]string{"X-Remote-", "X-Auth-Request-", "Impersonate-"}, begins(name))
 }
 
 // rewrite makes the request to the backend. The Host header stays the
@@ -145,11 +146,6 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-func hasAnyPrefix(name string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+func begins(name string) func(prefix string) bool {
+	return func(prefix string) bool { return strings.HasPrefix(name, prefix) }
 }

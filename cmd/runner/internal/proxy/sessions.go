@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
@@ -60,7 +60,7 @@ func (p *Proxy) withSessions(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := flightOf(r.Context())
 		if fault := p.place(r, f); fault != nil {
-			fault.answer(w)
+			Answer(w, fault, nil)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -69,7 +69,7 @@ func (p *Proxy) withSessions(next http.Handler) http.Handler {
 
 // place finds where a request has to go. Requests of revision 2026-07-28 have no
 // session: like all that the backend's Service spreads, they go to any pod.
-func (p *Proxy) place(r *http.Request, f *flight) *fault {
+func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
 	f.place.old = len(old) > 0
 	if f.place.old && r.Method == http.MethodPost && !f.ours {
@@ -82,20 +82,20 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 		}
 		return nil
 	case len(ids) > 1:
-		return sessionUnknown()
+		return errSessionUnknown
 	}
 	caller := p.config.Sessions.Caller(r)
 	s, err := p.config.Sessions.Keys.Open(caller, ids[0])
 	switch {
 	case errors.Is(err, session.ErrUnknown):
-		return sessionUnknown()
+		return errSessionUnknown
 	case err != nil:
 		return noKey(err)
 	}
 	f.place = place{named: ids[0], own: s.ID, caller: caller, pod: s.Pod, old: f.place.old}
 	switch {
 	case s.Pod.IsValid() != (p.pods != nil):
-		return sessionUnknown()
+		return errSessionUnknown
 	case p.config.Sessions.Self.IsValid():
 		// Which proxies there are is not known. One that has gone does not answer, and what
 		// has its address now has no key.
@@ -104,13 +104,13 @@ func (p *Proxy) place(r *http.Request, f *flight) *fault {
 	case p.pods != nil:
 		return p.placeAtPod(r, f, s)
 	case s.Content != p.content: // it was begun with another server, whose ids are not for this one
-		return sessionUnknown()
+		return errSessionUnknown
 	}
 	return nil
 }
 
 // placeAtPod judges whether the pod of a session is still there.
-func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *fault {
+func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *jsonrpc.Fault {
 	now, memory := p.pods.now(), dnsMemory
 	if f.ours {
 		// This proxy began the session, and so knew the pod, and can begin another elsewhere: a
@@ -118,17 +118,17 @@ func (p *Proxy) placeAtPod(r *http.Request, f *flight, s session.Session) *fault
 		memory = freshPods
 	}
 	if s.Content != p.content && now.Sub(s.Issued) > rolloutTime && now.Sub(p.started) > rolloutTime {
-		return sessionGone()
+		return errSessionGone
 	}
 	has, some, err := p.pods.has(r.Context(), s.Pod)
 	f.place.brief = !has
 	switch {
 	case err != nil:
-		return new(p.unreached(err))
+		return p.unreached(err)
 	case !has && now.Sub(s.Issued) > memory && some:
-		return sessionGone()
+		return errSessionGone
 	case !has && now.Sub(s.Issued) > dnsMemory:
-		return new(p.unreached(&net.DNSError{Name: p.pods.host, IsNotFound: true}))
+		return p.unreached(&net.DNSError{Name: p.pods.host, IsNotFound: true})
 	}
 	return nil
 }
@@ -195,22 +195,15 @@ func (p *Proxy) now() time.Time {
 // unsealed is why an id of the backend's could not be sealed.
 type unsealed struct{ error }
 
-func sessionUnknown() *fault {
-	return &fault{
-		http.StatusNotFound, CodeSessionNotFound,
-		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another",
-	}
-}
+var (
+	errSessionUnknown = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
+		"SessionNotFound: this session is not known, or not yours: send an initialize to begin another")
+	errSessionGone = jsonrpc.Fail(http.StatusNotFound, CodeSessionNotFound,
+		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another")
+)
 
-func sessionGone() *fault {
-	return &fault{
-		http.StatusNotFound, CodeSessionNotFound,
-		"SessionNotFound: the backend pod that kept this session is gone: send an initialize to begin another",
-	}
-}
-
-func noKey(err error) *fault {
-	return &fault{http.StatusServiceUnavailable, CodeNoSessions, fmt.Sprintf("NoSessions: sessions are not served, calls without one are: %v", err)}
+func noKey(err error) *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: sessions are not served, calls without one are: %v", err)
 }
 
 // lost reports whether a request failed because nobody is at its session's pod any

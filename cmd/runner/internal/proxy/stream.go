@@ -8,7 +8,9 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 // eventStream reports whether response is a stream of server-sent events that
@@ -94,18 +96,15 @@ func (s *stream) ending() []byte {
 	case !known:
 		return nil
 	case s.flight.listening() && s.flight.drained():
-		return event(listenEnd(call.ID))
+		return sse.Message(listenEnd(call.ID))
 	case s.flight.drained():
-		return event(errDraining.Response(call.ID))
+		return sse.Message(errDraining.Response(call.ID))
 	default:
-		gone := fault{code: CodeBackendGone, message: "BackendGone: the backend broke the stream off before it answered; the call may have run"}
-		return event(gone.rpc(call.ID))
+		return sse.Message(errGone.Response(call.ID))
 	}
 }
 
-func event(message []byte) []byte {
-	return fmt.Appendf(nil, "event: message\ndata: %s\n\n", message)
-}
+var errGone = jsonrpc.Fail(http.StatusOK, CodeBackendGone, "BackendGone: the backend broke the stream off before it answered; the call may have run")
 
 // listenEnd is the result with which a server ends a subscription gracefully
 // (MCP specification 2026-07-28, subscriptions/listen).

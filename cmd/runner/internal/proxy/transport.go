@@ -30,10 +30,6 @@ const (
 	// costs a TLS handshake and no pod of ours ends: what its name leads to, and
 	// whose certificates are trusted, is looked at that often.
 	remoteLife = 30 * time.Second
-	// remoteDialTime is dialTime over longer ways.
-	remoteDialTime = 5 * time.Second
-	// remoteHandshake is how long a TLS handshake may take.
-	remoteHandshake = 10 * time.Second
 )
 
 // transport is the way to the backend. It dials again where a connection was
@@ -61,12 +57,10 @@ type transport struct {
 
 func newTransport(to *remote.Server, service string, pods *pods) *transport {
 	t := &transport{service: service, pods: pods, patience: dialPatience, life: connectionLife, remote: to, dialer: net.Dialer{
-		Timeout: dialTime,
-		// A backend whose node is gone ends its calls after half a minute.
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+		Timeout: dialTime, KeepAliveConfig: remote.KeepAlive,
 	}}
 	if to != nil {
-		t.life, t.dialer.Timeout, t.dialer.ControlContext = remoteLife, remoteDialTime, to.Connect
+		t.life, t.dialer = remoteLife, to.Dialer()
 	}
 	return t
 }
@@ -229,8 +223,6 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, remoteHandshake)
-	defer cancel()
 	return t.remote.Secure(ctx, conn)
 }
 

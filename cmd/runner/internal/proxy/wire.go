@@ -13,12 +13,18 @@ import (
 // idleWires is how many connections to one address wait for a call.
 const idleWires = 256
 
+// callBuffer is how much of the answer to a call is read at once, and streamBuffer of an event stream while little comes, in bytes.
+const callBuffer, streamBuffer = 4 << 10, 512
+
+// errLongHead is why an answer's headers are not read any further.
+var errLongHead = errors.New("the backend's response headers are longer than 64 KiB")
+
 // wires are connections on which calls begin for a time.
 type wires struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu   sync.Mutex
-	idle map[string][]*wire // nil once it is over
+	idle map[string][]*wire // nil once it is over, and where no call follows on a connection
 }
 
 // newWires are over after a time, and so are the connections that wait.
@@ -80,9 +86,10 @@ type wire struct {
 	sending bool  // a part of the message may still be on its way
 }
 
-func newWire(conn net.Conn, address string) *wire {
+// newWire reads so many bytes at once while little comes.
+func newWire(conn net.Conn, address string, buffer int) *wire {
 	c := &wire{Conn: conn, address: address}
-	c.reader = bufio.NewReader(c)
+	c.reader = bufio.NewReaderSize(c, buffer)
 	if s, ok := conn.(syscall.Conn); ok {
 		c.raw, _ = s.SyscallConn() //nolint:errcheck // then it is nil
 	}

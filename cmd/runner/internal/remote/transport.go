@@ -21,6 +21,14 @@ const (
 	maxHeader = 64 << 10
 )
 
+// KeepAlive ends calls after half a minute if the node on the other end is gone.
+var KeepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// Dialer connects to the server, where Connect lets it.
+func (s *Server) Dialer() net.Dialer {
+	return net.Dialer{Timeout: dialTime, ControlContext: s.Connect, KeepAliveConfig: KeepAlive}
+}
+
 // over is the transport of requests that the proxy itself makes of the server.
 type over struct {
 	*Server
@@ -32,9 +40,7 @@ type over struct {
 // headers, and each answer is one that Judge lets pass and that has no error. Every other
 // error is a *Refusal, and says nothing that differs from one request to the next.
 func (s *Server) Transport() http.RoundTripper {
-	dialer := &net.Dialer{Timeout: dialTime, ControlContext: s.Connect, KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
-	}}
+	dialer := s.Dialer()
 	return &over{Server: s, connections: &http.Transport{
 		DialContext: dialer.DialContext,
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -42,8 +48,6 @@ func (s *Server) Transport() http.RoundTripper {
 			if err != nil {
 				return nil, err
 			}
-			ctx, cancel := context.WithTimeout(ctx, handshakeTime)
-			defer cancel()
 			return s.Secure(ctx, conn)
 		},
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: life, MaxResponseHeaderBytes: maxHeader,

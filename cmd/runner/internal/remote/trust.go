@@ -15,6 +15,8 @@ import (
 // time, so that a change of them needs no restart. A connection that is not trusted
 // is closed.
 func (s *Server) Secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
 	config := &tls.Config{ServerName: s.URL.Hostname(), MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if s.config.CABundle != nil {
 		path := filepath.Join(s.files, runconfig.CAFile)

@@ -108,6 +108,9 @@ func WithData(event, data []byte) []byte {
 	return append(out, '\n')
 }
 
+// Message is an event with a message of MCP.
+func Message(data []byte) []byte { return WithData([]byte("event: message"), data) }
+
 func field(line []byte, name string) ([]byte, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(name))
 	if !ok || len(rest) > 0 && rest[0] != ':' {

@@ -29,3 +29,12 @@ func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfigura
 		WithImmutable(true).
 		WithData(map[string]string{runconfig.FileName: string(data)}), nil
 }
+
+// SessionSecret holds the first key of an owner's session ids. It is made and never
+// written again: who rotates the keys owns them (docs/how-to/sessions.md).
+func SessionSecret(owner Owner, key string) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(SessionName(owner.Key()), owner.Namespace).
+		WithLabels(Labels(owner.Key(), ComponentRunner)).
+		WithOwnerReferences(owner.reference()).
+		WithData(map[string][]byte{runconfig.SessionKey: []byte(key)})
+}

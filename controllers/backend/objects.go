@@ -2,9 +2,13 @@ package backend
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -55,4 +59,24 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 		return Start{}
 	}
 	return Start{UID: s.UID, Revision: s.Status.UpdateRevision}
+}
+
+// services are where the proxy calls, and what names each backend pod.
+func (r *Runner) services(w world) []object {
+	service, headless := r.service("Service", workload.BackendService), r.service("headless Service", workload.HeadlessService)
+	if w.service != nil {
+		service.live = w.service
+	}
+	if w.headless != nil {
+		headless.live = w.headless
+	}
+	return []object{service, headless}
+}
+
+func (r *Runner) service(kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration) object {
+	return object{kind: kind, intent: build(r.Run), under: func(rev revision.Revision) runtime.ApplyConfiguration {
+		run := r.Run
+		run.Workload = runconfig.Workload(rev)
+		return build(run)
+	}}
 }

@@ -1,0 +1,149 @@
+package podtemplate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// releaseLimit is up to which length, in bytes, the overlay of a release may be: it is
+// decoded and merged for each proxy, and a flag of the operator.
+const releaseLimit = 16 << 10
+
+// releaseOverlay is the overlay of all proxies, which those of the specs are laid over.
+// It may say what theirs may.
+func releaseOverlay(raw []byte) overlay {
+	o := proxyOverlay(&v1alpha1.ProxySpec{})
+	o.field, o.raw, o.instead = "proxyDefaults.podTemplate", raw, map[string]string{"resources": "proxyDefaults.resources"}
+	return o
+}
+
+// CheckRelease finds what is wrong with an overlay of a release, whatever the specs
+// say: it is laid over a proxy that has all that one can have.
+func CheckRelease(raw []byte) []Problem {
+	if len(raw) > releaseLimit {
+		return []Problem{{releaseOverlay(nil).field, fmt.Sprintf("is longer than %d bytes: keep what all proxies need, and put long texts into ConfigMaps", releaseLimit)}}
+	}
+	key := &runconfig.Key{Name: "a", Key: "a"}
+	_, problems := Proxy(Names{ServiceAccount: "a", Session: "a", RunConfig: "a"}, &v1alpha1.ProxySpec{}, runconfig.RunConfig{
+		Proxy:  runconfig.Proxy{Authentication: &runconfig.Authentication{CABundle: key}},
+		Remote: &runconfig.Remote{Transport: string(v1alpha1.TransportSSE), CABundle: key},
+	}, Options{ProxyTemplate: raw})
+	return problems
+}
+
+// overlaid is a proxy's template with the overlay of the spec over that of the release.
+// Where there are problems neither is in it; those of the release alone come first,
+// since whoever wrote the spec cannot correct them.
+func overlaid(template *corev1ac.PodTemplateSpecApplyConfiguration, spec *v1alpha1.ProxySpec, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	release := releaseOverlay(opts.ProxyTemplate)
+	merged, problems := proxyOverlay(spec).over(release).complete(template)
+	if len(problems) == 0 {
+		return merged, nil
+	}
+	if _, theirs := release.complete(template); len(theirs) > 0 {
+		problems = theirs
+	}
+	return template, problems
+}
+
+// complete merges, and finds what is missing then.
+func (o overlay) complete(ours *corev1ac.PodTemplateSpecApplyConfiguration) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	merged, problems := o.merge(ours)
+	if len(problems) == 0 {
+		problems = incomplete(o.field, merged, runconfig.Backend{})
+	}
+	return merged, problems
+}
+
+// over is an overlay and what it leaves of the one below. Where one of the two cannot
+// be read it is that one, whose merge says why.
+func (o overlay) over(below overlay) overlay {
+	if len(bytes.TrimSpace(o.raw)) == 0 {
+		return below
+	}
+	if len(bytes.TrimSpace(below.raw)) == 0 {
+		return o
+	}
+	lower, err := below.typed()
+	if err != nil {
+		return below
+	}
+	upper, err := o.typed()
+	if err != nil {
+		return o
+	}
+	if o.raw, err = laidOver(lower, upper); err != nil {
+		o.raw = fmt.Appendf(nil, "%q", err.Error()) // cannot happen: both are pod templates. It is refused as none
+	}
+	return o
+}
+
+// typed is an overlay in the API server's schema, which has no empty values: those that
+// say something are found before.
+func (o overlay) typed() (*typed.TypedValue, error) {
+	template, problems := o.decode()
+	if problems = append(problems, Check(o.field, template)...); len(problems) > 0 {
+		return nil, Problems(problems)
+	}
+	walk("", reflect.ValueOf(template), normalise)
+	fields, err := toFields(template)
+	if err != nil {
+		return nil, err
+	}
+	return toTyped(fields)
+}
+
+// wholes are fields of which an overlay states the value as a whole, though the schema
+// merges what is in them: a handler beside another one is refused.
+var wholes = slices.Concat(closed, []string{"livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"})
+
+// laidOver joins two overlays field by field. Of what is one value, which is also each
+// item of a list but a container, the upper one's replaces the lower one's, in its place:
+// a variable may refer to those before it.
+func laidOver(lower, upper *typed.TypedValue) ([]byte, error) {
+	below, err := lower.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	set, err := upper.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	replaced, items := fieldpath.NewSet(), statements{}
+	set.Iterate(func(path fieldpath.Path) {
+		for i := 2; i <= len(path); i++ {
+			here, last := path[:i], path[i-1]
+			switch {
+			case last.Key != nil && !isContainer(here):
+				items[here.String()] = true
+				return
+			case last.FieldName != nil && slices.Contains(wholes, *last.FieldName):
+				replaced.Insert(here.Copy())
+				return
+			}
+		}
+	})
+	below.Iterate(func(path fieldpath.Path) {
+		for i := 2; i < len(path); i++ {
+			if items[path[:i].String()] && !isKey(path[:i+1]) {
+				replaced.Insert(path[:i+1].Copy())
+			}
+		}
+	})
+	joined, err := lower.RemoveItems(replaced).Merge(upper)
+	if err != nil {
+		return nil, err
+	}
+	root, _ := joined.AsValue().Unstructured().(map[string]any)
+	return json.Marshal(root["template"])
+}
