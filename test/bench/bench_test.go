@@ -42,11 +42,12 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 		p, err := b.player(ctx, w, name)
 		must(t, err)
 		must(t, b.bringUp(ctx, w, p, name, few))
-		if name == freehold {
-			must(t, b.live(ctx, w, p, few))
+		if name != "reference" {
+			must(t, b.instead(ctx, w, p, name, func(p *player) error { return b.live(ctx, w, p, name, few) }))
+			w.from += few
 		}
 		must(t, p.stop())
-		if name != freehold {
+		if name == "reference" {
 			must(t, w.clear(ctx, few))
 		}
 	}
@@ -82,6 +83,19 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 		}
 		if n := written(find(t, b, "life", "delete", freehold))["delete statefulsets"]; n != few {
 			t.Errorf("%d backends deleted for %d servers", n, few)
+		}
+	})
+	t.Run("the floor changes and lets go with writes that Freehold sends too", func(t *testing.T) {
+		for step, most := range map[string]string{"image": "apply deployments", "delete": "apply mcpservers"} {
+			ours, floor := written(find(t, b, "life", step, freehold)), written(find(t, b, "life", step, "floor"))
+			if floor[most] != few {
+				t.Errorf("%s: %d × %s for %d servers", step, floor[most], most, few)
+			}
+			for kind, n := range floor {
+				if n > ours[kind] {
+					t.Errorf("%s: %d × %s by the floor, %d by Freehold", step, n, kind, ours[kind])
+				}
+			}
 		}
 	})
 	t.Run("what foreign writers lose is counted", func(t *testing.T) { losses(ctx, t, b, w) })

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,18 +34,24 @@ func (b *bench) config(ctx context.Context, c change, n int) error {
 		if _, err := p.rest(ctx, w.calm); err != nil {
 			return err
 		}
-		if c.player != freehold {
-			if err := p.stop(); err != nil {
-				return err
-			}
-			var err error
-			if p, err = b.player(ctx, w, floorOfAChange); err != nil {
-				return err
-			}
-			defer p.stop() // nothing follows
-		}
-		return b.policy(ctx, w, p, c, n)
+		return b.instead(ctx, w, p, c.player, func(p *player) error { return b.policy(ctx, w, p, c, n) })
 	})
+}
+
+// instead measures with another player than the one that brought the servers up, if it is
+// not Freehold that is measured.
+func (b *bench) instead(ctx context.Context, w *world, p *player, name string, measure func(*player) error) error {
+	if name == freehold {
+		return measure(p)
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	p, err := b.player(ctx, w, floorOfAChange)
+	if err != nil {
+		return err
+	}
+	return errors.Join(measure(p), p.stop())
 }
 
 // refer brings up n servers that refer to one MCPAuthzConfig.

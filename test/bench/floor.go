@@ -104,17 +104,14 @@ func (f *floor) listen(ctx context.Context, informers cache.Cache) error {
 	return f.hear(ctx, informers, map[client.Object]func(any){&v1alpha1.MCPServer{}: f.appeared, &appsv1.StatefulSet{}: f.moved})
 }
 
-// hear tells what appears of each kind, and of all but servers what changes.
+// hear tells what appears of each kind, and what changes.
 func (f *floor) hear(ctx context.Context, informers cache.Cache, kinds map[client.Object]func(any)) error {
 	for kind, handle := range kinds {
 		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
-		on := toolscache.ResourceEventHandlerFuncs{AddFunc: handle}
-		if _, ok := kind.(*v1alpha1.MCPServer); !ok {
-			on.UpdateFunc = func(_, o any) { handle(o) }
-		}
+		on := toolscache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) }}
 		if _, err := informer.AddEventHandler(on); err != nil {
 			return fmt.Errorf("watching: %w", err)
 		}
@@ -143,8 +140,11 @@ func (f *floor) appeared(o any) {
 		return
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.servers[client.ObjectKeyFromObject(server)] != nil {
+		return
+	}
 	f.servers[client.ObjectKeyFromObject(server)] = server
-	f.mu.Unlock()
 	f.turns <- func(ctx context.Context) error {
 		applies, err := beforeBackend(server)
 		if err != nil {

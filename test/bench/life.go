@@ -12,9 +12,10 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// life measures what happens to n servers that are ready: another image, other
-// replicas, a restart of the operator, deletion.
-func (b *bench) life(ctx context.Context, n int) error {
+// life measures what happens to n servers that Freehold has brought up: another image,
+// other replicas, a restart of the operator, deletion; with the floor another image and
+// deletion.
+func (b *bench) life(ctx context.Context, name string, n int) error {
 	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *player) error {
 		ready := question{n, "servers are ready", settled(1)}
 		if err := w.create(ctx, n); err != nil {
@@ -26,14 +27,18 @@ func (b *bench) life(ctx context.Context, n int) error {
 		if _, err := p.rest(ctx, w.calm); err != nil {
 			return err
 		}
-		return b.live(ctx, w, p, n)
+		return b.instead(ctx, w, p, name, func(p *player) error { return b.live(ctx, w, p, name, n) })
 	})
 }
 
 // live takes n servers that are ready through the rest of their lives.
-func (b *bench) live(ctx context.Context, w *world, p *player, n int) error {
-	step := Step{Scenario: "life", Player: freehold, Servers: n}
-	for _, measure := range []func(context.Context, *world, *player, Step) error{b.change, b.scale, b.remove} {
+func (b *bench) live(ctx context.Context, w *world, p *player, name string, n int) error {
+	step := Step{Scenario: "life", Player: name, Servers: n}
+	measures := []func(context.Context, *world, *player, Step) error{b.change, b.remove}
+	if name == freehold {
+		measures = []func(context.Context, *world, *player, Step) error{b.change, b.scale, b.restart}
+	}
+	for _, measure := range measures {
 		if err := measure(ctx, w, p, step); err != nil {
 			return err
 		}
@@ -85,28 +90,32 @@ func (b *bench) scale(ctx context.Context, w *world, p *player, step Step) error
 	return nil
 }
 
-// remove restarts the operator, then deletes every server.
-func (b *bench) remove(ctx context.Context, w *world, p *player, step Step) error {
+// restart restarts the operator, which then sees every server deleted.
+func (b *bench) restart(ctx context.Context, w *world, p *player, step Step) error {
 	if err := p.stop(); err != nil {
 		return err
 	}
-	restart := step
-	restart.Step = "restart"
+	restarted := step
+	restarted.Step = "restart"
 	begin := time.Now()
 	p, err := b.player(ctx, w, freehold)
 	if err != nil {
 		return err
 	}
 	defer p.stop() // the first of two is enough
-	restart.Seconds = time.Since(begin).Seconds()
-	if restart.Counts, err = p.rest(ctx, 2*w.calm); err != nil {
+	restarted.Seconds = time.Since(begin).Seconds()
+	if restarted.Counts, err = p.rest(ctx, 2*w.calm); err != nil {
 		return err
 	}
-	say("  %s", restart.line())
-	b.record(restart)
+	say("  %s", restarted.line())
+	b.record(restarted)
+	return b.remove(ctx, w, p, step)
+}
 
+// remove deletes every server.
+func (b *bench) remove(ctx context.Context, w *world, p *player, step Step) error {
 	step.Step = "delete"
-	step, err = w.measure(ctx, p, step, func() error {
+	step, err := w.measure(ctx, p, step, func() error {
 		return each(ctx, step.Servers, func(i int) error {
 			return w.Client.Delete(ctx, w.server(i))
 		})

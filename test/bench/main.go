@@ -70,7 +70,7 @@ func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	scenarios := flags.String("scenarios", "converge,life,memory", "which to measure, of these and config, ownership and cost")
-	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge")
+	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge; freehold and floor change and delete them in life")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
 	configs := flags.String("configs", "100", "how many servers refer to the MCPAuthzConfig that is changed")
@@ -134,7 +134,11 @@ func (b *bench) play(ctx context.Context, p plan) error {
 		}
 	}
 	for _, n := range p.life {
-		do("life", func(ctx context.Context) error { return b.life(ctx, n) })
+		for _, name := range p.players {
+			if _, ok := references()[name]; !ok {
+				do("life", func(ctx context.Context) error { return b.life(ctx, name, n) })
+			}
+		}
 	}
 	for range p.rounds {
 		for _, n := range p.configs {

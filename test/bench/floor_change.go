@@ -18,32 +18,60 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// floorOfAChange is the player that knows of nothing but a changed MCPAuthzConfig: to
-// each server it sends the applies that Freehold sends, in their order.
+// floorOfAChange is the player for servers that are ready. Where their MCPAuthzConfig or
+// their own spec changes, it sends to each the applies that Freehold sends, in their order;
+// one that is deleted it lets go at once, and leaves all else to the garbage collector.
 const floorOfAChange = "floor-of-a-change"
 
 func runFloorOfAChange(ctx context.Context, config *rest.Config, s settings, ready func()) error {
 	return runFloorWith(ctx, config, s, ready, func(f *floor, ctx context.Context, informers cache.Cache) error {
 		c := &changedFloor{floor: f, first: map[types.UID]int64{}}
 		return f.hear(ctx, informers, map[client.Object]func(any){
-			&v1alpha1.MCPServer{}: c.stands, &v1alpha1.MCPAuthzConfig{}: c.changed, &appsv1.Deployment{}: c.rolled,
+			&v1alpha1.MCPServer{}: c.told, &v1alpha1.MCPAuthzConfig{}: c.changed, &appsv1.Deployment{}: c.rolled,
 		})
 	})
 }
 
-// changedFloor is told of servers once, of the configuration when it changes, and of
-// proxies until they have been replaced.
+// changedFloor is told of servers and of the configuration when they change, and of proxies
+// until they have been replaced.
 type changedFloor struct {
 	*floor
 	// first is the generation of a configuration as it was found.
 	first map[types.UID]int64
 }
 
-func (c *changedFloor) stands(o any) {
-	if server, ok := o.(*v1alpha1.MCPServer); ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.servers[client.ObjectKeyFromObject(server)] = server
+// told takes a server as it is, or as it has become.
+func (c *changedFloor) told(o any) {
+	server, ok := o.(*v1alpha1.MCPServer)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := client.ObjectKeyFromObject(server)
+	known := c.servers[key]
+	switch {
+	case known == nil:
+	case server.DeletionTimestamp != nil && known.DeletionTimestamp == nil:
+		c.turns <- func(ctx context.Context) error {
+			return c.send(ctx, []statement{{contract.MCPServerFinalizer, intentOf(server)}})
+		}
+	case server.DeletionTimestamp == nil && server.Generation != known.Generation:
+		c.take(server, nil)
+	default:
+		return // its status
+	}
+	c.servers[key] = server
+}
+
+// take gives a server content that is new.
+func (c *changedFloor) take(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) {
+	c.turns <- func(ctx context.Context) error {
+		applies, err := beforeRollout(server, policies)
+		if err != nil {
+			return err
+		}
+		return c.send(ctx, applies)
 	}
 }
 
@@ -61,13 +89,7 @@ func (c *changedFloor) changed(o any) {
 	}
 	policies := runspec.ReadPolicies(config)
 	for _, server := range c.servers {
-		c.turns <- func(ctx context.Context) error {
-			applies, err := beforeRollout(server, &policies)
-			if err != nil {
-				return err
-			}
-			return c.send(ctx, applies)
-		}
+		c.take(server, &policies)
 	}
 	c.first[config.UID] = config.Generation
 }
