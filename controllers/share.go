@@ -142,6 +142,7 @@ func (s *shared) pairs(of map[string]string) map[string]string {
 // list is the list that says the same; one that is short, since most lists are verbs.
 func (s *shared) list(of []string) []string {
 	size := 0
+	of = slices.Clone(of) // it may be one that is shared already
 	for i := range of {
 		of[i] = s.text(of[i])
 		size += len(of[i])
@@ -149,7 +150,7 @@ func (s *shared) list(of []string) []string {
 	if len(of) == 0 || len(of) > fewTexts || size > longText {
 		return of
 	}
-	return kept(s.lists, fmt.Sprintf("%q", of), slices.Clone(of), mostTexts)
+	return kept(s.lists, fmt.Sprintf("%q", of), of, mostTexts)
 }
 
 func (s *shared) text(text string) string {

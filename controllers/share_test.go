@@ -107,6 +107,13 @@ func TestRolesShareTheirVerbs(t *testing.T) {
 	if &a.Rules[0].Verbs[0] != &b.Rules[0].Verbs[0] {
 		t.Error("the verbs are there twice")
 	}
+	// A relist brings an object to it twice.
+	verbs := &a.Rules[0].Verbs[0]
+	*verbs = strings.Clone(*verbs)
+	before := unsafe.StringData(*verbs)
+	if _, err := s.slim(a); err != nil || unsafe.StringData(*verbs) != before {
+		t.Error("it writes to a list that others read", err)
+	}
 	for i := range mostTexts + 1 {
 		role(fmt.Sprint("server-", i))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,10 +138,10 @@ func (s *settings) proxyTemplate(text string) error {
 	if err != nil {
 		return fmt.Errorf(`--proxy-pod-template is not JSON: %w: write for example {"spec":{"priorityClassName":"mcp"}}`, err)
 	}
-	if err := podtemplate.AsError(podtemplate.CheckRelease(raw)); err != nil {
+	s.controllers.Workload.ProxyTemplate = raw
+	if err := podtemplate.AsError(podtemplate.CheckRelease(s.controllers.Workload)); err != nil {
 		return fmt.Errorf("--proxy-pod-template: %w", err)
 	}
-	s.controllers.Workload.ProxyTemplate = raw
 	return nil
 }
 
@@ -165,11 +166,11 @@ func (s *settings) networkDefaults(text string) error {
 	return nil
 }
 
-// list is what stands between commas.
+// list is what stands between commas, each once.
 func list(text string) []string {
 	var found []string
 	for _, n := range strings.Split(text, ",") {
-		if n = strings.TrimSpace(n); n != "" {
+		if n = strings.TrimSpace(n); n != "" && !slices.Contains(found, n) {
 			found = append(found, n)
 		}
 	}

@@ -57,6 +57,7 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 		"--proxy-replicas is 101":          {"--runner-image=r", "--proxy-replicas=101"},
 		"--proxy-pod-template is not JSON": {"--runner-image=r", "--proxy-pod-template={"},
 		"pod-template: proxyDefaults.podT": {"--runner-image=r", `--proxy-pod-template={"spec":{"hostNetwork":true}}`},
+		"imagePullPolicy: Freehold states": {"--runner-image=r", "--runner-image-pull-policy=Always", `--proxy-pod-template={"spec":{"containers":[{"name":"proxy","imagePullPolicy":"Always"}]}}`},
 		"--network-defaults is not JSON":   {"--runner-image=r", `--network-defaults={"ingress":"Any"}`},
 		"has backendIngress \"None\"":      {"--runner-image=r", `--network-defaults={"backendIngress":"None"}`},
 		`cidr: "10.0.0.1/8" is no range`:   {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.1/8"}}]}]}`},
@@ -77,5 +78,13 @@ func TestProxyDefaultsAreRead(t *testing.T) {
 	w := s.controllers.Workload
 	if err != nil || w.ProxyResources.Limits.Memory().String() != "512Mi" || w.ProxyReplicas != 2 || string(w.ProxyTemplate) != template {
 		t.Errorf("got %+v, %v", w, err)
+	}
+}
+
+// Two items of one name cannot be applied.
+func TestANameThatIsGivenTwiceIsOne(t *testing.T) {
+	s, err := parse([]string{"--runner-image=r", "--runner-image-pull-secrets=b,a,b"}, io.Discard)
+	if got := strings.Join(s.controllers.Workload.RunnerPullSecrets, " "); err != nil || got != "b a" {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

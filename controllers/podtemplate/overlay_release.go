@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 // releaseLimit is up to which length, in bytes, the overlay of a release may be: it is
@@ -27,17 +28,17 @@ func releaseOverlay(raw []byte) overlay {
 	return o
 }
 
-// CheckRelease finds what is wrong with an overlay of a release, whatever the specs
-// say: it is laid over a proxy that has all that one can have.
-func CheckRelease(raw []byte) []Problem {
-	if len(raw) > releaseLimit {
+// CheckRelease finds what is wrong with the overlay of a release, whatever the specs
+// say: it is laid over a proxy of that release that has all that one can have.
+func CheckRelease(opts Options) []Problem {
+	if len(opts.ProxyTemplate) > releaseLimit {
 		return []Problem{{releaseOverlay(nil).field, fmt.Sprintf("is longer than %d bytes: keep what all proxies need, and put long texts into ConfigMaps", releaseLimit)}}
 	}
 	key := &runconfig.Key{Name: "a", Key: "a"}
 	_, problems := Proxy(Names{ServiceAccount: "a", Session: "a", RunConfig: "a"}, &v1alpha1.ProxySpec{}, runconfig.RunConfig{
-		Proxy:  runconfig.Proxy{Authentication: &runconfig.Authentication{CABundle: key}},
+		Proxy:  runconfig.Proxy{Port: runspec.ProxyPort(nil), Authentication: &runconfig.Authentication{CABundle: key}},
 		Remote: &runconfig.Remote{Transport: string(v1alpha1.TransportSSE), CABundle: key},
-	}, Options{ProxyTemplate: raw})
+	}, opts)
 	return problems
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -106,6 +107,9 @@ func TestWhoseOverlayIsWrong(t *testing.T) {
 // What no overlay of a spec may say, none of a release may; and it is found before any
 // proxy, also where only some of them have what it meets.
 func TestTheOverlayOfAReleaseIsHeldToThatOfASpec(t *testing.T) {
+	release := func(overlay string) Options {
+		return Options{ProxyTemplate: raw(t, overlay).Raw, RunnerPullPolicy: corev1.PullIfNotPresent, RunnerPullSecrets: []string{"ours"}}
+	}
 	for name, overlay := range map[string]string{
 		"the node's network":        `{spec: {hostNetwork: true}}`,
 		"a path of the node":        `{spec: {volumes: [{name: a, hostPath: {path: /}}]}}`,
@@ -119,10 +123,13 @@ func TestTheOverlayOfAReleaseIsHeldToThatOfASpec(t *testing.T) {
 		"the keys of sessions":      `{spec: {volumes: [{name: session-keys, emptyDir: {}}]}}`,
 		"the port of a remote's":    `{spec: {containers: [{name: side, image: s, ports: [{containerPort: 1, name: peers}]}]}}`,
 		"a container without image": `{spec: {containers: [{name: side}]}}`,
+		"the release's policy":      `{spec: {containers: [{name: proxy, imagePullPolicy: Always}]}}`,
+		"the release's pull secret": `{spec: {imagePullSecrets: [{name: ours}]}}`,
+		"the port of calls":         `{spec: {containers: [{name: proxy, ports: [{containerPort: 8000, name: more}]}]}}`,
 		"a label of ours":           `{metadata: {labels: {app.kubernetes.io/name: x}}}`,
 		"more than fits":            `{metadata: {annotations: {a: ` + strings.Repeat("x", releaseLimit) + `}}}`,
 	} {
-		if problems := CheckRelease(raw(t, overlay).Raw); len(problems) == 0 || !strings.HasPrefix(problems[0].String(), "proxyDefaults.podTemplate") {
+		if problems := CheckRelease(release(overlay)); len(problems) == 0 || !strings.HasPrefix(problems[0].String(), "proxyDefaults.podTemplate") {
 			t.Errorf("%s: got %v", name, problems)
 		}
 	}
@@ -132,7 +139,7 @@ func TestTheOverlayOfAReleaseIsHeldToThatOfASpec(t *testing.T) {
 		"where it runs":  `{metadata: {labels: {team: a}}, spec: {nodeSelector: {pool: mcp}, tolerations: [{key: a, operator: Exists}], runtimeClassName: gvisor, priorityClassName: mcp}}`,
 		"its registries": `{spec: {imagePullSecrets: [{name: regcred}]}}`,
 	} {
-		if problems := CheckRelease(raw(t, overlay).Raw); len(problems) > 0 {
+		if problems := CheckRelease(release(overlay)); len(problems) > 0 {
 			t.Errorf("%s: got %v", name, problems)
 		}
 	}

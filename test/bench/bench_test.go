@@ -69,37 +69,43 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 			t.Errorf("it did not do its work: %v", old)
 		}
 	})
-	t.Run("the steps of a life are counted", func(t *testing.T) {
-		replicas, restart := find(t, b, "life", "replicas", freehold), find(t, b, "life", "restart", freehold)
-		sum := replicas.Counts.sum()
-		if n := sum.Requests - sum.Conflicts - sum.Refused; n == 0 || n > 3*few || replicas.Values["podsRolled"] != 0 {
-			t.Errorf("%d requests for other replicas, %v pods rolled:\n%v", n, replicas.Values["podsRolled"], replicas.Counts)
-		}
-		if n := restart.Counts.writes().sum().Requests; n != 0 || restart.Counts.sum().Requests == 0 {
-			t.Errorf("%d writes after a restart:\n%v", n, restart.Counts)
-		}
-		if n := written(find(t, b, "life", "image", freehold))["apply deployments"]; n != few {
-			t.Errorf("%d Deployments applied for %d other images", n, few)
-		}
-		if n := written(find(t, b, "life", "delete", freehold))["delete statefulsets"]; n != few {
-			t.Errorf("%d backends deleted for %d servers", n, few)
-		}
-	})
-	t.Run("the floor changes and lets go with writes that Freehold sends too", func(t *testing.T) {
-		for step, most := range map[string]string{"image": "apply deployments", "delete": "apply mcpservers"} {
-			ours, floor := written(find(t, b, "life", step, freehold)), written(find(t, b, "life", step, "floor"))
-			if floor[most] != few {
-				t.Errorf("%s: %d × %s for %d servers", step, floor[most], most, few)
-			}
-			for kind, n := range floor {
-				if n > ours[kind] {
-					t.Errorf("%s: %d × %s by the floor, %d by Freehold", step, n, kind, ours[kind])
-				}
-			}
-		}
-	})
+	t.Run("the steps of a life are counted", func(t *testing.T) { ofLife(t, b) })
+	t.Run("the floor changes and lets go with writes that Freehold sends too", func(t *testing.T) { least(t, b) })
 	t.Run("what foreign writers lose is counted", func(t *testing.T) { losses(ctx, t, b, w) })
 	t.Run("the report is whole", func(t *testing.T) { whole(t, b) })
+}
+
+// ofLife holds the steps of a life to what Freehold sends in them.
+func ofLife(t *testing.T, b *bench) {
+	replicas, restart := find(t, b, "life", "replicas", freehold), find(t, b, "life", "restart", freehold)
+	sum := replicas.Counts.sum()
+	if n := sum.Requests - sum.Conflicts - sum.Refused; n == 0 || n > 3*few || replicas.Values["podsRolled"] != 0 {
+		t.Errorf("%d requests for other replicas, %v pods rolled:\n%v", n, replicas.Values["podsRolled"], replicas.Counts)
+	}
+	if n := restart.Counts.writes().sum().Requests; n != 0 || restart.Counts.sum().Requests == 0 {
+		t.Errorf("%d writes after a restart:\n%v", n, restart.Counts)
+	}
+	if n := written(find(t, b, "life", "image", freehold))["apply deployments"]; n != few {
+		t.Errorf("%d Deployments applied for %d other images", n, few)
+	}
+	if n := written(find(t, b, "life", "delete", freehold))["delete statefulsets"]; n != few {
+		t.Errorf("%d backends deleted for %d servers", n, few)
+	}
+}
+
+// least holds the floor of a life to what Freehold sends.
+func least(t *testing.T, b *bench) {
+	for step, most := range map[string]string{"image": "apply deployments", "delete": "apply mcpservers"} {
+		ours, floor := written(find(t, b, "life", step, freehold)), written(find(t, b, "life", step, "floor"))
+		if floor[most] != few {
+			t.Errorf("%s: %d × %s for %d servers", step, floor[most], most, few)
+		}
+		for kind, n := range floor {
+			if n > ours[kind] {
+				t.Errorf("%s: %d × %s by the floor, %d by Freehold", step, n, kind, ours[kind])
+			}
+		}
+	}
 }
 
 // whole reads a report back, and looks for what a run of every scenario cannot

@@ -262,7 +262,7 @@ func TestTheProxyDefaultsOfThePageAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := podtemplate.CheckRelease([]byte(strings.TrimPrefix(text, "--proxy-pod-template="))); len(problems) > 0 {
+	if problems := podtemplate.CheckRelease(podtemplate.Options{ProxyTemplate: []byte(strings.TrimPrefix(text, "--proxy-pod-template="))}); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
