@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -222,12 +224,15 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		kind, body, want string
 		status           int
 	}{
-		"JSON":         {list, "application/json; charset=utf-8", tools, filtered, 200},
-		"a stream":     {list, "text/event-stream", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + tools + "\n\n", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + filtered + "\n\n", 200},
-		"a mark":       {list, "text/event-stream", "\ufeffdata: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
-		"a resumption": {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
-		"a batch":      {"[" + list + "]", "application/json", "[" + tools + "]", "[" + filtered + "]", 200},
-		"an error":     {list, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, 200},
+		"JSON":                                {list, "application/json; charset=utf-8", tools, filtered, 200},
+		"a stream":                            {list, "text/event-stream", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + tools + "\n\n", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + filtered + "\n\n", 200},
+		"a mark":                              {list, "text/event-stream", "\ufeffdata: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
+		"a resumption":                        {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
+		"where a client of HTTP+SSE sends to": {"", "text/event-stream", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + tools + "\n\n", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + filtered + "\n\n", 200},
+		"a list that is said to be that":      {"", "text/event-stream", "event: endpoint\ndata:  " + tools + "\n\n", "event: endpoint\ndata: " + filtered + "\n\n", 200},
+		"no message under another name":       {"", "text/event-stream", "event: more\ndata: /mcp?a=b\n\n", "", 200},
+		"a batch":                             {"[" + list + "]", "application/json", "[" + tools + "]", "[" + filtered + "]", 200},
+		"an error":                            {list, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, 200},
 		"templates": {
 			`{"id":1,"method":"resources/templates/list"}`, "application/json",
 			`{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///{p}"},{"uriTemplate":"file:///a"}]}}`, `{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///a"}]}}`, 200,
@@ -260,13 +265,18 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 // A body has room as long as it is held, not as long as its call is answered.
 func TestCallsThatHangLeaveRoom(t *testing.T) {
 	reached, over := make(chan struct{}), make(chan struct{})
-	h := guarded(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		_ = r.Body.Close()
 		reached <- struct{}{}
 		<-over
-	}), nil)
+	}))
+	defer backend.Close()
 	defer close(over)
+	at, err := url.Parse(backend.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := guarded(t, httputil.NewSingleHostReverseProxy(at), nil)
 	for range 2 * largeBodies / (largeBodies / 8) {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"ping"}`))
 		r.Header.Set("Content-Type", "application/json")

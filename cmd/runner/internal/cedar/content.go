@@ -56,7 +56,8 @@ func whole(r *http.Request) ([]byte, error) {
 }
 
 // judged is a body on its way to the backend. It gives up its memory, and its
-// room, once it is sent: the answer to it may take for ever.
+// room, once it is read: the answer to it may take for ever, and httputil.ReverseProxy
+// closes it only after that.
 type judged struct {
 	mu      sync.Mutex // the transport may close it while it reads
 	rest    []byte
@@ -71,7 +72,10 @@ func (b *judged) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
+	if b.rest = b.rest[n:]; len(b.rest) == 0 {
+		b.rest = nil
+		b.release()
+	}
 	return n, nil
 }
 

@@ -213,7 +213,7 @@ func (a *answer) Write(p []byte) (int, error) {
 // event passes an event on, filtered. One that cannot be read ends the stream.
 func (a *answer) event(event []byte) error {
 	data := sse.Data(event)
-	if len(data) > 0 {
+	if len(data) > 0 && !isEndpoint(event, data) {
 		filtered, err := filter(data, a.visible)
 		if err != nil {
 			a.unreadable()
@@ -230,6 +230,13 @@ func (a *answer) event(event []byte) error {
 	defer done()
 	_, err = a.ResponseWriter.Write(event)
 	return err
+}
+
+// isEndpoint reports whether an event tells a client of HTTP+SSE where to send, which is no message
+// (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
+func isEndpoint(event, data []byte) bool {
+	first := bytes.TrimSpace(data)
+	return sse.Name(event) == "endpoint" && len(first) > 0 && first[0] != '{' && first[0] != '['
 }
 
 // Flush implements http.Flusher for streams; a body that is collected is sent at

@@ -19,8 +19,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
+	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // bridged are pods, each with a bridge to a server of the transport HTTP+SSE of its own, whose
@@ -51,6 +53,23 @@ func bridged(t *testing.T, n int) *backends {
 	return b
 }
 
+// judged has policies in front of the backend, which let everybody call all there is.
+func judged(t *testing.T) func(*Config) {
+	t.Helper()
+	policies, err := authz.Parse([]authz.Source{{Name: "all", Text: "permit(principal, action, resource);"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *Config) {
+		c.Guard = func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+			return cedar.Middleware(cedar.Config{
+				Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} }, Failed: failed,
+				Refuse: func(w http.ResponseWriter, r cedar.Refusal) { http.Error(w, r.Message, http.StatusForbidden) },
+			})(next)
+		}
+	}
+}
+
 // The clients' streams are at one proxy, and their POSTs at another.
 func TestAClientOfHTTPAndSSEPostsToThePodThatHasItsStream(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -65,7 +84,7 @@ func TestAClientOfHTTPAndSSEPostsToThePodThatHasItsStream(t *testing.T) {
 		reverse.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		return reverse
 	}
-	streams, messages := to(b.before(secret)), to(b.before(secret))
+	streams, messages := to(b.before(secret, judged(t))), to(b.before(secret, judged(t)))
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			streams.ServeHTTP(w, r)
