@@ -92,6 +92,14 @@ func parse(text jsontext.Value) (m Message, err error) {
 	if m.Method, err = all.Text("method"); err != nil {
 		return m, err
 	}
+	// Some libraries write both; the one that is null is none.
+	if m.Result != nil && m.Error != nil {
+		if m.Error.Kind() == 'n' {
+			m.Error = nil
+		} else if m.Result.Kind() == 'n' {
+			m.Result = nil
+		}
+	}
 	return m, m.check()
 }
 
@@ -129,7 +137,7 @@ func (f *Fault) Error() string { return f.Message }
 // Unwrap is why.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Response is the answer to the request called id, null where that is empty
+// Response is the answer to the request called id, null where that is empty or no JSON in UTF-8
 // (https://www.jsonrpc.org/specification#response_object).
 func (f *Fault) Response(id []byte) []byte {
 	if len(id) == 0 {
@@ -144,7 +152,10 @@ func (f *Fault) Response(id []byte) []byte {
 		JSONRPC string         `json:"jsonrpc"`
 		ID      jsontext.Value `json:"id"`
 		Error   failure        `json:"error"`
-	}{"2.0", id, failure{f.Code, f.Message, f.Data}}, json.Deterministic(true))
+	}{"2.0", id, failure{f.Code, strings.ToValidUTF8(f.Message, "\uFFFD"), f.Data}}, json.Deterministic(true))
+	if err != nil && string(id) != "null" {
+		return f.Response(nil)
+	}
 	if err != nil {
 		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err)) // it is made of what a decoder read, and of texts of ours
 	}

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,6 +35,32 @@ func TestParse(t *testing.T) {
 		_, _, err := Parse([]byte(body))
 		if got := errText(err); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q in it", body, got, want)
+		}
+	}
+}
+
+// A failed call stays failed where the other member is there too, and null.
+func TestOfResultAndErrorTheOneThatIsNullIsNone(t *testing.T) {
+	for body, want := range map[string]Message{
+		`{"id":1,"result":null,"error":{"code":1}}`: {ID: jsontext.Value("1"), Error: jsontext.Value(`{"code":1}`)},
+		`{"id":1,"result":{},"error":null}`:         {ID: jsontext.Value("1"), Result: jsontext.Value(`{}`)},
+		`{"id":1,"result":null}`:                    {ID: jsontext.Value("1"), Result: jsontext.Value(`null`)},
+	} {
+		got, _, err := Parse([]byte(body))
+		if err != nil || !reflect.DeepEqual(got, []Message{want}) {
+			t.Errorf("%s: got %s, %v", body, got, err)
+		}
+	}
+}
+
+// What a server writes may be JSON to encoding/json alone.
+func TestAnAnswerToAnyID(t *testing.T) {
+	for id, want := range map[string]string{
+		`7`: `7`, `"a"`: `"a"`, ``: `null`, `"\ud800"`: `null`, "\"\xff\"": `null`, `{"a":1,"a":2}`: `null`, `x`: `null`,
+	} {
+		got := string(Fail(200, 5, "no \xff").Response([]byte(id)))
+		if want = `{"jsonrpc":"2.0","id":` + want + `,"error":{"code":5,"message":"no ` + "\uFFFD" + `"}}`; got != want {
+			t.Errorf("%q: got %s, want %s", id, got, want)
 		}
 	}
 }
