@@ -222,7 +222,8 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	}
 }
 
-// answerAlone answers a question of the backend's that comes with a request of ours, of the given headers: there is no client to be asked.
+// answerAlone answers a question of the backend's that comes with a request of ours, or on a session's stream, with the given headers:
+// there is no client to be asked.
 func (t *Translator) answerAlone(ctx context.Context, r *http.Request, asked reply, header http.Header) {
 	answer := jsonrpc.Fail(0, protocol.CodeInvalidRequest, "the client cannot be asked now").Response(asked.message.ID)
 	if asked.message.Method == "ping" {

@@ -84,8 +84,17 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	if stream.split == nil {
 		messages = nil // the subscription is idle
 	}
+	answered := make(chan struct{})
+	close(answered)
 	for raw := range heard(r.Context(), t, out, messages) {
-		t.publish(out, c, raw, honored)
+		asked := t.publish(out, c, raw, honored)
+		if len(asked) == 0 {
+			continue
+		}
+		// What is asked next waits until this is answered: a server that floods the stream gets one answer at a time.
+		for range heard(r.Context(), t, out, answered) {
+		}
+		answered = t.answerAside(stream.ctx, origin, asked, s.header())
 	}
 	// Said also to a client that has left: then nobody hears it.
 	out.end(http.StatusOK, response(c.id, protocol.ListenResult(c.id)))
@@ -113,17 +122,35 @@ func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session,
 	return honored
 }
 
-func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored filter) {
+// publish passes on what of the backend's words the client subscribed to, and returns what the backend asks.
+func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored filter) (asked []jsonrpc.Message) {
 	all, _, err := jsonrpc.Parse(raw)
 	if err != nil {
-		return // it is no notification
+		return nil // it is no notification
 	}
 	for _, m := range all {
-		if m.Response() || m.Identified() || !honored.wants(m) {
-			continue
+		switch {
+		case m.Call():
+			asked = append(asked, m)
+		case !m.Response() && !m.Identified() && honored.wants(m):
+			params := jsonrpc.Members(m.Params)
+			meta := with(jsonrpc.Members(params["_meta"]), jsonrpc.Object{protocol.MetaSubscription: c.id})
+			out.event(notification(m.Method, with(params, jsonrpc.Object{"_meta": encoded(meta)})))
 		}
-		params := jsonrpc.Members(m.Params)
-		meta := with(jsonrpc.Members(params["_meta"]), jsonrpc.Object{protocol.MetaSubscription: c.id})
-		out.event(notification(m.Method, with(params, jsonrpc.Object{"_meta": encoded(meta)})))
 	}
+	return asked
+}
+
+// answerAside answers what the backend asks on a stream, one after the other, while the stream is read on. The channel is closed then.
+func (t *Translator) answerAside(ctx context.Context, r *http.Request, asked []jsonrpc.Message, header http.Header) chan struct{} {
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for _, m := range asked {
+			if ctx.Err() == nil {
+				t.answerAlone(ctx, r, reply{message: m}, header)
+			}
+		}
+	}()
+	return answered
 }
