@@ -18,9 +18,10 @@ import (
 func translate(trustForwarded bool, login *oidc.Login, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 		return era.New(era.Config{
-			Caller: func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
-			Share:  sharer,
-			Failed: failed, Log: logger,
+			Caller:     func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
+			Credential: func(name string) bool { return credential(name, trustForwarded) },
+			Share:      sharer,
+			Failed:     failed, Log: logger,
 		}, pass, send)
 	}
 }
@@ -28,7 +29,7 @@ func translate(trustForwarded bool, login *oidc.Login, logger *slog.Logger) func
 // ofTheWay are forwarding headers that say where a call comes from and by which way, which may be new with each connection, and not
 // who sends it.
 var ofTheWay = []string{
-	"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Server",
+	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Server",
 }
 
 // identity tells callers apart, whether the proxy lets them in, or the backend by an API key or a parameter of the query, or the load
@@ -40,8 +41,7 @@ func identity(r *http.Request, loggedIn, trustForwarded bool) string {
 		parts = append(parts, caller.Issuer, caller.Subject)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		forwarded := trustForwarded && strings.HasPrefix(name, "X-Forwarded-") && !slices.Contains(ofTheWay, name)
-		if forwarded || proxy.APIKey(name) {
+		if credential(name, trustForwarded) && !slices.Contains(ofTheWay, name) {
 			parts = append(append(parts, name), r.Header[name]...)
 		}
 	}
@@ -49,4 +49,10 @@ func identity(r *http.Request, loggedIn, trustForwarded bool) string {
 		parts[i] = strconv.Quote(part)
 	}
 	return strings.Join(parts, " ")
+}
+
+// credential reports whether the backend may let somebody in by a header: an API key, or what the load balancer in front says, if its
+// headers are trusted.
+func credential(name string, trustForwarded bool) bool {
+	return proxy.APIKey(name) || trustForwarded && (name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-"))
 }

@@ -45,7 +45,7 @@ var errUnknown = errors.New("it is not known which revisions of MCP the backend 
 
 // detect returns which eras the backend speaks, asked with the client's own credentials. It returns an error while that is not
 // known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility. A backend that
-// answers HTTP 401 or 403 has told this caller nothing, and one that answers 5xx nobody.
+// answers HTTP 401, 403, 413, 414 or 431 has told this caller nothing, and one that answers 5xx nobody.
 func (t *Translator) detect(r *http.Request) (*found, error) {
 	known := t.state.Load()
 	switch {
@@ -86,7 +86,7 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 	began, known := time.Now(), t.state.Load()
 	probe, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	speaks, err := t.probe(probe, r)
+	speaks, err := t.probe(probe, t.bare(r))
 	switch {
 	case ctx.Err() != nil:
 		return // this client has left; the next one asks
@@ -127,13 +127,24 @@ func (t *Translator) forget() {
 	}
 }
 
+// bare is a request with those headers alone by which the backend may let its client in. What else a client sends is not to decide what
+// everybody's backend is found to be: padding may leave room for initialize, and none for server/discover, which is longer.
+func (t *Translator) bare(r *http.Request) *http.Request {
+	out := r.Clone(r.Context())
+	maps.DeleteFunc(out.Header, func(name string, _ []string) bool {
+		return name != "Connection" && !t.config.Credential(name) // exchange reads Connection, and sends none
+	})
+	out.Header.Set("User-Agent", "freehold") // some gateways refuse a request without one
+	return out
+}
+
 func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {
 	speaks := &found{}
 	answer, err := t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
 	if err != nil {
 		return nil, err
 	}
-	if denied(answer.status) {
+	if denied(answer.status) || tooLong(answer.status) {
 		return nil, errRefused
 	}
 	if inconclusive(answer.status) {
@@ -153,7 +164,7 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 		speaks.legacy = true
 		speaks.versions = append(speaks.versions, session.version)
 		t.end(r, session)
-	case errors.As(err, &refused) && denied(refused.status):
+	case errors.As(err, &refused) && (denied(refused.status) || tooLong(refused.status)):
 		return nil, errRefused
 	case speaks.modern && refused != nil && !inconclusive(refused.status):
 	default:
@@ -162,14 +173,19 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 	return speaks, nil
 }
 
-// inconclusive reports whether an answer may be another one later, or to somebody else.
+// inconclusive reports whether an answer may be another one later, to somebody else, or to a shorter request.
 func inconclusive(status int) bool {
-	return denied(status) || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+	return denied(status) || tooLong(status) || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
 // denied reports whether an answer is about who has asked.
 func denied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// tooLong reports whether an answer is about the length of the request. In a question of ours only what names its caller can be long.
+func tooLong(status int) bool {
+	return status == http.StatusRequestEntityTooLarge || status == http.StatusRequestURITooLong || status == http.StatusRequestHeaderFieldsTooLarge
 }
 
 // discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a result.

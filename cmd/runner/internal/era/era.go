@@ -46,6 +46,9 @@ type Config struct {
 	// Caller tells callers apart: two requests share a session with the backend only if it is the same for both. It covers
 	// every header and the query by which the backend may let somebody in.
 	Caller func(*http.Request) string
+	// Credential reports whether a header of this name is one by which the backend may let somebody in: no other goes out with the
+	// question which eras the backend speaks. Nil is none.
+	Credential func(name string) bool
 	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody that could be
 	// told from another; nil is the same for all.
 	Share func(*http.Request) string
@@ -81,6 +84,9 @@ func New(config Config, pass, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
 	if config.Share == nil {
 		config.Share = func(*http.Request) string { return "" }
+	}
+	if config.Credential == nil {
+		config.Credential = func(string) bool { return false }
 	}
 	t := &Translator{
 		config: config, pass: pass, send: send, large: share.New(largeBodies, share.Half(largeBodies)),

@@ -154,8 +154,8 @@ func drainable(t *testing.T, b *backend, keepAlive time.Duration) (endpoint stri
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return era.New(era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				KeepAlive: keepAlive,
-				Share:     func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
+				KeepAlive: keepAlive, Credential: proxy.APIKey,
+				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
 			}, pass, send)
 		},
 	})

@@ -141,7 +141,7 @@ func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Objec
 // sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a lost session.
 func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
 	code := modernCode(a.message.Error)
-	if inconclusive(a.status) {
+	if inconclusive(a.status) && !tooLong(a.status) { // a call that is too long is no trouble of the transport
 		out.relayed(m.ID, a)
 		return
 	}

@@ -76,13 +76,15 @@ func TestWhatALegacyClientGetsFromAModernBackend(t *testing.T) {
 // Each answer of a modern server that a legacy client cannot use.
 func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 	for name, tc := range map[string]struct {
+		status int
 		answer string
 		code   int
 		words  string
 	}{
-		"input":        {`"result":{"resultType":"input_required","requestState":"x"}`, -32600, "asks for input"},
-		"a capability": {`"error":{"code":-32021,"message":"needs sampling"}`, -32600, "needs a client of revision 2026-07-28: needs sampling"},
-		"a version":    {`"error":{"code":-32022,"message":"unsupported"}`, -32603, "unsupported"},
+		"input":        {400, `"result":{"resultType":"input_required","requestState":"x"}`, -32600, "asks for input"},
+		"a capability": {400, `"error":{"code":-32021,"message":"needs sampling"}`, -32600, "needs a client of revision 2026-07-28: needs sampling"},
+		"a version":    {400, `"error":{"code":-32022,"message":"unsupported"}`, -32603, "unsupported"},
+		"a length":     {413, `"error":{"code":-32016,"message":"too large"}`, -32016, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t, modernOnly)
@@ -94,7 +96,7 @@ func TestWhatALegacyClientIsToldInstead(t *testing.T) {
 					return false
 				}
 				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusBadRequest)
+				w.WriteHeader(tc.status)
 				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,`+tc.answer+`}`)
 				return true
 			})
