@@ -266,3 +266,21 @@ func TestTheProxyDefaultsOfThePageAreTaken(t *testing.T) {
 		t.Error(problems)
 	}
 }
+
+// What YAML reads as a number where it is not quoted is a text, and a label that is stated twice is one.
+func TestLabelsAndNamespacesAreTexts(t *testing.T) {
+	out := render(t, "--namespace", "77", "--set-string", "nameOverride=2024,namespaces={123},serviceAccount.name=55,priorityClassName=66,commonLabels.team=1,podLabels.team=2",
+		"--set", "networkPolicy.enabled=true,metrics.port=8080,test.image=i:1")
+	if twice := regexp.MustCompile(`(?m)^ +team: .*\n +team:`).FindString(out); twice != "" {
+		t.Errorf("it says twice\n%s", twice)
+	}
+	if number := regexp.MustCompile(`(?m)^.*(?:name|namespace|instance|team|Name): \d+$`).FindString(out); number != "" {
+		t.Errorf("a number: %s", number)
+	}
+	for _, object := range documents(t, out) {
+		labels, _ := metadata(object)["labels"].(map[string]any)
+		if test := strings.HasSuffix(metadata(object)["name"].(string), "-test"); test == (labels["app.kubernetes.io/component"] == "operator") && object["kind"] != "CustomResourceDefinition" {
+			t.Errorf("%s %s is of the component %v", object["kind"], metadata(object)["name"], labels["app.kubernetes.io/component"])
+		}
+	}
+}

@@ -3,9 +3,9 @@
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride -}}
 {{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 44 | trimSuffix "-" -}}
+{{- .Release.Name | replace "." "-" | trunc 44 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 44 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | replace "." "-" | trunc 44 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -22,19 +22,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "freehold.selector" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default "freehold" }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Values.nameOverride | default "freehold" | toYaml }}
+app.kubernetes.io/instance: {{ .Release.Name | toYaml }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
-{{/* The rest of the metadata after the name: labels and annotations of everything, and those of
-this object. */}}
+{{/* The rest of the metadata after the name: labels and annotations of this object, and those of
+everything that it does not state. */}}
 {{- define "freehold.metadata" -}}
 labels:
-  {{- include "freehold.labels" .root | nindent 2 }}
-  {{- with .labels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- merge (dict) (.labels | default dict) (include "freehold.labels" .root | fromYaml) | toYaml | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
