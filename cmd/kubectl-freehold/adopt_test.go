@@ -23,19 +23,25 @@ func adopted(t *testing.T, file, stage string) string {
 	return d.out.String()
 }
 
+// serves reports whether clients call an object. A remote proxy has the fields of a
+// server that are read here.
+func serves(server *v1alpha1.MCPServer) bool {
+	return server.Kind == "MCPServer" || server.Kind == "MCPRemoteProxy"
+}
+
 // Nothing of ours serves while theirs does, and then a Service of the old name leads to
 // the pods that ours selects, at a host that the proxy knows.
 func TestAdoptKeepsTheURL(t *testing.T) {
+	adoptions := map[string]int{}
 	for _, file := range samples(t) {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		name, before := strings.TrimSuffix(filepath.Base(file), ".yaml"), adoptions["MCPServer"]
 		golden.File(t, filepath.Join("testdata", "golden", "adopt-"+name+".yaml"), adopted(t, file, "switch"))
-		servers := 0
 		for _, document := range documents(adopted(t, file, "prepare")) {
 			server := &v1alpha1.MCPServer{}
 			if err := yaml.Unmarshal([]byte(document), server); err != nil {
 				t.Fatal(err)
 			}
-			if server.Kind == "Service" || server.Kind == "MCPServer" && !server.Spec.Suspend {
+			if server.Kind == "Service" || serves(server) && !server.Spec.Suspend {
 				t.Errorf("%s: it serves beside the other operator's:\n%s", file, document)
 			}
 		}
@@ -45,10 +51,10 @@ func TestAdoptKeepsTheURL(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(document), server); err != nil {
 				t.Fatal(err)
 			}
-			if server.Kind != "MCPServer" {
+			if !serves(server) {
 				continue
 			}
-			servers++
+			adoptions[server.Kind]++
 			if err := yaml.UnmarshalStrict([]byte(running[i+1]), service); err != nil {
 				t.Fatal(err)
 			}
@@ -64,12 +70,35 @@ func TestAdoptKeepsTheURL(t *testing.T) {
 				t.Errorf("%s: the proxy knows itself as %q, and clients call %s", file, url, host)
 			}
 		}
-		if servers == 0 {
+		if adoptions["MCPServer"] == before {
 			t.Errorf("%s: no server was adopted", file)
 		}
+	}
+	if adoptions["MCPRemoteProxy"] == 0 {
+		t.Error("no remote proxy was adopted")
 	}
 	d := sit("")
 	if code := d.run(t.Context(), []string{"import", "-f", "testdata/import/kmcp.yaml", "--adopt=now"}); code == exitFine || !strings.Contains(d.err.String(), `--adopt is "now": write prepare or switch`) {
 		t.Error(d.said(code))
+	}
+}
+
+// ToolHive's Services of a server and of a remote proxy with one name have two names.
+func TestAdoptNamesTheServiceOfEachKindOfToolHive(t *testing.T) {
+	for kind, tc := range map[string]struct{ spec, service string }{
+		"MCPServer":      {"{image: a, transport: sse, proxyPort: 8085}", "mcp-notes-proxy"},
+		"MCPRemoteProxy": {"{remoteUrl: \"https://mcp.example.com/mcp\", proxyPort: 8085}", "mcp-notes-remote-proxy"},
+	} {
+		object := "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: notes, namespace: tools}\nspec: " + tc.spec + "\n"
+		url := "\n    publicURL: http://" + tc.service + ".tools.svc.cluster.local:8085\n"
+		for stage, want := range map[string][]string{"prepare": {url}, "switch": {url, "\nkind: Service\nmetadata:\n  name: " + tc.service + "\n"}} {
+			d := sit(object)
+			code := d.run(t.Context(), []string{"import", "-f", "-", "--adopt=" + stage})
+			for _, part := range want {
+				if code != exitFine || !strings.Contains(d.out.String(), part) {
+					t.Errorf("%s, %s: it lacks %q:\n%s", kind, stage, part, d.said(code))
+				}
+			}
+		}
 	}
 }

@@ -25,11 +25,16 @@ type service struct {
 
 // toolhiveService is that of
 // https://github.com/stacklok/toolhive/tree/main/cmd/thv-operator, of all its kinds.
+// A server and a remote proxy may have one name, and their Services have two.
 func toolhiveService(u *unstructured.Unstructured) service {
 	const fallback = 8080
 	proxyPort, _ := get(u.Object, "spec.proxyPort")
 	older, _ := get(u.Object, "spec.port")
-	return service{"mcp-" + u.GetName() + "-proxy", cmp.Or(number(proxyPort), number(older), fallback)}
+	suffix := "-proxy"
+	if u.GetKind() == "MCPRemoteProxy" {
+		suffix = "-remote-proxy"
+	}
+	return service{"mcp-" + u.GetName() + suffix, cmp.Or(number(proxyPort), number(older), fallback)}
 }
 
 // kmcpService is that of https://github.com/kagent-dev/kmcp.
