@@ -39,9 +39,8 @@ func toolhiveService(u *unstructured.Unstructured) service {
 
 // kmcpService is that of https://github.com/kagent-dev/kmcp.
 func kmcpService(u *unstructured.Unstructured) service {
-	const fallback = 3000
 	port, _ := get(u.Object, "spec.deployment.port")
-	return service{u.GetName(), cmp.Or(number(port), fallback)}
+	return service{u.GetName(), cmp.Or(number(port), kmcpDefaultPort)}
 }
 
 // lifecycleService is that of https://github.com/kubernetes-sigs/mcp-lifecycle-operator.

@@ -1,5 +1,8 @@
 package conversion
 
+// kmcpDefaultPort is the default of kmcp's schema for spec.deployment.port.
+const kmcpDefaultPort = 3000
+
 // kmcp has the kind of kagent's kmcp.
 func kmcp() []kind {
 	return []kind{{
@@ -16,7 +19,10 @@ func kmcp() []kind {
 			{from: "spec.deployment.image", to: "spec.image", absent: "", take: kmcpImage},
 			{from: "spec.deployment.imagePullPolicy", to: "spec.imagePullPolicy"},
 			{from: "spec.deployment.imagePullSecrets", to: "spec.imagePullSecrets"},
-			{from: "spec.deployment.port", to: "spec.port, or spec.proxy.port with stdio", take: kmcpPort},
+			{
+				from: "spec.deployment.port", absent: int64(kmcpDefaultPort), take: kmcpPort,
+				to: "spec.port, 3000 if it is left out, or spec.proxy.port with stdio or with a targetPort",
+			},
 			{from: "spec.deployment.cmd", to: "spec.command", take: asItem},
 			{from: "spec.deployment.args", to: "spec.args"},
 			{from: "spec.deployment.env", to: "spec.env", take: variables},
@@ -67,13 +73,14 @@ func kmcpImage(c *conversion, to string, value any) string {
 }
 
 // kmcpPort is where clients call with stdio, and where the image listens
-// otherwise.
+// otherwise. kmcp's default counts for the image only: the proxy keeps ours.
 func kmcpPort(c *conversion, _ string, value any) string {
-	if transport, _ := get(c.main, "spec.transport"); transport == "stdio" {
-		return proxyPort(c, "spec.proxy.port", value)
-	}
-	if _, stated := get(c.main, "spec.port"); !stated {
+	transport, _ := get(c.main, "spec.transport")
+	if _, known := get(c.main, "spec.port"); transport != "stdio" && !known {
 		set(c.main, "spec.port", value)
+		return ""
+	}
+	if _, stated := get(c.source.Object, "spec.deployment.port"); !stated {
 		return ""
 	}
 	return proxyPort(c, "spec.proxy.port", value)
