@@ -154,15 +154,17 @@ func (c *cli) asks(command func(*cli) error) string {
 	return text.String()
 }
 
-// bundle are files by name, and what is left out of them.
+// bundle are files by name, and what is left out of them. Objects are trees until all that is
+// left out is known: YAML breaks long lines and doubles quotes, where a value is not found.
 type bundle struct {
 	redactor
 	files  map[string][]byte
+	trees  map[string]*unstructured.Unstructured
 	unread []string
 }
 
 func newBundle() bundle {
-	return bundle{redactor: *newRedactor(), files: map[string][]byte{}}
+	return bundle{redactor: *newRedactor(), files: map[string][]byte{}, trees: map[string]*unstructured.Unstructured{}}
 }
 
 func (b *bundle) said(name, text string) { b.files[name] = []byte(text) }
@@ -178,12 +180,20 @@ func (b *bundle) object(folder string, u *unstructured.Unstructured) {
 		// Its flags are images and namespaces, which are in every log.
 		r, name = newRedactor(), u.GetNamespace()+"-"+name
 	}
-	data, err := yaml.Marshal(r.redact(u).Object)
-	if err != nil {
-		b.missed(title(u), err)
-		return
+	b.trees[folder+name] = r.redact(u)
+}
+
+// render makes files of the objects.
+func (b *bundle) render() {
+	scrub := b.scrubber()
+	for name, u := range b.trees {
+		data, err := yaml.Marshal(scrubbed(u.Object, scrub))
+		if err != nil {
+			b.missed(title(u), err)
+			continue
+		}
+		b.files[name] = data
 	}
-	b.files[folder+name] = data
 }
 
 func (b *bundle) objects(folder string, found []*unstructured.Unstructured, err error) {
@@ -224,6 +234,7 @@ func (b *bundle) version() { b.said("version.txt", "kubectl-freehold "+version+"
 
 // write writes the bundle, in the order of names.
 func (c *cli) write(b *bundle, server *unstructured.Unstructured, file string) error {
+	b.render()
 	slices.Sort(b.unread)
 	if len(b.unread) > 0 {
 		b.said("unread.txt", strings.Join(append(b.unread, ""), "\n"))

@@ -136,6 +136,12 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo, namespace: ns}, spec: {
 		env: [{name: LONG, value: hostile-value-1}, {name: LONGER, value: hostile-value-1-and-more}, {name: SHORT, value: info}],
 		args: [--token=hostile-flag, "postgres://me:hostile-password@db/x"]}}`))
+	// YAML breaks long lines at spaces, and doubles quotes.
+	b.object("objects/", fromYAML(t, `{kind: Pod, metadata: {name: p, namespace: ns, annotations: {"said: it's-a-hostile-pass": stays}}, spec: {
+		env: [{name: DSN, value: host=hostile user=hostile password=hostile dbname=hostile}, {name: QUOTE, value: it's-a-hostile-pass}]}, status: {
+		message: "the backend cannot connect to its database with host=hostile user=hostile password=hostile dbname=hostile and ends",
+		conditions: [{message: "the backend ends: it has no database with host=hostile user=hostile password=hostile dbname=hostile and it's over"},
+			{message: "refused: it's-a-hostile-pass"}]}}`))
 	b.object("operator/", fromYAML(t, `{kind: Deployment, metadata: {name: o, namespace: ns}, spec: {args: [--runner-image=freehold.dev/runner:v1]}}`))
 	b.said("logs/o.log", "the runner is freehold.dev/runner:v1\n")
 	b.said("logs/a.log", "info: no access with hostile-value-1-and-more, hostile-value-1, or hostile-flag\n")
@@ -147,6 +153,7 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 		"events.txt": "GET https://REDACTED@db/x with Authorization: Bearer REDACTED\n",
 		"status.txt": "a token REDACTED and mail to me@example.com at https://example.com/a@b\n",
 	}
+	b.render()
 	for name, text := range b.files {
 		got := b.scrub(string(text))
 		if strings.Contains(got, "hostile") || want[name] != "" && got != want[name] {
@@ -175,7 +182,9 @@ func TestABundleHasNoSecretInAnotherForm(t *testing.T) {
 	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo, namespace: ns, annotations: {
 		patch: '[{"op":"replace","path":"/spec/env/0/value","value":"hostile-patch"}]', packed: '"`+strings.Repeat("hostile", 50)+`"', note: "[stays]"}}, spec: {
 		env: [{name: LINES, value: "hostile-1 \"a\" <\nhostile-2"}],
-		args: [--token, -hostile-dash, --verbose, --port, "80", "https://h/mcp?api_key=hostile&x=hostile", "postgres://u:pa@hostile@db/x"]}}`))
+		args: [--dsn, "host=hostile user='hostile' password=hostile dbname=hostile", --token, -hostile-dash, --verbose, --port, "80", "https://h/mcp?api_key=hostile&x=hostile", "postgres://u:pa@hostile@db/x"]}, status: {
+		message: "there is no database: the backend tried host=hostile user='hostile' password=hostile dbname=hostile and ended"}}`))
+	b.render()
 	object := b.scrub(string(b.files["mcpserver-echo.yaml"]))
 	if strings.Contains(object, "hostile") || !strings.Contains(object, "- --verbose\n  - --port\n") || !strings.Contains(object, "[stays]") {
 		t.Errorf("the object is\n%s", object)
@@ -207,6 +216,7 @@ func TestABundleCanBeRead(t *testing.T) {
 	if got := b.scrub(said + " hostile-token"); got != said+" REDACTED" {
 		t.Errorf("it says: %s", got)
 	}
+	b.render()
 	object := b.scrub(string(b.files["mcpserver-echo-server.yaml"]))
 	for _, line := range []string{"name: echo-server\n", "namespace: team-production\n", "transport: streamable-http\n", "- --transport=REDACTED\n", "value: REDACTED\n"} {
 		if !strings.Contains(object, line) {

@@ -82,18 +82,44 @@ func (r *redactor) isOpen(value string) bool {
 }
 
 // scrub leaves out of a text what was left out of objects, and passwords.
-func (r *redactor) scrub(text string) string {
+func (r *redactor) scrub(text string) string { return r.scrubber()(text) }
+
+// scrubber is scrub for many texts, with what is hidden and open by now.
+func (r *redactor) scrubber() func(string) string {
+	values := slices.DeleteFunc(slices.Collect(maps.Keys(r.hidden)), r.isOpen)
 	// The longest first: one may be a part of another.
-	values := slices.SortedFunc(maps.Keys(r.hidden), func(a, b string) int {
+	slices.SortFunc(values, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
 	})
-	for _, value := range values {
-		if !r.isOpen(value) {
+	return func(text string) string {
+		for _, value := range values {
 			text = strings.ReplaceAll(text, value, redacted)
 		}
+		text = userinfo.ReplaceAllString(text, "://"+redacted+"@")
+		return passwords.ReplaceAllString(text, "${1}${2}${3}"+redacted)
 	}
-	text = userinfo.ReplaceAllString(text, "://"+redacted+"@")
-	return passwords.ReplaceAllString(text, "${1}${2}${3}"+redacted)
+}
+
+// scrubbed is a copy of a value with each string and each key scrubbed. Of keys that become the
+// same one stays.
+func scrubbed(value any, scrub func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return scrub(v)
+	case map[string]any:
+		to := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			to[scrub(key)] = scrubbed(v[key], scrub)
+		}
+		return to
+	case []any:
+		to := make([]any, 0, len(v))
+		for _, item := range v {
+			to = append(to, scrubbed(item, scrub))
+		}
+		return to
+	}
+	return value
 }
 
 // redact removes from an object what may be a secret: values of environment
