@@ -7,19 +7,22 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxBatch is how many messages a batch may have.
-const MaxBatch = 100
+const (
+	// MaxBatch is how many messages a batch may have.
+	MaxBatch = 100
+	// MaxValues is how many names and values a caller's body may have: readers take tens of times the text of the shortest.
+	MaxValues = 200_000
+	// MaxMembers is how many members an object may have that is taken apart: each becomes an entry of a map.
+	MaxMembers = 10_000
+)
 
 // Message is a request, a notification or a response. Absent members are nil.
 type Message struct {
@@ -56,7 +59,7 @@ var unquoted = func() map[string]string {
 // refuses what readers disagree about: members that occur twice or differ from
 // those of the specification in case only, text that is not UTF-8, a message
 // with both a method and a result, and a batch that is empty or longer than
-// MaxBatch.
+// MaxBatch. Nothing is read behind the last message that a batch may have.
 func Parse(body []byte) (messages []Message, batch bool, err error) {
 	body = bytes.TrimSpace(body)
 	if !bytes.HasPrefix(body, []byte("[")) {
@@ -66,21 +69,39 @@ func Parse(body []byte) (messages []Message, batch bool, err error) {
 		}
 		return []Message{m}, false, nil
 	}
-	var raws []jsontext.Value
-	if err := json.Unmarshal(body, &raws); err != nil {
-		return nil, true, fmt.Errorf("reading the batch: %w", err)
+	messages, err = parseBatch(body)
+	return messages, true, err
+}
+
+// parseBatch reads one message after the other, and none behind those that a batch may have.
+func parseBatch(body []byte) (messages []Message, err error) {
+	decoder, done := decoderOf(body)
+	defer done()
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, fmt.Errorf("reading the batch: %w", err)
 	}
-	if len(raws) == 0 || len(raws) > MaxBatch {
-		return nil, true, fmt.Errorf("the batch has %d messages: send 1 to %d", len(raws), MaxBatch)
-	}
-	for _, raw := range raws {
-		m, err := parse(raw)
+	for decoder.PeekKind() != ']' {
+		if len(messages) == MaxBatch {
+			return nil, fmt.Errorf("the batch has more than %d messages: send 1 to %d", MaxBatch, MaxBatch)
+		}
+		raw, err := decoder.ReadValue()
 		if err != nil {
-			return nil, true, err
+			return nil, fmt.Errorf("reading the batch: %w", err)
+		}
+		end := decoder.InputOffset()
+		m, err := parse(body[end-int64(len(raw)) : end : end])
+		if err != nil {
+			return nil, err
 		}
 		messages = append(messages, m)
 	}
-	return messages, true, nil
+	if len(messages) == 0 {
+		return nil, fmt.Errorf("the batch has 0 messages: send 1 to %d", MaxBatch)
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, fmt.Errorf("reading the batch: %w", err)
+	}
+	return messages, ended(decoder)
 }
 
 func parse(text jsontext.Value) (m Message, err error) {
@@ -168,121 +189,4 @@ func Write(w http.ResponseWriter, status int, message []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(message)))
 	w.WriteHeader(status)
 	_, _ = w.Write(message) //nolint:errcheck // a client that is gone does not need it
-}
-
-// Object are the members of an object, as they stand in its text.
-type Object map[string]jsontext.Value
-
-// decoders are used again: one is larger than most messages.
-var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
-
-// Read reads an object. It refuses names that differ from the given ones in case only:
-// some readers take those for the same. The values are parts of text.
-func Read(text jsontext.Value, names ...string) (Object, error) {
-	decoder := decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // nothing else is in it
-	decoder.Reset(bytes.NewBuffer(text))
-	defer func() {
-		decoder.Reset(strings.NewReader("")) // it would hold the text
-		decoders.Put(decoder)
-	}()
-	all, err := read(decoder, text)
-	if err != nil {
-		return nil, fmt.Errorf("reading the message: %w", err)
-	}
-	for name := range all {
-		folded := slices.IndexFunc(names, func(known string) bool { return strings.EqualFold(known, name) })
-		if folded >= 0 && names[folded] != name {
-			return nil, fmt.Errorf("the message has the member %q: write %q", name, names[folded])
-		}
-	}
-	return all, nil
-}
-
-// Members are the members of a value that is an object, none if it is not.
-func Members(value jsontext.Value) Object {
-	all, err := Read(value)
-	if err != nil {
-		return Object{}
-	}
-	return all
-}
-
-var errNoObject = errors.New("the message is not an object")
-
-func read(decoder *jsontext.Decoder, text jsontext.Value) (Object, error) {
-	begin, err := decoder.ReadToken()
-	switch {
-	case err != nil:
-		return nil, err
-	case begin.Kind() != '{':
-		return nil, errNoObject
-	}
-	all := Object{}
-	for decoder.PeekKind() != '}' {
-		quoted, err := decoder.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		name, known := unquoted[string(quoted)]
-		if !known {
-			text, err := jsontext.AppendUnquote(nil, quoted)
-			if err != nil {
-				return nil, err
-			}
-			name = string(text)
-		}
-		value, err := decoder.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		end := decoder.InputOffset()
-		all[name] = text[end-int64(len(value)) : end : end]
-	}
-	if _, err := decoder.ReadToken(); err != nil {
-		return nil, err
-	}
-	switch _, err := decoder.ReadToken(); {
-	case err == nil:
-		return nil, errors.New("there is more behind the object")
-	case !errors.Is(err, io.EOF):
-		return nil, err
-	}
-	return all, nil
-}
-
-// Text is a member that is a text, empty if there is none or it is null.
-func (o Object) Text(name string) (string, error) {
-	value, told := o[name]
-	switch {
-	case !told || value.Kind() == 'n':
-		return "", nil
-	case value.Kind() != '"':
-		return "", fmt.Errorf("reading the message: %s is not a text", name)
-	}
-	text, err := jsontext.AppendUnquote(nil, value)
-	return string(text), err
-}
-
-// Exceeds reports whether there are more names and values in a text than most. The
-// text has been read before.
-func Exceeds(text jsontext.Value, most int) bool {
-	bound := 1
-	for _, before := range []string{",", ":", "[", "{"} { // what a name or a value stands behind
-		bound += bytes.Count(text, []byte(before))
-	}
-	if bound <= most {
-		return false
-	}
-	// Some of these are in texts.
-	decoder := jsontext.NewDecoder(bytes.NewReader(text))
-	for count := 0; count <= most; {
-		token, err := decoder.ReadToken()
-		if err != nil {
-			return !errors.Is(err, io.EOF)
-		}
-		if kind := token.Kind(); kind != ']' && kind != '}' {
-			count++
-		}
-	}
-	return true
 }

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestParse(t *testing.T) {
 		`{"id":{},"method":"ping"}`:                                            "neither a string nor a number",
 		`{"method":1}`:                                                         "reading the message",
 		`[]`:                                                                   "0 messages",
-		"[" + strings.Repeat(`{"method":"ping"},`, MaxBatch) + `{"method":"ping"}]`: "101 messages",
+		"[" + strings.Repeat(`{"method":"ping"},`, MaxBatch) + `{"method":"ping"}]`: "more than 100 messages",
 		`[[{"method":"ping"}]]`: "reading the message",
 		`null`:                  "not an object",
 		``:                      "reading the message",
@@ -110,4 +111,49 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A batch is read message by message: what is behind the last that there may be takes no memory.
+func TestOfABatchNothingIsReadBehindItsLastMessage(t *testing.T) {
+	for body, most := range map[string]float64{
+		"[" + strings.Repeat("0,", 1<<21) + "0]":                         50,
+		"[" + strings.Repeat(`{"method":"a"},`, 1<<18) + `{}]`:           50 * MaxBatch,
+		`{"id":1,"method":"a",` + strings.Repeat(`"a":0,`, 9) + `"b":0}`: 100,
+	} {
+		if got := testing.AllocsPerRun(1, func() {
+			if _, _, err := Parse([]byte(body)); err == nil {
+				t.Errorf("%.40s… is read", body)
+			}
+		}); got > most {
+			t.Errorf("%.40s… takes %v allocations: want at most %v", body, got, most)
+		}
+	}
+}
+
+func TestAnObjectHasABoundedNumberOfMembers(t *testing.T) {
+	object := func(members int) []byte {
+		var text bytes.Buffer
+		text.WriteByte('{')
+		for i := range members {
+			fmt.Fprintf(&text, `"%d":0,`, i)
+		}
+		text.WriteString(`"method":"a"}`)
+		return text.Bytes()
+	}
+	if _, _, err := Parse(object(MaxMembers - 1)); err != nil {
+		t.Errorf("an object of %d members: %v", MaxMembers, err)
+	}
+	if _, _, err := Parse(object(MaxMembers)); err == nil || !strings.Contains(err.Error(), "more than 10000 members") {
+		t.Errorf("an object of more: got %v", err)
+	}
+}
+
+func TestABodyHasABoundedNumberOfValues(t *testing.T) {
+	body := func(values int) []byte { return []byte("[" + strings.Repeat("0,", values-2) + "0]") }
+	if err := Bounded(body(MaxValues)); err != nil {
+		t.Errorf("a body of %d values: %v", MaxValues, err)
+	}
+	if err := Bounded(body(MaxValues + 1)); err == nil {
+		t.Errorf("a body of %d values is read", MaxValues+1)
+	}
 }
