@@ -28,6 +28,9 @@ type Decision struct {
 	Policies []string
 	// Failed are the names of those that could not be evaluated, sorted.
 	Failed []string
+	// Unclear says why the arguments cannot be judged: the policies have no value for them, or the server may read others. Nothing is
+	// allowed then. It is empty for arguments that can.
+	Unclear string
 }
 
 // Decide answers a call: it is allowed if a policy permits it and none forbids
@@ -36,6 +39,9 @@ type Decision struct {
 // Cedar itself passes over those; a caller could choose arguments for which it
 // does.
 func (p *Policies) Decide(caller Caller, call Call) Decision {
+	if why := p.ambiguous(call.Arguments, scope(caller, call)); why != "" {
+		return Decision{Unclear: why}
+	}
 	request, entities, err := p.request(caller, call)
 	if err != nil {
 		return Decision{}

@@ -45,6 +45,8 @@ type Policies struct {
 	contextual bool
 	// groups are the types under which the policies may look for a caller's groups.
 	groups []types.EntityType
+	// top and inner are the names of arguments, and of members within them, that policies mention.
+	top, inner names
 }
 
 type named struct {
@@ -114,6 +116,9 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 		for parent := range entity.Parents.All() {
 			p.refersTo(parent)
 		}
+	}
+	if err := p.mentions(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

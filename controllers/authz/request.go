@@ -78,11 +78,7 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 	if err := attributes(arguments, "arg_", call.Arguments); err != nil {
 		return cedar.Request{}, nil, err
 	}
-	request := cedar.Request{
-		Principal: types.NewEntityUID(client, types.String(caller.Subject)),
-		Action:    types.NewEntityUID("Action", types.String(call.Action)),
-		Resource:  types.NewEntityUID(types.EntityType(call.Type), types.String(call.ID)),
-	}
+	request := scope(caller, call)
 	if p.contextual {
 		context := maps.Clone(arguments)
 		maps.Copy(context, caller.ready.attributes)
@@ -93,6 +89,15 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 		arguments["uri"] = types.String(call.ID)
 	}
 	return request, &world{Policies: p, caller: caller.ready, request: request, arguments: arguments}, nil
+}
+
+// scope is what the scope of a policy is compared with.
+func scope(caller Caller, call Call) cedar.Request {
+	return cedar.Request{
+		Principal: types.NewEntityUID(client, types.String(caller.Subject)),
+		Action:    types.NewEntityUID("Action", types.String(call.Action)),
+		Resource:  types.NewEntityUID(types.EntityType(call.Type), types.String(call.ID)),
+	}
 }
 
 var (

@@ -229,6 +229,9 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 			decision.Allowed = len(decision.Policies) == 0 || decision.Allowed
 		}
 		d.name, d.Decision = call.ID, decision
+		if decision.Unclear != "" {
+			return refuse(NotReadable, "the arguments can be read in several ways", m.Method+": "+decision.Unclear)
+		}
 		if !decision.Allowed {
 			return refuse(NotPermitted, "", because(caller, call, decision))
 		}

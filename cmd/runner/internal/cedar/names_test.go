@@ -1,0 +1,54 @@
+package cedar
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	mark3 "github.com/mark3labs/mcp-go/mcp"
+	mark3server "github.com/mark3labs/mcp-go/server"
+
+	"github.com/freehold-dev/freehold/controllers/authz"
+)
+
+// A server that mcp-go makes reads the arguments of its tools with encoding/json, which passes over case.
+func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
+	server := mark3server.NewMCPServer("files", "1")
+	type arguments struct {
+		Path string `json:"path"`
+	}
+	server.AddTool(mark3.NewTool("read_file"), mark3.NewTypedToolHandler(
+		func(_ context.Context, _ mark3.CallToolRequest, a arguments) (*mark3.CallToolResult, error) {
+			return mark3.NewToolResultText("reads " + a.Path), nil
+		}))
+	backend := mark3server.NewStreamableHTTPServer(server, mark3server.WithStateLess(true))
+	for name, policy := range map[string]string{
+		"permit": `permit(principal, action, resource) when { resource.arg_path like "/data/*" };`,
+		"forbid": `permit(principal, action, resource); forbid(principal, action, resource) when { resource.arg_path like "/etc/*" };`,
+		"forbid an optional argument": `permit(principal, action, resource);
+			forbid(principal, action, resource) when { resource has arg_path && resource.arg_path like "/etc/*" };`,
+	} {
+		policies, err := authz.Parse([]authz.Source{{Name: "p", Text: policy}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard := Middleware(Config{
+			Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
+			Refuse: func(w http.ResponseWriter, r Refusal) { http.Error(w, r.Message, http.StatusBadRequest) },
+			Failed: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), http.StatusInternalServerError) },
+		})(backend)
+		for _, arguments := range []string{
+			`{"path":"/data/a","Path":"/etc/shadow"}`, `{"PATH":"/etc/shadow"}`, `{"path":"/data/a","\u0050ATH":"/etc/shadow"}`,
+		} {
+			r, w := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(call("tools/call", `{"name":"read_file","arguments":`+arguments+`}`))), httptest.NewRecorder()
+			r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+			guard.ServeHTTP(w, r)
+			if body, _ := io.ReadAll(w.Body); w.Code != http.StatusBadRequest || strings.Contains(string(body), "reads") {
+				t.Errorf("%s, %s: HTTP %d with %s", name, arguments, w.Code, body)
+			}
+		}
+	}
+}
