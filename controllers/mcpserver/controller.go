@@ -9,7 +9,7 @@
 // what need not be rendered again, controller_identity.go what the runner acts
 // with, controller_session.go the key of its session ids, observe.go all its reads, observe_revisions.go the numbers in them,
 // observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
-// the configurations that servers share, desired.go what is wanted, status.go
+// the configurations that servers share, desired.go what is wanted, desired_grow.go of how many pods, status.go
 // what is reported, and who overwrites it, status_ready.go whether calls are served, status_spec.go what
 // is wrong with a spec, status_pods.go what is wrong with pods, status_progress.go
 // when a server is stalled, deletion.go the pass of a server that goes, watches.go what wakes it. What a
@@ -229,7 +229,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 		refused = errors.Join(refused, p.Remove(ctx, r.kind.ChildrenManager, want.opens))
 	}
 	// What was refused is about content, and the scale is not.
-	return errors.Join(refused, r.applyScale(ctx, p, w))
+	return errors.Join(refused, r.applyScale(ctx, p, w, want))
 }
 
 // applyProxy applies the Deployment through the gate, so that a leader that
@@ -275,10 +275,14 @@ func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 // applyScale carries spec.replicas to the backend, once the runner has made it.
 // None are wanted only after the calls of the proxies have ended. The API server's
 // default is left as it is until somebody states another number.
-func (r *Reconciler) applyScale(ctx context.Context, p *pass, w world) error {
-	if !w.ownBackend || w.draining > 0 || hasByDefault(w.backend, backendReplicas(p.server)) {
+func (r *Reconciler) applyScale(ctx context.Context, p *pass, w world, want wanted) error {
+	if !w.ownBackend || w.draining > 0 {
 		return nil
 	}
-	_, err := p.Apply(ctx, contract.MCPServerScale, w.backend, scale(p.server))
+	replicas := want.backendReplicas(p.server, w.backend)
+	if hasByDefault(w.backend, replicas) {
+		return nil
+	}
+	_, err := p.Apply(ctx, contract.MCPServerScale, w.backend, scale(p.server, replicas))
 	return err
 }

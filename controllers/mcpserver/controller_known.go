@@ -150,7 +150,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 	if !want.renderable() && w.proxy != nil && !want.kept {
 		return // nor is what keeps the proxy from being restated
 	}
-	if want.stopsFirst || want.waitsFor != nil {
+	if want.byPods || want.waitsFor != nil {
 		return // nor is which pods run, or whose turn it is
 	}
 	content := want.content

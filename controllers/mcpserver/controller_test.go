@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -39,19 +40,29 @@ func TestAnotherHandsDeploymentIsNotStopped(t *testing.T) {
 }
 
 // The backend that stands is scaled also where new content cannot go out: it was
-// refused a child, and its proxy is gone or has older content.
+// refused a child, and its proxy is gone or has older content. It is given no more pods of
+// older content of its own.
 func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
-	for name, before := range map[string]func(*stored){
-		"the proxy is gone": func(s *stored) {
+	long := strings.Repeat("x", 17<<10) // which takes a ConfigMap
+	for name, tc := range map[string]struct {
+		before func(*stored)
+		want   int32
+	}{
+		"the proxy is gone": {func(s *stored) {
 			delete(s.objects, storedKey{"Deployment", "echo-proxy"})
 			delete(s.objects, storedKey{"ServiceAccount", workload.RunnerName("echo")})
-		},
-		"its content is new too": func(s *stored) {
-			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{strings.Repeat("x", 17<<10)} }) // a ConfigMap
-		},
+		}, 3},
+		"the content of the proxy is new too": {func(s *stored) {
+			edited(s, func(m *v1alpha1.MCPServer) {
+				m.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `forbid (principal == User::"` + long + `", action, resource);`}}}
+			})
+		}, 3},
+		"the content of the backend is new too": {func(s *stored) {
+			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Args = []string{long} })
+		}, 1},
 	} {
 		r, s := settled(t)
-		before(s)
+		tc.before(s)
 		edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Replicas = new(int32(3)) })
 		s.refuse = func(kind string) error {
 			if kind == "ConfigMap" || kind == "ServiceAccount" {
@@ -63,9 +74,9 @@ func TestARefusedChildDoesNotKeepTheScale(t *testing.T) {
 		for range 3 { // Ready goes down, the number is claimed, the children are refused
 			_, err = r.Reconcile(t.Context(), theServer)
 		}
-		got := s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Spec.Replicas
-		if err == nil || *got != 3 {
-			t.Errorf("%s: it ends with %v, and the backend has %d replicas", name, err, *got)
+		backend := s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet)
+		if got := ptr.Deref(backend.Spec.Replicas, 1); err == nil || got != tc.want {
+			t.Errorf("%s: it ends with %v, and the backend has %d replicas, want %d", name, err, got, tc.want)
 		}
 	}
 }

@@ -97,7 +97,9 @@ func (s *stored) come(applier *apply.Applier) {
 	if err := errors.Join(err, made, reported); err != nil {
 		s.tb.Fatal(err)
 	}
-	s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment).Status = proxyOf(want.revision).Status
+	proxy := s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment)
+	proxy.Status = proxyOf(want.revision).Status
+	proxy.Status.ObservedGeneration = proxy.Generation
 	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(want.revision).Status
 	s.objects[storedKey{"StatefulSet", "echo-backend"}].SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(server, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))})
 	for name, component := range map[string]string{"proxy": workload.ComponentProxy, "backend": workload.ComponentBackend} {

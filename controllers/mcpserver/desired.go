@@ -62,8 +62,8 @@ type wanted struct {
 	// stopped says that it restates that without pods, because what stands does
 	// not enforce what the spec asks for.
 	stopped bool
-	// stopsFirst says that the proxy's strategy depends on the pods that run.
-	stopsFirst bool
+	// byPods says that the proxy's strategy, or its number, depends on the pods that run.
+	byPods bool
 	// opens is the NetworkPolicy that is to go.
 	opens *networkingv1.NetworkPolicy
 	// unmatched are statements of spec.authzConfig that match no call.
@@ -119,6 +119,7 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 	}
 	want.proxy = proxy
 	want.stopFirst(w)
+	want.grow(w, *proxy.Spec.Replicas)
 }
 
 // isolate wants the backend's NetworkPolicy before all that carries content, or wants
@@ -182,6 +183,9 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world, release int32) {
 		return
 	}
 	want.proxy, want.kept = proxy, true
+	if want.renderable() {
+		want.grow(w, replicas)
+	}
 }
 
 func (want *wanted) refuse(field string, err error) {
@@ -206,7 +210,7 @@ func (want *wanted) stopFirst(w world) {
 	}
 	if open {
 		want.proxy.Spec.Strategy.RollingUpdate.WithMaxUnavailable(intstr.FromString("100%"))
-		want.stopsFirst = true
+		want.byPods = true
 	}
 }
 
@@ -255,9 +259,9 @@ func (want *wanted) clearHostNamespaces(live *appsv1.Deployment) []string {
 }
 
 // scale states the backend's replicas, and nothing else of it.
-func scale(server *v1alpha1.MCPServer) *appsv1ac.StatefulSetApplyConfiguration {
+func scale(server *v1alpha1.MCPServer, replicas int32) *appsv1ac.StatefulSetApplyConfiguration {
 	return appsv1ac.StatefulSet(workload.BackendName(kinds.Key(server)), server.Namespace).
-		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(backendReplicas(server)))
+		WithSpec(appsv1ac.StatefulSetSpec().WithReplicas(replicas))
 }
 
 // hasByDefault reports whether a backend has so many replicas and no manager owns

@@ -304,9 +304,6 @@ func TestBackendReplicas(t *testing.T) {
 		if got := backendReplicas(server); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
-		if got := *scale(server).Spec.Replicas; got != tc.want {
-			t.Errorf("%s: stated is %d, want %d", name, got, tc.want)
-		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (l *life) rollOut() {
 
 // stop lets the controllers end all pods.
 func (l *life) stop() {
-	l.proxy().Status = appsv1.DeploymentStatus{}
+	l.proxy().Status = appsv1.DeploymentStatus{ObservedGeneration: l.proxy().Generation}
 	l.backend().Spec.Replicas, l.backend().Status = new(int32(0)), appsv1.StatefulSetStatus{}
 	delete(l.objects, storedKey{"Pod", "proxy"})
 	delete(l.objects, storedKey{"Pod", "backend"})

@@ -32,6 +32,7 @@ func accepted(server *v1alpha1.MCPServer, want wanted) conditions.Finding {
 	case !want.revision.Valid() || notServed(server, want) != nil:
 	case want.stopped:
 		runs = "The proxy is stopped until then, because it does not enforce what the spec asks for"
+	case want.restsAtZero():
 	default:
 		runs = "The last accepted content keeps running"
 	}

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -181,6 +183,7 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 	if s.admit != nil {
 		s.admit(obj)
 	}
+	s.count(obj)
 	s.applies++
 	obj.SetResourceVersion(strconv.Itoa(1000 + s.applies))
 	obj.SetUID(types.UID(intent.GetKind() + "-" + obj.GetName()))
@@ -189,6 +192,14 @@ func (s *stored) apply(ac runtime.ApplyConfiguration, manager, subresource strin
 		return err
 	}
 	return json.Unmarshal(data, ac)
+}
+
+// count counts the changes of a Deployment's spec, as the API server does.
+func (s *stored) count(obj client.Object) {
+	have, ok := s.objects[storedKey{"Deployment", obj.GetName()}].(*appsv1.Deployment)
+	if now, is := obj.(*appsv1.Deployment); is && ok && !equality.Semantic.DeepEqual(now.Spec, have.Spec) {
+		now.Generation = have.Generation + 1
+	}
 }
 
 func fieldManager(gvk schema.GroupVersionKind, subresource string) (*managedfields.FieldManager, error) {

@@ -67,9 +67,9 @@ func ProxyReplicas(server *v1alpha1.MCPServer, release int32) int32 {
 	return ptr.Deref(ptr.Deref(server.Spec.Proxy, v1alpha1.ProxySpec{}).Replicas, cmp.Or(release, 1))
 }
 
-// ScaledProxy states what the manager owns of the live Deployment, with other
-// replicas. It is for a server whose spec cannot be rendered and yet has to be
-// stopped. The live object must be unmodified, with its managedFields; where
+// ScaledProxy states what the manager owns of the live Deployment, with so many
+// replicas, or fewer where the manager states fewer. It is for a server whose spec cannot
+// be rendered and yet has to be stopped; what was stopped is not started by it. The live object must be unmodified, with its managedFields; where
 // the manager owns no pod template in it, that is an error, because applying
 // the little that is left would take the rest away.
 func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
@@ -80,6 +80,6 @@ func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*apps
 	if proxy.Spec == nil || proxy.Spec.Template == nil {
 		return nil, fmt.Errorf("extracting what %s owns of Deployment %s: no pod template", manager, live.Name)
 	}
-	proxy.Spec.WithReplicas(replicas)
+	proxy.Spec.WithReplicas(min(replicas, ptr.Deref(proxy.Spec.Replicas, replicas)))
 	return proxy, nil
 }
