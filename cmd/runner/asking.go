@@ -30,24 +30,16 @@ var errTooMuch = errors.New("the backend's answers are longer than 2 MiB or hold
 type asking struct {
 	http.Client
 	transport *http.Transport
-	// pass is the token that lets the runner itself through its proxy.
-	pass string
 	// read and values are what was read of all answers.
 	read, values atomic.Int64
 	// last is the last answer to a message.
 	last atomic.Pointer[reply]
 }
 
-// newAsking makes a client that connects to address, whatever host it asks for;
-// to the host itself if address is empty.
-func newAsking(address, pass string) *asking {
+// newAsking makes a client that connects by dial, whatever host it asks for.
+func newAsking(dial func(ctx context.Context, network, address string) (net.Conn, error)) *asking {
 	// No Proxy: the backend is a neighbour, whatever the environment says.
-	a := &asking{pass: pass, transport: &http.Transport{MaxResponseHeaderBytes: proxy.MaxHeader}}
-	if address != "" {
-		a.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, address)
-		}
-	}
+	a := &asking{transport: &http.Transport{MaxResponseHeaderBytes: proxy.MaxHeader, DialContext: dial}}
 	a.Client = http.Client{
 		Transport:     a,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -74,10 +66,6 @@ func (a *asking) explain(err error) error {
 func (a *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPost {
 		a.last.Store(nil)
-	}
-	if a.pass != "" {
-		request = request.Clone(request.Context())
-		request.Header.Set("Authorization", "Bearer "+a.pass)
 	}
 	response, err := a.transport.RoundTrip(request)
 	if err != nil {

@@ -74,7 +74,9 @@ func serveElsewhere(t *testing.T, s settings) settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.self = at(t, proxy.New(config)).self
+	front := proxy.New(config)
+	s.calls = at(t, front).calls
+	s.inside = entered(t, front)
 	return s
 }
 
@@ -96,7 +98,6 @@ func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 		}
 		sdk.ServeHTTP(w, r)
 	}))
-	s.pass = "of-a-client" // which the runner's own messages carry here as a client's token
 	facts, err := s.learn(t.Context())
 	if err != nil || facts.Answers.Status != metav1.ConditionTrue || facts.Server.Name != "far" || facts.Tools == nil || *facts.Tools != 1 {
 		t.Errorf("it learned %+v, %v", facts, err)
@@ -104,11 +105,11 @@ func TestAServerElsewhereIsCalledWithItsOwnCredentials(t *testing.T) {
 	if !s.readiness()(t.Context()) {
 		t.Error("it is not ready")
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.self+"/mcp", strings.NewReader("{}"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.calls+"/mcp", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Authorization": "Bearer of-a-client", "Cookie": "a=b", "X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.self, "Host": "x"} {
+	for name, value := range map[string]string{"Authorization": "Bearer of-a-client", "Cookie": "a=b", "X-Forwarded-For": "1.2.3.4", "Origin": "http://" + s.calls, "Host": "x"} {
 		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
@@ -166,7 +167,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer inside.Close()
 	s := elsewhere(t, answer(http.StatusTemporaryRedirect, "Location", inside.URL, ""))
-	response, err := http.Post("http://"+s.self+"/mcp", "application/json", strings.NewReader("{}"))
+	response, err := http.Post("http://"+s.calls+"/mcp", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ const (
 var askAgain = time.Minute
 
 // ask asks the backend what it is and offers, as a client of MCP does and on a
-// client's way, until it has answered or ctx ends. It tells what it learned, and
+// client's way but for login and policies, until it has answered or ctx ends. It tells what it learned, and
 // before that why nothing could be, each time that it is another reason. A server
 // that runs elsewhere sends no event when it goes or changes: it is asked until ctx
 // ends.
@@ -111,7 +111,7 @@ var errUnreached = errors.New("there is no endpoint")
 func (s settings) reached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := newAsking(s.self, s.pass)
+	client := newAsking(s.inside)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
@@ -130,7 +130,7 @@ func (s settings) reached(ctx context.Context) error {
 func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := newAsking(s.self, s.pass)
+	client := newAsking(s.inside)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if r := client.last.Load(); err != nil && s.run.Remote == nil && r.wantsCredentials() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -48,7 +49,7 @@ func at(t *testing.T, handler http.Handler) settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return settings{self: u.Host, run: runconfig.RunConfig{
+	return settings{calls: u.Host, inside: to(u.Host), run: runconfig.RunConfig{
 		Server:  runconfig.Server{Namespace: "team", Name: "echo"},
 		Backend: runconfig.Backend{Port: 8080, Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"},
 	}}
@@ -60,16 +61,23 @@ func TestWhatABackendSaysOfItself(t *testing.T) {
 		Server:  &v1alpha1.ServerInfo{Name: "bench", Version: "1.2.3"},
 		Tools:   new(int32(2)), Prompts: new(int32(1)), Resources: new(int32(0)),
 	}
+	nobody := &runconfig.Authorization{Policies: []runconfig.Policy{{Name: "nobody", Text: `forbid(principal, action, resource);`}}}
+	both, modern := []string{"2025-11-25", "2026-07-28"}, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}
 	for name, tc := range map[string]struct {
 		options  *mcp.StreamableHTTPOptions
+		guard    func(*runconfig.RunConfig)
 		versions []string
 	}{
-		"modern and legacy":  {&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}, []string{"2025-11-25", "2026-07-28"}},
-		"legacy, translated": {&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}, []string{"2025-11-25", "2026-07-28"}},
+		"modern and legacy":         {modern, func(*runconfig.RunConfig) {}, both},
+		"legacy, translated":        {&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}, func(*runconfig.RunConfig) {}, both},
+		"policies that let nobody":  {modern, func(r *runconfig.RunConfig) { r.Proxy.Authorization = nobody }, both},
+		"a login, and who is in it": {modern, guardedBy("https://login.example.com"), both},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got backend.Facts
-			through(t, serving(t, "bench", tc.options)).ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
+			s := serving(t, "bench", tc.options)
+			tc.guard(&s.run)
+			through(t, s).ask(t.Context(), slog.New(slog.DiscardHandler), func(facts backend.Facts) { got = facts })
 			want.ProtocolVersions = tc.versions
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -177,15 +185,38 @@ func TestABackendThatRefusesSessionsIsNotWaitedFor(t *testing.T) {
 // through puts the real proxy between the runner and a backend.
 func through(t *testing.T, s settings) settings {
 	t.Helper()
-	s.backend = &url.URL{Scheme: "http", Host: s.self}
+	s.backend = &url.URL{Scheme: "http", Host: s.calls}
 	s.sessions = sessionKey(t)
-	config, err := proxyConfig(s, nil, slog.New(slog.DiscardHandler))
+	logger := slog.New(slog.DiscardHandler)
+	who, err := login(s, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := at(t, proxy.New(config))
-	s.self = front.self
+	config, err := proxyConfig(s, who, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := proxy.New(config)
+	s.calls = at(t, front).calls
+	s.inside = entered(t, front)
 	return s
+}
+
+// entered is the runner's own way into a proxy.
+func entered(t *testing.T, front *proxy.Proxy) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	inside := newDoor()
+	server := inside.serves(front)
+	go func() { _ = server.Serve(inside) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return inside.dial
+}
+
+// to connects to an address, whatever is asked for.
+func to(address string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
 }
 
 // sessionKey is a directory with a key of session ids.
@@ -212,7 +243,7 @@ func TestABackendOfBeforeIsNotWhatIsReported(t *testing.T) {
 	t.Cleanup(func() { backend.CloseClientConnections(); backend.Close() })
 	p := start(t, sample(t), backend.URL)
 	p.await("it reaches the backend", func() bool { return p.get("/readyz") == http.StatusOK })
-	s := settings{self: p.calls, run: runconfig.RunConfig{Backend: runconfig.Backend{Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"}}}
+	s := settings{inside: to(p.calls), run: runconfig.RunConfig{Backend: runconfig.Backend{Path: "/mcp"}, Proxy: runconfig.Proxy{Port: 8000, Path: "/mcp"}}}
 	if first, err := s.learn(t.Context()); err != nil || first.Server == nil || first.Server.Version != "1" {
 		t.Fatalf("it is %+v: %v", first.Server, err)
 	}
@@ -298,7 +329,7 @@ func TestWhatIsSaidOfABackendThatDoesNotAnswerMCP(t *testing.T) {
 		})
 	}
 	nobody := at(t, http.NotFoundHandler())
-	nobody.self = address(t)
+	nobody.calls = address(t)
 	facts, _ := through(t, nobody).learn(t.Context())
 	if want := port + "does not answer (it refuses connections): "; !strings.HasPrefix(facts.Answers.Message, want) {
 		t.Errorf("got %v", facts.Answers)

@@ -33,7 +33,7 @@ func login(s settings, logger *slog.Logger) (*oidc.Login, error) {
 	config := oidc.Config{
 		Issuer: a.Issuer, Discovery: strings.TrimSuffix(a.Issuer, "/") + discovery, KeysURL: a.KeysURL, Client: &http.Client{},
 		Algorithms: a.Algorithms, Audiences: a.Audiences, Scopes: a.Scopes, Skew: time.Duration(a.ClockSkewSeconds) * time.Second,
-		UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim, Usernames: a.Usernames, Resource: resource, Pass: s.pass, Refuse: notLoggedIn, Log: logger,
+		UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim, Usernames: a.Usernames, Resource: resource, Refuse: notLoggedIn, Log: logger,
 		Audit: auditor(s.run, logger),
 	}
 	if a.CABundle != nil {

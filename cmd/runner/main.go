@@ -5,7 +5,7 @@
 // settings.go what it is told, serve.go what the proxy serves, guard.go what stands
 // in front of that, translate.go what translates between the eras of MCP, login.go whose tokens are accepted, watch.go what it sees of the
 // cluster, passes.go the loop that applies and reports, learn.go what it asks the
-// backend, detection.go what it waits for, asking.go how, and answer.go what it makes of an answer. As `freehold-runner
+// backend, door.go by which way, detection.go what it waits for, asking.go how, and answer.go what it makes of an answer. As `freehold-runner
 // bridge`, bridge.go, it runs in the backend's pod of a server that does not speak
 // streamable HTTP.
 package main
@@ -13,7 +13,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -83,14 +82,11 @@ func main() {
 // server, nor end with it.
 func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	logger.Info("starting", "version", version)
-	if s.run.Proxy.Authentication != nil {
-		s.pass = rand.Text()
-	}
 	who, err := login(s, logger)
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	elsewhere, err := s.bridgeFar(ctx, logger, failed)
 	if err != nil {
 		return err
@@ -112,10 +108,12 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listening for probes: %w", err)
 	}
-	s.self = calls.Addr().String()
+	inside := newDoor()
+	s.inside = inside.dial
 	state := &probes.State{Metrics: measured(front)}
 	probeServer := state.Server()
 	go serve(server, calls, failed)
+	go serve(inside.serves(front), inside, failed)
 	go serve(probeServer, probing, failed)
 	if len(s.run.NotEnforced) > 0 {
 		state.Answered() // the refusal is the answer

@@ -55,7 +55,7 @@ func twoProxies(t *testing.T, handler http.Handler) (first, second settings, ser
 	var turns [2]http.Handler
 	for i, s := range []settings{first, second} {
 		turns[i] = &httputil.ReverseProxy{
-			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: s.self}) },
+			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: s.calls}) },
 			FlushInterval: -1, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		}
 	}
@@ -106,7 +106,7 @@ func TestAServerElsewhereOfHTTPAndSSEServesClientsOfAllTransportsAtEachProxy(t *
 func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	first, second, _ := twoProxies(t, old(t))
 	post := func(at settings, id, body string) (int, string, string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.self+"/mcp", strings.NewReader(body))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at.calls+"/mcp", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestASessionInAProxyEndsWithIt(t *testing.T) {
 	if status, _, text = post(second, id, ping); status != http.StatusOK {
 		t.Fatalf("through the other proxy: HTTP %d with %s", status, text)
 	}
-	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+second.self+"/mcp", nil)
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+second.calls+"/mcp", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

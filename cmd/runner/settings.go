@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -48,12 +49,9 @@ type settings struct {
 	peers string
 	podIP netip.Addr
 	here  netip.AddrPort
-	// self is where the proxy itself listens: the runner asks the backend on a
-	// client's way. Empty before it does, and then the host that is asked.
-	self string
-	// pass lets the runner itself through a login. It is new at each start, and
-	// leaves the process on that way only.
-	pass      string
+	// inside connects to the proxy behind its login and policies: the runner asks the
+	// backend on a client's way.
+	inside    func(ctx context.Context, network, address string) (net.Conn, error)
 	logLevel  slog.Level
 	logFormat logs.Format
 }

@@ -11,7 +11,6 @@ package oidc
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"maps"
@@ -60,9 +59,6 @@ type Config struct {
 	Usernames []string
 	// Resource is the URL of this server, as clients know it (RFC 8707).
 	Resource *url.URL
-	// Pass is a token of this process's own, by which it asks its backend on a
-	// client's way; empty for none. Who sends it is authz.Anonymous.
-	Pass string
 	// Refuse answers a request that is not let in. The header WWW-Authenticate is
 	// set before.
 	Refuse func(w http.ResponseWriter, status int, message string)
@@ -120,10 +116,6 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, authz.Caller{}, *err)
 		return
 	}
-	if g.own(token) {
-		g.pass(w, r, authz.Caller{Subject: authz.Anonymous})
-		return
-	}
 	id, failure := g.tokens.verify(r.Context(), token)
 	switch {
 	case errors.Is(failure, errUnavailable):
@@ -149,11 +141,6 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, caller authz.Call
 		return
 	}
 	g.challenge(w, why.status, why.code, why.message)
-}
-
-// own reports whether a token is the process's own.
-func (g *guard) own(token string) bool {
-	return g.config.Pass != "" && subtle.ConstantTimeCompare([]byte(token), []byte(g.config.Pass)) == 1
 }
 
 func (g *guard) pass(w http.ResponseWriter, r *http.Request, caller authz.Caller) {

@@ -61,7 +61,6 @@ func (f forge) valid() map[string]attempt {
 		"among those let in":  {f.signed(rs), func(c *Config) { c.Usernames = []string{"ann"} }, 200, "ann"},
 		"scopes":              {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call"} }, 200, "ann"},
 		"scopes as scp":       {f.says(oidctest.Object{"scope": nil, "scp": []string{"a"}}), func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann"},
-		"our own pass":        {withToken("pass"), func(c *Config) { c.Pass = "pass" }, 200, `anonymous with ""`},
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *Proxy) Drain(server *http.Server, budget Budget) {
 	p.traffic.settle(ctx)
 	_ = server.Close() //nolint:errcheck // nothing is left to do about it
 	p.traffic.hangUp()
-	if held, ok := p.translated.(interface{ Close(ctx context.Context) }); ok {
+	if held, ok := p.within.(interface{ Close(ctx context.Context) }); ok {
 		last, cancelLast := context.WithTimeout(context.Background(), min(budget.Last, lastWords))
 		defer cancelLast()
 		held.Close(last)

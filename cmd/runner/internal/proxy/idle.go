@@ -97,7 +97,7 @@ func unfiltered(next http.Handler) http.Handler {
 }
 
 // open passes a request on that may open a stream.
-func (p *Proxy) open(h *held, r *http.Request) {
+func (p *Proxy) open(h *held, r *http.Request, next http.Handler) {
 	// The server ends the context of a request whose connection is taken over.
 	client, left := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	asked := r.Context() // and not the request, whose headers would be kept
@@ -118,7 +118,7 @@ func (p *Proxy) open(h *held, r *http.Request) {
 		}
 		end()
 	}()
-	p.guarded.ServeHTTP(h, r.WithContext(ctx))
+	next.ServeHTTP(h, r.WithContext(ctx))
 	if h.stream == nil {
 		return
 	}

@@ -61,14 +61,13 @@ type Proxy struct {
 	backend *transport
 	reverse *httputil.ReverseProxy
 	inner   http.Handler // reverse, behind what finds sessions
-	guarded http.Handler // inner, behind the guard and the translation
+	within  http.Handler // inner, behind the translation
+	guarded http.Handler // within, behind the guard
 	traffic *traffic
 	metrics metrics
 	pods    *pods // nil where no pod keeps sessions
 	content [8]byte
 	started time.Time
-
-	translated http.Handler // inner, behind the translation alone; nil without one
 
 	unreachable atomic.Bool // the last request found no backend
 	draining    atomic.Bool
@@ -116,13 +115,13 @@ func New(config Config) *Proxy {
 	if config.Sessions != nil {
 		p.inner = p.withSessions(p.inner)
 	}
-	p.guarded = p.inner
+	p.within = p.inner
 	if config.Translate != nil {
-		p.translated = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
-		p.guarded = p.translated
+		p.within = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
 	}
+	p.guarded = p.within
 	if config.Guard != nil {
-		p.guarded = config.Guard(p.guarded, p.failed)
+		p.guarded = config.Guard(p.within, p.failed)
 	}
 	return p
 }
@@ -137,14 +136,21 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
 }
 
 // ServeHTTP judges a request, passes it on, and counts it.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.count(w, r, p.guarded) }
+
+// Inside is the proxy without its guard, for questions of the process's own.
+func (p *Proxy) Inside() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.count(w, r, p.within) })
+}
+
+func (p *Proxy) count(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	c := p.metrics.begin(w, r)
 	defer c.end()
-	p.serve(c, r)
+	p.serve(c, r, next)
 	c.whole = true
 }
 
-func (p *Proxy) serve(w *outcome, r *http.Request) {
+func (p *Proxy) serve(w *outcome, r *http.Request, next http.Handler) {
 	if p.draining.Load() {
 		w.Header().Set("Connection", "close") // the next call finds another pod
 	}
@@ -167,7 +173,7 @@ func (p *Proxy) serve(w *outcome, r *http.Request) {
 	}
 	if h := hold(w.ResponseWriter, r); h != nil {
 		h.ResponseWriter = w
-		p.open(h, r)
+		p.open(h, r, next)
 		if h.answer != nil {
 			w.status = h.answer.StatusCode
 		}
@@ -175,7 +181,7 @@ func (p *Proxy) serve(w *outcome, r *http.Request) {
 	}
 	flight, ctx := p.traffic.begin(r, limited(w.ResponseWriter, r)) // it tells the server of a body that is too large
 	defer p.traffic.end(flight)
-	p.guarded.ServeHTTP(w, r.WithContext(ctx))
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // judge returns what is wrong with a request, or nil.
