@@ -143,17 +143,17 @@ type RuntimeStatus struct {
 	// +listType=set
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
 
-	// tools is the number of tools that callers see. It is absent if it is not
+	// tools is the number of tools that the server has. It is absent if it is not
 	// known.
 	// +optional
 	Tools *int32 `json:"tools,omitempty"`
 
-	// prompts is the number of prompts that callers see. It is absent if it is
+	// prompts is the number of prompts that the server has. It is absent if it is
 	// not known.
 	// +optional
 	Prompts *int32 `json:"prompts,omitempty"`
 
-	// resources is the number of resources that callers see. It is absent if it
+	// resources is the number of resources that the server has. It is absent if it
 	// is not known.
 	// +optional
 	Resources *int32 `json:"resources,omitempty"`

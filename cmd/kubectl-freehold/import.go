@@ -25,8 +25,12 @@ from files or from the cluster, and print Freehold's objects with the same
 meaning as YAML. Nothing is written to the cluster.
 
 A comment above each object names every field that has no equal, with its value
-and what to write instead. A server that loses a field which kept callers out
-has spec.suspend: true. docs/import.md has the table of all fields.
+and what to write instead, and what the API server or Freehold would not accept.
+A server that loses a field which kept callers out, or has one that import does
+not know, has spec.suspend: true; so has each server that names a configuration
+with such a field. If none of those read names it, the spec of the configuration
+is in a comment, and a person has to complete it. So import a configuration together with
+the servers that name it. docs/import.md has the table of all fields.
 
 With --adopt clients keep their URL, and the two operators never serve at once:
 --adopt=prepare prints the servers suspended, and --adopt=switch, once the other
@@ -36,8 +40,9 @@ out stays suspended in both: before you delete the other operator's objects,
 prepare what replaces that field, then remove spec.suspend from what switch
 prints. docs/import.md has the steps.
 
-Objects of other kinds are named on the standard error and left out. The exit
-code is 2 if nothing could be imported.`,
+Objects of other kinds, and files without any, are named on the standard error
+and left out. The exit code is 2 if nothing could be imported, or a file could
+not be read.`,
 		Example: `  # Files and folders
   kubectl freehold import -f servers/
 
@@ -60,10 +65,10 @@ code is 2 if nothing could be imported.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			found, err := c.toImport(files, everywhere, args)
-			if err != nil {
+			if len(found) == 0 && err != nil {
 				return err
 			}
-			return c.printImported(found, conversion.Stage(adopt))
+			return errors.Join(c.printImported(found, conversion.Stage(adopt)), err)
 		},
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "files or folders to read, - for the standard input")
@@ -90,23 +95,21 @@ func (c *cli) toImport(files []string, everywhere bool, args []string) ([]*unstr
 }
 
 func (c *cli) printImported(found []*unstructured.Unstructured, stage conversion.Stage) error {
-	imported := 0
-	for _, u := range found {
-		convert := conversion.Of
-		if stage != "" {
-			convert = func(u *unstructured.Unstructured) ([]conversion.Result, error) { return conversion.Adopt(u, stage) }
+	imported, left := 0, false
+	for _, outcome := range conversion.Run(found, stage) {
+		if outcome.Err != nil {
+			left = true
+			fmt.Fprintf(c.ErrOut, "left out: %s: %v\n", safe(title(outcome.Source)), outcome.Err)
 		}
-		results, err := convert(u)
-		if err != nil {
-			fmt.Fprintf(c.ErrOut, "left out: %s: %v\n", safe(title(u)), err)
-			continue
-		}
-		for _, result := range results {
+		for _, result := range outcome.Results {
 			if err := printImported(c.Out, result); err != nil {
 				return err
 			}
 			imported++
 		}
+	}
+	if left {
+		fmt.Fprintln(c.ErrOut, "The kinds that can be imported are "+conversion.Known())
 	}
 	if imported == 0 {
 		return errors.New("nothing could be imported")

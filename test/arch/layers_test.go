@@ -51,10 +51,13 @@ var layers = map[string][]string{
 	"controllers/config":           below,
 	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
-	"cmd/internal/...":         {},
-	"cmd/operator/...":         {"apis/...", "cmd/internal/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
-	"cmd/runner/...":           append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
-	"cmd/kubectl-freehold/...": {"apis/...", "controllers/apply", "controllers/kinds", "controllers/references", "cmd/kubectl-freehold/..."},
+	"cmd/internal/...": {},
+	"cmd/operator/...": {"apis/...", "cmd/internal/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
+	"cmd/runner/...":   append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
+	// Of the controllers it has the writer, and what is pure.
+	"cmd/kubectl-freehold/...": {
+		"apis/...", "config/crd", "controllers/apply", "controllers/kinds", "controllers/podtemplate", "controllers/references", "controllers/runspec", "controllers/workload", "cmd/kubectl-freehold/...",
+	},
 
 	"config/...": {"apis/..."},
 	"hack/...":   {"apis/...", "applyconfig/...", "bin/...", "hack/..."},

@@ -18,13 +18,13 @@ type RuntimeStatusApplyConfiguration struct {
 	// protocolVersions are the revisions of MCP in which the proxy answered the
 	// runner, for example 2025-11-25. A server of one era is offered to clients of both.
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
-	// tools is the number of tools that callers see. It is absent if it is not
+	// tools is the number of tools that the server has. It is absent if it is not
 	// known.
 	Tools *int32 `json:"tools,omitempty"`
-	// prompts is the number of prompts that callers see. It is absent if it is
+	// prompts is the number of prompts that the server has. It is absent if it is
 	// not known.
 	Prompts *int32 `json:"prompts,omitempty"`
-	// resources is the number of resources that callers see. It is absent if it
+	// resources is the number of resources that the server has. It is absent if it
 	// is not known.
 	Resources *int32 `json:"resources,omitempty"`
 }

@@ -50,25 +50,16 @@ func lifecycleService(u *unstructured.Unstructured) service {
 	return service{u.GetName(), cmp.Or(number(port), fallback)}
 }
 
-// Adopt converts one object for a stage of its move. Its errors are those of Of.
-func Adopt(u *unstructured.Unstructured, stage Stage) ([]Result, error) {
-	results, err := Of(u)
-	if err != nil {
-		return nil, err
-	}
-	k, err := kindOf(u.GroupVersionKind())
-	if err != nil || k.service == nil {
-		return results, err
-	}
+// adopt changes what was made of an object for a stage of its move.
+func adopt(results []Result, old service, stage Stage) []Result {
 	main := &results[len(results)-1]
-	old := k.service(u)
 	known(main, old)
 	if stage == Prepare {
 		set(main.Object, "spec.suspend", true)
 		main.Remarks = append(main.Remarks, "spec.suspend is true until the other operator's workload is gone, so that the two never serve at once")
-		return results, nil
+		return results
 	}
-	return append(results, Result{Object: underOldName(main.Object, old), From: main.From}), nil
+	return append(results, Result{Object: underOldName(main.Object, old), From: main.From})
 }
 
 // known has the proxy take requests to the Service's old name. The host of

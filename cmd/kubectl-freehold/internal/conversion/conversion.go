@@ -1,7 +1,8 @@
 // Package conversion turns objects of other operators that run MCP servers into
 // objects of Freehold, and says what it could not turn.
 //
-// conversion.go works through the rows of a kind, fields.go reads and writes
+// run.go converts objects together, conversion.go works through the rows of a kind, check.go judges what was made as
+// the API server and Freehold do, fields.go reads and writes
 // fields by their path, takers.go has what a row does with a value, each other
 // file has the rows of one operator, after its published schemas, and table.go
 // prints all rows as a page. No field gets lost: what no row takes becomes a remark.
@@ -61,8 +62,8 @@ type kind struct {
 	service func(*unstructured.Unstructured) service
 }
 
-// kinds are all that can be read.
-func kinds() []kind {
+// readable are all kinds that can be read.
+func readable() []kind {
 	return slices.Concat(toolhive(), kmcp(), lifecycle())
 }
 
@@ -80,40 +81,71 @@ type Result struct {
 
 // conversion is the work on one object.
 type conversion struct {
+	kind   kind
 	source *unstructured.Unstructured
 	// rest is the source without what rows took.
 	rest    map[string]any
 	main    map[string]any
 	more    []map[string]any
 	remarks []string
-	suspend []string
+	// lost are fields that kept callers out and have no equal, unknown those that may have.
+	lost, unknown []string
+	// withheld is why a configuration may not be accepted as it is, empty if it may.
+	withheld string
+	groups   groups
 }
 
-// Of converts one object. The error is for a kind that it does not know.
-func Of(u *unstructured.Unstructured) ([]Result, error) {
+// begin converts one object by itself. The error is for a kind that it does not know.
+func begin(u *unstructured.Unstructured) (*conversion, error) {
 	k, err := kindOf(u.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	c := &conversion{source: u, rest: u.DeepCopy().Object, main: object(u, k.to)}
+	c := &conversion{kind: k, source: u, rest: u.DeepCopy().Object, main: object(u, k.to)}
 	c.metadata()
-	for _, r := range k.rows {
-		c.apply(k, r)
-	}
-	for _, leaf := range leaves("spec", c.rest["spec"]) {
-		c.remark(leaf.path, leaf.value, noEqual(k))
-	}
+	c.fields("spec")
 	c.stdio()
+	return c, nil
+}
+
+// fields works through the rows. What no row took may have kept callers out, for all that is known.
+func (c *conversion) fields(path string) {
+	for _, r := range c.kind.rows {
+		c.apply(c.kind, r)
+	}
+	rest, _ := get(c.rest, path)
+	for _, leaf := range leaves(path, rest) {
+		c.remark(leaf.path, leaf.value, noEqual(c.kind))
+		if !c.above(leaf) {
+			c.unknown = append(c.unknown, leaf.path)
+		}
+	}
+}
+
+// above reports whether an empty value could only hold fields that rows know.
+func (c *conversion) above(empty leaf) bool {
+	return slices.ContainsFunc(c.kind.rows, func(r row) bool { return strings.HasPrefix(r.from, empty.path+".") })
+}
+
+// end is what is printed of an object, once those of the run that it has to do with are known.
+func (c *conversion) end(r run, stage Stage) []Result {
 	c.holdBack()
-	from := fmt.Sprintf("%s %s, %s of %s", u.GetKind(), name(u), u.GetAPIVersion(), k.product)
-	if k.to == "" {
-		return []Result{{From: from, Remarks: append([]string{"kind " + k.kind + " has no equal: " + k.note}, c.remarks...)}}, nil
+	from := fmt.Sprintf("%s %s, %s of %s", c.source.GetKind(), name(c.source), c.source.GetAPIVersion(), c.kind.product)
+	if c.kind.to == "" {
+		return []Result{{From: from, Remarks: append([]string{"kind " + c.kind.kind + " has no equal: " + c.kind.note}, c.remarks...)}}
 	}
 	results := []Result{}
 	for _, extra := range c.more {
 		results = append(results, Result{Object: extra, From: from})
 	}
-	return append(results, Result{Object: c.main, From: from, Remarks: c.remarks}), nil
+	results = append(results, Result{Object: c.main, From: from, Remarks: c.remarks})
+	if stage != "" && c.kind.service != nil {
+		results = adopt(results, c.kind.service(c.source), stage)
+	}
+	for i := range results {
+		results[i].Remarks = append(results[i].Remarks, c.problems(results[i].Object, r)...)
+	}
+	return results
 }
 
 func name(u *unstructured.Unstructured) string {
@@ -124,14 +156,21 @@ func name(u *unstructured.Unstructured) string {
 }
 
 func kindOf(gvk schema.GroupVersionKind) (kind, error) {
-	var known []string
-	for _, k := range kinds() {
+	for _, k := range readable() {
 		if k.group == gvk.Group && k.kind == gvk.Kind && slices.Contains(k.versions, gvk.Version) {
 			return k, nil
 		}
+	}
+	return kind{}, fmt.Errorf("%s in %s cannot be imported", gvk.Kind, gvk.GroupVersion())
+}
+
+// Known are the kinds that can be read, for a sentence.
+func Known() string {
+	var known []string
+	for _, k := range readable() {
 		known = append(known, fmt.Sprintf("%s in %s/{%s}", k.kind, k.group, strings.Join(k.versions, ",")))
 	}
-	return kind{}, fmt.Errorf("%s in %s cannot be imported: the kinds that can are %s", gvk.Kind, gvk.GroupVersion(), strings.Join(known, ", "))
+	return strings.Join(known, ", ")
 }
 
 func noEqual(k kind) string {
@@ -212,7 +251,7 @@ func (c *conversion) apply(k kind, r row) {
 	if remark := take(c, r.to, value); remark != "" {
 		c.say(r.from, before, remark, r.secret)
 		if r.guards {
-			c.guard(r.from)
+			c.lose(r.from)
 		}
 	} else if r.note != "" {
 		c.say(r.from, before, r.note, r.secret)
@@ -227,22 +266,6 @@ func (c *conversion) stdio() {
 		c.remark("spec.transport", transport, "write the image's entrypoint into spec.command, which stdio needs: Freehold's bridge starts it as its child")
 	}
 }
-
-// guard has the server suspended because of one field.
-func (c *conversion) guard(path string) { c.suspend = append(c.suspend, path) }
-
-// holdBack suspends a server that lost what kept callers out.
-func (c *conversion) holdBack() {
-	if len(c.suspend) == 0 || !slices.Contains(suspendable, c.main["kind"].(string)) {
-		return
-	}
-	set(c.main, "spec.suspend", true)
-	c.remarks = append(c.remarks, fmt.Sprintf("spec.suspend is true, because %s kept callers out before and has no equal: "+
-		"write what replaces it, then remove spec.suspend", strings.Join(c.suspend, ", ")))
-}
-
-// suspendable are the kinds of ours with spec.suspend.
-var suspendable = []string{"MCPServer", "MCPRemoteProxy"}
 
 // remark says one thing about one field, on one line.
 func (c *conversion) remark(path string, value any, text string) {

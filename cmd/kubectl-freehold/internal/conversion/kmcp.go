@@ -35,6 +35,7 @@ func kmcp() []kind {
 			{from: "spec.deployment.replicas", to: "spec.replicas", note: "leave it out if an autoscaler sets it"},
 			{from: "spec.deployment.resources.limits", to: "spec.resources.limits"},
 			{from: "spec.deployment.resources.requests", to: "spec.resources.requests"},
+			{from: "spec.deployment.resources.claims", note: "MCPServer has no such field"},
 			{from: "spec.deployment.sidecars", to: "spec.podTemplate.spec.containers"},
 			{from: "spec.deployment.securityContext", to: "spec.podTemplate.spec.containers[name=server].securityContext", take: inContainer("securityContext")},
 			{from: "spec.deployment.podSecurityContext", to: "spec.podTemplate.spec.securityContext"},

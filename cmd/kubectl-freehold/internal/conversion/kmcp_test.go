@@ -25,7 +25,7 @@ func TestPortsOfKmcp(t *testing.T) {
 		if err := yaml.Unmarshal([]byte("{apiVersion: kagent.dev/v1alpha1, kind: MCPServer, metadata: {name: a}, spec: "+spec+"}"), &u.Object); err != nil {
 			t.Fatal(err)
 		}
-		results, err := Of(u)
+		results, err := of(u)
 		if err != nil {
 			t.Fatal(err)
 		}

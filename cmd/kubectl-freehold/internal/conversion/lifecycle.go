@@ -23,6 +23,7 @@ func lifecycle() []kind {
 			{from: "spec.runtime.security.securityContext", to: "spec.podTemplate.spec.containers[name=server].securityContext", take: inContainer("securityContext")},
 			{from: "spec.runtime.resources.limits", to: "spec.resources.limits"},
 			{from: "spec.runtime.resources.requests", to: "spec.resources.requests"},
+			{from: "spec.runtime.resources.claims", note: "MCPServer has no such field"},
 			{from: "spec.runtime.health.livenessProbe", to: "spec.podTemplate.spec.containers[name=server].livenessProbe", take: inContainer("livenessProbe")},
 			{from: "spec.runtime.health.readinessProbe", note: "Freehold has a readiness probe of its own, of spec.port: its times can be set in spec.podTemplate"},
 			{from: "spec.mcp.stateless", granted: true, note: "with more than one replica, see the field description of spec.replicas about sessions"},

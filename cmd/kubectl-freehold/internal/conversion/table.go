@@ -8,7 +8,7 @@ import (
 // Markdown is the table of all rows.
 func Markdown() string {
 	var page strings.Builder
-	for _, k := range kinds() {
+	for _, k := range readable() {
 		if k.to == "" {
 			continue
 		}
@@ -19,7 +19,7 @@ func Markdown() string {
 		page.WriteString("\n")
 	}
 	page.WriteString("### Kinds without an equal\n\n| kind | instead |\n| --- | --- |\n")
-	for _, k := range kinds() {
+	for _, k := range readable() {
 		if k.to == "" {
 			fmt.Fprintf(&page, "| `%s` of %s | %s |\n", k.kind, k.product, k.note)
 		}

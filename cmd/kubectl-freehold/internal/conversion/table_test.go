@@ -49,7 +49,7 @@ type seen struct {
 // is wrong on the page.
 func TestEachRowDoesWhatThePageSaysOfIt(t *testing.T) {
 	rows, all := map[string]*seen{}, samples(t)
-	for _, k := range kinds() {
+	for _, k := range readable() {
 		for i, r := range k.rows {
 			for _, before := range k.rows[:i] {
 				if strings.HasPrefix(r.from+".", before.from+".") {
@@ -87,7 +87,7 @@ func look(t *testing.T, s *seen, r row, u *unstructured.Unstructured) {
 	if !has {
 		return
 	}
-	results, err := Of(u)
+	results, err := of(u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ const (
 	toolhiveGroup = "toolhive.stacklok.dev"
 	notEnforced   = "this version of Freehold does not enforce it: the server stays not ready, with reason NotEnforced, until the field is removed"
 	telemetry     = "the proxy exports no traces; Prometheus reads its metrics at port 9440"
+	inlineGroups  = "spec.authzConfig.groupClaimName"
 	wholeRelease  = "proxies have the pull secrets of the chart's value runner.imagePullSecrets"
 )
 
@@ -87,7 +88,7 @@ func toolhiveProxy() []row {
 		{from: "spec.authzConfig.inline.policies", to: "spec.authzConfig.policies", take: policies},
 		{from: "spec.authzConfig.inline.entitiesJson", to: "spec.authzConfig.entities", take: entities},
 		{from: "spec.authzConfig.inline.primaryUpstreamProvider", note: "it has no effect in ToolHive either"},
-		{from: "spec.authzConfig.groupClaimName", guards: true, granted: "groups", note: "write it into oidc.groupsClaim of the MCPOIDCConfig"},
+		{from: inlineGroups, granted: defaultGroups, to: groupsOfLogin, take: groupsClaim(inlineGroups)},
 		{from: "spec.authzConfig.roleClaimName", guards: true, note: "Freehold reads groups from one claim, oidc.groupsClaim of the MCPOIDCConfig; policies can read the claim of roles as principal.claim_NAME"},
 		{from: "spec.authzConfig.groupEntityType", guards: true, granted: "THVGroup", note: "groups are Group::\"NAME\" and THVGroup::\"NAME\": write one of the two in the policies"},
 		{from: "spec.authzConfig", guards: true, note: "write the policies of this ConfigMap into spec.authzConfig, or into an MCPAuthzConfig that spec.authzConfigRef names"},

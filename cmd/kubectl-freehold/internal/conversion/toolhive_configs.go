@@ -34,7 +34,7 @@ func issuerRows(from, to string) []row {
 func issuer(c *conversion, to string, value any) string {
 	set(c.main, to, value)
 	set(c.main, "spec.oidc.groupsClaim", "groups")
-	return "oidc.groupsClaim is groups, where ToolHive looks first; it also looks in roles and cognito:groups, Freehold in one claim"
+	return "oidc.groupsClaim is where ToolHive looks for groups first; it also looks in other claims, as roles and cognito:groups, Freehold in one"
 }
 
 // withIntrospection sets a field that ours has for introspection only.
@@ -55,6 +55,7 @@ func accountRows(from, to string) []row {
 		{from: from + ".jwksUrl", note: "the keys are the cluster's own, found by the proxy"},
 		{from: from + ".introspectionUrl", note: "tokens are checked by the cluster's keys"},
 		{from: from + ".useClusterAuth", granted: true, note: "the proxy always asks the API server as its own service account"},
+		{from: from, guards: true, note: "name the service accounts whose tokens are accepted in spec.kubernetes.serviceAccounts"},
 	}
 }
 
@@ -80,22 +81,17 @@ func inlineOIDC(c *conversion, _ string, value any) string {
 		return "write an MCPOIDCConfig, and spec.oidcConfigRef"
 	}
 	name := c.source.GetName() + "-login"
-	inner := &conversion{source: c.source, rest: map[string]any{"spec": map[string]any{"oidcConfig": config}}, main: object(c.source, "MCPOIDCConfig")}
+	inner := &conversion{kind: kind{to: "MCPOIDCConfig"}, source: c.source, rest: map[string]any{"spec": map[string]any{"oidcConfig": config}}, main: object(c.source, "MCPOIDCConfig")}
 	set(inner.main, "metadata.name", name)
-	k := kind{to: "MCPOIDCConfig", rows: append(issuerRows("spec.oidcConfig.inline", "spec.oidc"), accountRows("spec.oidcConfig.kubernetes", "spec.kubernetes")...)}
-	k.rows = append(k.rows, row{from: "spec.oidcConfig.type", take: nothing},
-		row{from: "spec.oidcConfig.configMap", note: "write an MCPOIDCConfig with what this ConfigMap says"})
+	inner.kind.rows = append(issuerRows("spec.oidcConfig.inline", "spec.oidc"), append(accountRows("spec.oidcConfig.kubernetes", "spec.kubernetes"),
+		row{from: "spec.oidcConfig.type", take: nothing},
+		row{from: "spec.oidcConfig.configMap", note: "write an MCPOIDCConfig with what this ConfigMap says"})...)
 	audience, stated := cut(config, "inline.audience")
 	if !stated {
 		audience, stated = cut(config, "kubernetes.audience")
 	}
-	for _, r := range k.rows {
-		inner.apply(k, r)
-	}
-	for _, leaf := range leaves("spec.oidcConfig", mustGet(inner.rest, "spec.oidcConfig")) {
-		inner.remark(leaf.path, leaf.value, noEqual(k))
-	}
-	c.remarks = append(c.remarks, inner.remarks...)
+	inner.fields("spec.oidcConfig")
+	c.remarks, c.lost, c.unknown = append(c.remarks, inner.remarks...), append(c.lost, inner.lost...), append(c.unknown, inner.unknown...)
 	if spec, _ := get(inner.main, "spec"); len(spec.(map[string]any)) == 0 {
 		return "write an MCPOIDCConfig, and spec.oidcConfigRef"
 	}
@@ -107,25 +103,31 @@ func inlineOIDC(c *conversion, _ string, value any) string {
 	return ""
 }
 
-func mustGet(from map[string]any, path string) any {
-	value, _ := get(from, path)
-	return value
+// groupsClaim notes where policies look for groups: logins say that here.
+func groupsClaim(path string) taker {
+	return func(c *conversion, _ string, value any) string {
+		c.groups = groups{claim: text(value), path: path}
+		return ""
+	}
 }
+
+// groupsOfLogin says where the claim of groups goes.
+const groupsOfLogin = "oidc.groupsClaim of the server's MCPOIDCConfig; without one here, the server is suspended"
 
 // toolhiveAuthz has the rows of ToolHive's MCPAuthzConfig.
 func toolhiveAuthz() kind {
-	const cedar = "only Cedar policies can be enforced: write them in spec.policies"
+	const claim, cedar = "spec.config.group_claim_name", "only Cedar policies can be enforced: write them in spec.policies"
 	return kind{
 		product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPAuthzConfig", to: "MCPAuthzConfig",
 		rows: []row{
-			{from: "spec.type", granted: "cedarv1", note: cedar},
+			{from: "spec.type", guards: true, granted: "cedarv1", note: cedar},
 			{from: "spec.config.policies", to: "spec.policies", take: policies},
 			{from: "spec.config.entities_json", to: "spec.entities", take: entities},
-			{from: "spec.config.primary_upstream_provider", note: "Freehold reads the claims of the token that the caller sends"},
-			{from: "spec.config.group_claim_name", note: "write it into oidc.groupsClaim of the MCPOIDCConfig"},
-			{from: "spec.config.role_claim_name", note: "policies can read the claim as principal.claim_NAME"},
-			{from: "spec.config.group_entity_type", granted: "THVGroup", note: `groups are Group::"NAME" and THVGroup::"NAME": write one of the two in the policies`},
-			{from: "spec.config", note: cedar},
+			{from: "spec.config.primary_upstream_provider", guards: true, note: "Freehold reads the claims of the token that the caller sends"},
+			{from: claim, granted: defaultGroups, to: groupsOfLogin, take: groupsClaim(claim)},
+			{from: "spec.config.role_claim_name", guards: true, note: "policies can read the claim as principal.claim_NAME"},
+			{from: "spec.config.group_entity_type", guards: true, granted: "THVGroup", note: `groups are Group::"NAME" and THVGroup::"NAME": write one of the two in the policies`},
+			{from: "spec.config", guards: true, note: cedar},
 		},
 	}
 }

@@ -10,6 +10,9 @@ import (
 func toolhiveRemote() []row {
 	return []row{
 		{from: "spec.remoteUrl", to: "spec.url", take: remoteURL},
+		{from: "spec.remoteURL", to: "spec.url", take: remoteURL}, // of earlier releases
+		{from: "spec.allowPrivateEndpoint", granted: false, note: "write the networks that the proxy may connect to into spec.allowedNetworks"},
+		{from: "spec.podTemplateSpec", to: "spec.proxy.podTemplate", take: remotePodTemplate},
 		{from: "spec.transport", to: "spec.transport"},
 		{from: "spec.headerForward.addPlaintextHeaders", to: "spec.headers", take: plainHeaders},
 		{from: "spec.headerForward.addHeadersFromSecret", to: "spec.headers", take: secretHeaders},
@@ -20,6 +23,22 @@ func toolhiveRemote() []row {
 		{from: "spec.toolConfigRef", guards: true, note: "write Cedar policies in spec.authzConfig that permit call_tool for the tools that callers may use"},
 		{from: "spec.externalAuthConfigRef", guards: true, note: "write the server's credentials into spec.headers, from a Secret: tokens are not exchanged. If its type is embeddedAuthServer, callers logged in by it: write an MCPOIDCConfig, and spec.oidcConfigRef"},
 	}
+}
+
+// remotePodTemplate is laid over the proxy's pods, whose container has another name here.
+func remotePodTemplate(c *conversion, to string, value any) string {
+	template, isMap := value.(map[string]any)
+	if !isMap {
+		return "it is no pod template"
+	}
+	containers, _ := get(template, "spec.containers")
+	for _, one := range items(containers) {
+		if one["name"] == "toolhive" {
+			one["name"] = "proxy"
+		}
+	}
+	set(c.main, to, template)
+	return ""
 }
 
 // remoteURL sets the URL, and says what the proxy needs to connect to it.

@@ -1,0 +1,220 @@
+package conversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Outcome is what became of one object of a run.
+type Outcome struct {
+	Source  *unstructured.Unstructured
+	Results []Result
+	// Err is for a kind that cannot be read.
+	Err error
+}
+
+// Run converts objects together, for a stage of a move or for none: what a
+// configuration loses, the servers lose that name it.
+func Run(objects []*unstructured.Unstructured, stage Stage) []Outcome {
+	outcomes, r := make([]Outcome, len(objects)), run{}
+	for i, u := range objects {
+		outcomes[i].Source = u
+		c, err := begin(u)
+		if err != nil {
+			outcomes[i].Err = err
+			continue
+		}
+		r = append(r, c)
+	}
+	r.claims()
+	r.suspend()
+	next := 0
+	for i := range outcomes {
+		if outcomes[i].Err == nil {
+			outcomes[i].Results = r[next].end(r, stage)
+			next++
+		}
+	}
+	return outcomes
+}
+
+// run are all objects that are converted together.
+type run []*conversion
+
+// refers are the fields of ours by which a server names a configuration.
+var refers = map[string]string{"MCPAuthzConfig": "spec.authzConfigRef.name", "MCPOIDCConfig": "spec.oidcConfigRef.name"}
+
+// names reports whether a server names a configuration.
+func (c *conversion) names(config *conversion) bool {
+	ref, _ := get(c.main, refers[config.kind.to])
+	return c.suspendable() && text(ref) != "" && text(ref) == config.source.GetName() && c.source.GetNamespace() == config.source.GetNamespace()
+}
+
+// naming are the servers of the run that name a configuration.
+func (r run) naming(config *conversion) (servers run) {
+	for _, c := range r {
+		if c.names(config) {
+			servers = append(servers, c)
+		}
+	}
+	return servers
+}
+
+// named is the configuration of a kind that a server names, nil if the run has none.
+func (r run) named(kind string, server *conversion) *conversion {
+	for _, c := range r {
+		if c.kind.to == kind && server.names(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// groups is a claim in which the policies of a server look for groups.
+type groups struct {
+	claim, path string
+}
+
+// defaultGroups is where ToolHive looks first, unless it is told another claim.
+const defaultGroups = "groups"
+
+// groupsOf is where the policies of a server look for groups; no claim if there are no policies.
+func (r run) groupsOf(server *conversion) groups {
+	if server.groups.claim != "" {
+		return server.groups
+	}
+	if config := r.named("MCPAuthzConfig", server); config != nil && config.groups.claim != "" {
+		return groups{config.groups.claim, config.title() + " " + config.groups.path}
+	}
+	_, inline := get(server.main, "spec.authzConfig")
+	_, shared := get(server.main, "spec.authzConfigRef")
+	if inline || shared {
+		return groups{claim: defaultGroups}
+	}
+	return groups{}
+}
+
+// claims has logins take groups from the claim in which policies look for them. A login that
+// servers share has one: where they do not agree on it, or there is no login to write it into, the policies
+// lose their groups.
+func (r run) claims() {
+	for _, server := range r {
+		want := r.groupsOf(server)
+		if !server.suspendable() || want.claim == "" || want.path == "" {
+			continue
+		}
+		login := r.loginOf(server)
+		agreed := login != nil
+		if shared := r.named("MCPOIDCConfig", server); shared != nil {
+			for _, other := range r.naming(shared) {
+				claim := r.groupsOf(other).claim
+				agreed = agreed && (claim == "" || claim == want.claim)
+			}
+		}
+		if !agreed {
+			server.remarks = append(server.remarks, fmt.Sprintf("%s: %q -- groups are read from the claim in oidc.groupsClaim of the MCPOIDCConfig, "+
+				"and no MCPOIDCConfig here is for this claim alone: write one, and spec.oidcConfigRef", want.path, want.claim))
+			server.lose(want.path)
+			continue
+		}
+		set(login, "spec.oidc.groupsClaim", want.claim)
+		server.remarks = append(server.remarks, fmt.Sprintf("%s: %q -- written into oidc.groupsClaim of the MCPOIDCConfig", want.path, want.claim))
+	}
+}
+
+// loginOf is the MCPOIDCConfig of an issuer that is made for a server here, nil for none.
+func (r run) loginOf(server *conversion) map[string]any {
+	login := map[string]any(nil)
+	if shared := r.named("MCPOIDCConfig", server); shared != nil {
+		login = shared.main
+	}
+	for _, own := range server.more {
+		if own["kind"] == "MCPOIDCConfig" {
+			login = own
+		}
+	}
+	if _, issuer := get(login, "spec.oidc.issuer"); !issuer {
+		return nil
+	}
+	return login
+}
+
+// suspend has the servers lose what a configuration lost that they name. Where none is in the run, nobody
+// knows who uses it: it is printed so that the API server refuses it.
+func (r run) suspend() {
+	for _, config := range r {
+		if refers[config.kind.to] == "" {
+			continue
+		}
+		servers := r.naming(config)
+		if config.groups.claim != "" && len(servers) == 0 {
+			config.remark(config.groups.path, config.groups.claim, "write it into oidc.groupsClaim of the MCPOIDCConfig of the servers that name this object")
+			config.lose(config.groups.path)
+		}
+		if len(config.lost)+len(config.unknown) == 0 {
+			continue
+		}
+		for _, server := range servers {
+			for _, path := range config.lost {
+				server.lose(config.title() + " " + path)
+			}
+			for _, path := range config.unknown {
+				server.unknown = append(server.unknown, config.title()+" "+path)
+			}
+		}
+		if len(servers) > 0 {
+			config.remarks = append(config.remarks, fmt.Sprintf("the servers here that name it have spec.suspend: true, because %s: %s", config.why(), titles(servers)))
+			continue
+		}
+		config.withheld = config.why()
+	}
+}
+
+// titles name objects, for a sentence.
+func titles(all run) string {
+	names := make([]string, len(all))
+	for i, c := range all {
+		names[i] = c.title()
+	}
+	return strings.Join(names, ", ")
+}
+
+// title is the kind and name of what is made.
+func (c *conversion) title() string { return c.kind.to + " " + c.source.GetName() }
+
+// suspendable reports whether it makes an object with spec.suspend.
+func (c *conversion) suspendable() bool {
+	return slices.Contains([]string{"MCPServer", "MCPRemoteProxy"}, c.kind.to)
+}
+
+// lose notes a field that kept callers out and has no equal.
+func (c *conversion) lose(path string) { c.lost = append(c.lost, path) }
+
+// why is a sentence about what guarded before, or may have done so.
+func (c *conversion) why() string {
+	var said []string
+	if len(c.lost) > 0 {
+		said = append(said, strings.Join(c.lost, ", ")+" kept callers out before and has no equal")
+	}
+	if len(c.unknown) > 0 {
+		said = append(said, "import does not know "+strings.Join(c.unknown, ", ")+", which may have kept callers out")
+	}
+	return strings.Join(said, ", and ")
+}
+
+// holdBack suspends a server that lost what kept callers out, and leaves a configuration unfinished that did.
+func (c *conversion) holdBack() {
+	switch {
+	case c.withheld != "":
+		spec := c.main["spec"]
+		c.main["spec"] = map[string]any{}
+		c.remarks = append(c.remarks, fmt.Sprintf("spec is left out, so that the API server refuses the object, because %s: "+
+			"write what replaces it, and complete what is left: %s", c.withheld, compact(spec)))
+	case c.suspendable() && c.why() != "":
+		set(c.main, "spec.suspend", true)
+		c.remarks = append(c.remarks, fmt.Sprintf("spec.suspend is true, because %s: write what replaces it, then remove spec.suspend", c.why()))
+	}
+}
