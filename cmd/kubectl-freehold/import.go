@@ -15,12 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/kubectl-freehold/internal/conversion"
 )
 
-func (c *cli) importing() *cobra.Command {
-	files, everywhere, adopt := []string{}, false, ""
-	cmd := &cobra.Command{
-		Use:   "import (-f FILE | KIND.GROUP [NAME])",
-		Short: "Print the objects of another operator as Freehold's",
-		Long: `Read MCP servers and configurations of ToolHive, kmcp or mcp-lifecycle-operator
+const aboutImport = `Read MCP servers and configurations of ToolHive, kmcp or mcp-lifecycle-operator
 from files or from the cluster, and print Freehold's objects with the same
 meaning as YAML. Nothing is written to the cluster.
 
@@ -42,7 +37,14 @@ prints. docs/import.md has the steps.
 
 Objects of other kinds, and files without any, are named on the standard error
 and left out. The exit code is 2 if nothing could be imported, or a file could
-not be read.`,
+not be read.`
+
+func (c *cli) importing() *cobra.Command {
+	files, everywhere, adopt := []string{}, false, ""
+	cmd := &cobra.Command{
+		Use:   "import (-f FILE | KIND.GROUP [NAME])",
+		Short: "Print the objects of another operator as Freehold's",
+		Long:  aboutImport,
 		Example: `  # Files and folders
   kubectl freehold import -f servers/
 
