@@ -30,10 +30,12 @@ func IsReset(entry metav1.ManagedFieldsEntry) bool {
 
 // TakeOver returns the managedFields of an object called name as they are once
 // the grant's manager has taken over what the contract gives to it alone, and
-// from whom; nil entries if that is so already. It takes from BeforeFirstApply
-// and, if the object was handed over, from everybody. What BeforeFirstApply holds
-// through another subresource goes to the managers of that subresource: the API
-// server takes no managedFields from a write there.
+// from whom; nil entries if that is so already. It takes all from BeforeFirstApply
+// and, if the object was handed over, from everybody; else it takes from the others
+// what the manager does not state, which no apply of its own would take away. What
+// BeforeFirstApply holds through another subresource goes to the managers of that
+// subresource: the API server takes no managedFields from a write there. nobodys are
+// fields that no entry has to name and that go as well.
 //
 // What others hold by the contract stays theirs, as Judge has it: fields that
 // are nobody's, labels, annotations and items of lists beside those that the
@@ -42,7 +44,7 @@ func IsReset(entry metav1.ManagedFieldsEntry) bool {
 // state, that apply gives up.
 //
 // It returns an error if an entry cannot be read.
-func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsEntry, stated *fieldpath.Set, handed bool) (after []metav1.ManagedFieldsEntry, from []string, err error) {
+func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsEntry, stated, nobodys *fieldpath.Set, handed bool) (after []metav1.ManagedFieldsEntry, from []string, err error) {
 	if len(entries) == 0 && handed { // else the first apply makes an entry of all for nobody
 		after, err = given(nil, g, stated, nil)
 		return after, nil, err
@@ -59,10 +61,14 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 		switch same := entry.Subresource == g.Object.Subresource; {
 		case IsReset(entry) && !same:
 			to = slices.DeleteFunc(slices.Clone(j.grants), func(g Grant) bool { return g.Object.Subresource != entry.Subresource })
-		case !same, !IsReset(entry) && !handed, entry.Manager == string(g.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply:
+		case !same, entry.Manager == string(g.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply:
 			continue
 		}
-		moved, err := j.move(after, entry, to)
+		kept := stated
+		if handed || IsReset(entry) {
+			kept = &fieldpath.Set{}
+		}
+		moved, err := j.move(after, entry, to, kept)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -70,17 +76,21 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 			after, from = moved, append(from, entry.Manager)
 		}
 	}
-	if from == nil {
+	left := nobodys.Difference(own)
+	if from == nil && left.Empty() {
 		return nil, nil, nil
+	}
+	if after, err = given(after, g, left, nil); err != nil {
+		return nil, nil, err
 	}
 	slices.Sort(from)
 	return after, slices.Compact(from), nil
 }
 
-// move returns entries after what one of them holds went to the managers of grants
-// whose it is, nil if nothing of it is theirs. What the entry of a reset holds and
-// no grant has becomes nobody's: who states it next has it alone.
-func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant) ([]metav1.ManagedFieldsEntry, error) {
+// move returns entries after what one of them holds, but for what is kept, went to the
+// managers of grants whose it is, nil if nothing of it is theirs. What the entry of a
+// reset holds and no grant has becomes nobody's: who states it next has it alone.
+func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant, kept *fieldpath.Set) ([]metav1.ManagedFieldsEntry, error) {
 	held, err := Fields(entry)
 	if err != nil {
 		return nil, err
@@ -97,7 +107,7 @@ func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFie
 	held.Iterate(func(field fieldpath.Path) {
 		verdict, whose := j.verdict(Holding{Owner: owner, Field: field})
 		switch taken := theirs[whose]; {
-		case taken != nil && verdict.Wrong():
+		case taken != nil && verdict.Wrong() && !kept.Has(field):
 			taken.Insert(field)
 		case whose != "" || !IsReset(entry):
 			stays.Insert(field)

@@ -57,6 +57,30 @@ var takeovers = map[string]struct {
 		after: []string{"autoscaler Update scale " + image, "kube-controller-manager Update status " + image, "a.b/build Apply " + image},
 		from:  []string{"kubectl"},
 	},
+	"what others put into an item that is stated": {
+		before: []metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", container),
+			entry("kubectl Update", fmt.Sprintf(pod, ","+side)),
+		},
+		stated: container,
+		after: []string{
+			`kubectl Update {"f:spec":{"f:template":{"f:containers":{"k:{\"name\":\"ours\"}":{".":{},"f:image":{},"f:name":{}},` + side + `}}}}`,
+			"a.b/build Apply " + fmt.Sprintf(pod, ""),
+		},
+		from: []string{"kubectl"},
+	},
+	"an item in a list of an item that is stated": {
+		before: []metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", container),
+			entry("kubectl Update", `{"f:spec":{"f:template":{"f:containers":{"k:{\"name\":\"ours\"}":{"f:env":{".":{},"k:{\"name\":\"LD_PRELOAD\"}":{".":{},"f:value":{}}}}}}}}`),
+		},
+		stated: container,
+		after: []string{
+			`a.b/build Apply {"f:spec":{"f:template":{"f:containers":{"k:{\"name\":\"ours\"}":{".":{},"f:env":{".":{},` +
+				`"k:{\"name\":\"LD_PRELOAD\"}":{".":{},"f:value":{}}},"f:image":{},"f:name":{}}}}}}`,
+		},
+		from: []string{"kubectl"},
+	},
 	"nobody's": {handed: true, stated: image, after: []string{"a.b/build Apply " + image}},
 	"what managers of ours have otherwise than by an apply": {
 		before: []metav1.ManagedFieldsEntry{entry("a.b/build Update", image), entry("a.b/old Apply", image), entry("a.b/size Apply", image)},
@@ -100,7 +124,7 @@ func TestTakeOver(t *testing.T) {
 			if err := stated.FromJSON(strings.NewReader(tc.stated)); err != nil {
 				t.Fatal(err)
 			}
-			after, from, err := things().TakeOver(grant, "x", tc.before, stated, tc.handed)
+			after, from, err := things().TakeOver(grant, "x", tc.before, stated, &fieldpath.Set{}, tc.handed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +140,7 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("from (-want +got):\n%s", diff)
 			}
 			// The next look finds nothing to do.
-			again, from, err := things().TakeOver(grant, "x", after, stated, tc.handed)
+			again, from, err := things().TakeOver(grant, "x", after, stated, &fieldpath.Set{}, tc.handed)
 			if again != nil || from != nil || err != nil {
 				t.Errorf("a second time: %v from %v, %v", again, from, err)
 			}
@@ -129,7 +153,7 @@ func TestTheEntryOfWhoTakesOver(t *testing.T) {
 	grant, _ := things().Grant("a.b/build", thing, "x")
 	before := entry("kubectl Update", image)
 	before.Time = &metav1.Time{Time: time.Unix(7, 0)}
-	after, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{before}, &fieldpath.Set{}, true)
+	after, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{before}, &fieldpath.Set{}, &fieldpath.Set{}, true)
 	if err != nil || len(after) != 1 {
 		t.Fatal(after, err)
 	}
@@ -144,7 +168,7 @@ func TestTheEntryOfWhoTakesOver(t *testing.T) {
 		t.Error("what was read has been changed")
 	}
 	broken := entry("kubectl Update", `{"f:spec"`)
-	if _, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{broken}, &fieldpath.Set{}, true); err == nil {
+	if _, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{broken}, &fieldpath.Set{}, &fieldpath.Set{}, true); err == nil {
 		t.Error("an entry that cannot be read was taken")
 	}
 }

@@ -158,12 +158,13 @@ func (g Grant) adds(field fieldpath.Path, j judge) bool {
 	return true
 }
 
-// beside reports whether one of the steps of field after the first named ones
-// is a key or an item that manager does not hold.
+// beside reports whether the first step of field after the named ones that is a key or
+// an item is one that manager does not hold. An item that it holds is its own with all
+// that is in it: a variable that others put into a container of ours runs in it.
 func (j judge) beside(manager Manager, field fieldpath.Path, named int) bool {
 	for i := named; i < len(field); i++ {
-		if keyed(field, i) && !j.holds(manager, field[:i+1]) {
-			return true
+		if keyed(field, i) {
+			return !j.holds(manager, field[:i+1])
 		}
 	}
 	return false

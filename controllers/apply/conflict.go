@@ -81,15 +81,14 @@ func held(causes []metav1.StatusCause) *Conflict {
 		manager, _, _ = strings.Cut(manager, `"`)
 		c.Others = append(c.Others, manager)
 	}
-	slices.Sort(c.Fields)
-	slices.Sort(c.Others)
-	c.Fields, c.Others = slices.Compact(c.Fields), slices.Compact(c.Others)
+	c.Fields, c.Others = merged(c.Fields, nil), merged(c.Others, nil)
 	return c
 }
 
 // conflict looks, before a write, whether another writer changed what this manager
-// had written, and is nil if not: what has something new to say never waits.
-func (w *Writer) conflict(live client.Object, in intent, grant ownership.Grant, k memoryKey) (*Conflict, error) {
+// had written, or wrote beside it what t takes off, and is nil if not: what has something
+// new to say never waits.
+func (w *Writer) conflict(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer) (*Conflict, error) {
 	if grant.Mode != ownership.Exclusive {
 		return nil, nil
 	}
@@ -101,10 +100,20 @@ func (w *Writer) conflict(live client.Object, in intent, grant ownership.Grant, 
 		}
 	}
 	c, err := w.lost(live, in, grant)
+	if err == nil && t != nil && !t.reset {
+		c.Fields, c.Others = merged(c.Fields, t.fields), merged(c.Others, t.from)
+	}
 	if err != nil || !known && len(c.Others) == 0 {
 		return nil, err // who has just started does not know what was removed
 	}
 	return c, nil
+}
+
+// merged are the texts of two lists, sorted, each once.
+func merged(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // lost finds which fields of the intent its manager does not own in live, and who
@@ -134,17 +143,15 @@ func (w *Writer) lost(live client.Object, in intent, grant ownership.Grant) (*Co
 		taken = removed
 	}
 	taken.Iterate(func(p fieldpath.Path) { c.Fields = append(c.Fields, p.String()) })
-	slices.Sort(c.Fields)
-	slices.Sort(c.Others)
-	c.Others = slices.Compact(c.Others)
+	c.Fields, c.Others = merged(c.Fields, nil), merged(c.Others, nil)
 	return c, nil
 }
 
 // repair writes, unless that repairs a conflict again too early: then it returns
 // the conflict. Where the server made of the intent what was there before,
 // admission did, and no other writer.
-func (w *Writer) repair(live client.Object, in intent, grant ownership.Grant, k memoryKey, write func() (Outcome, error)) (Outcome, error) {
-	c, err := w.conflict(live, in, grant, k)
+func (w *Writer) repair(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, write func() (Outcome, error)) (Outcome, error) {
+	c, err := w.conflict(live, in, grant, k, t)
 	if err != nil {
 		return Outcome{}, err
 	}

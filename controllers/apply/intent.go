@@ -131,16 +131,25 @@ func timeless(content map[string]any) map[string]any {
 	return content
 }
 
+// telling are the fields whose empty objects say something: a volume is of the source
+// that stands in it, and the API server fills in an emptyDir beside a volume that names
+// none, which no apply would take away again.
+var telling = map[string]bool{"emptyDir": true}
+
 // prune removes empty maps, empty lists and nulls, from the leaves up, and reports
 // whether nothing is left: an explicitly empty parent makes the server answer 422 to
 // whoever removes the last item below it. Items of lists stay, because removing one
-// would move the others.
+// would move the others, and so do empty objects that say something.
 func prune(v any) (empty bool) {
 	switch v := v.(type) {
 	case nil:
 		return true
 	case map[string]any:
-		maps.DeleteFunc(v, func(_ string, child any) bool { return prune(child) })
+		maps.DeleteFunc(v, func(name string, child any) bool {
+			gone := prune(child)
+			_, object := child.(map[string]any)
+			return gone && !(object && telling[name])
+		})
 		return len(v) == 0
 	case []any:
 		for _, item := range v {

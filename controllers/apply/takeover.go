@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
@@ -54,9 +55,14 @@ type transfer struct {
 	// foreign says that the object has another owner or none, handed that it was
 	// handed over.
 	foreign, handed bool
+	// reset says that the object was handed over, or lost its managedFields: what is
+	// taken then was written before, and by nobody who writes against the intent.
+	reset bool
 	// entries are the managedFields to come, nil if they are right.
 	entries []metav1.ManagedFieldsEntry
 	from    []string
+	// fields are those that go, in the notation of the API server's conflict messages.
+	fields []string
 }
 
 // handedOver reports whether the annotation on live hands it over.
@@ -67,8 +73,9 @@ func (w *Writer) handedOver(live client.Object) bool {
 
 // transfer finds what is to be taken over before the intent is applied, nil if
 // nothing is: of an object that was handed over until the manager has an entry of
-// its own there, and what the API server attributes to nobody after a reset, each
-// time. It returns ErrForeign for a foreign object that was not handed over.
+// its own there, what the API server attributes to nobody after a reset, and what
+// stands in the manager's part beside the intent, each time. It returns ErrForeign for
+// a foreign object that was not handed over.
 func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
 	foreign := grant.Create && !w.ours(live, in)
 	if foreign && !w.handedOver(live) {
@@ -82,8 +89,11 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 	if ahead, err := w.applier.ahead(ctx, live, k); ahead > 0 || err != nil {
 		return nil, err // done, and still to be seen
 	}
-	handed := w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil
-	if !handed && !slices.ContainsFunc(entries, ownership.IsReset) {
+	t := &transfer{foreign: foreign, handed: w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil}
+	t.reset = t.handed || slices.ContainsFunc(entries, ownership.IsReset)
+	left := leftBehind(live, in, grant)
+	beside := grant.Create && slices.ContainsFunc(entries, w.another(in, grant))
+	if !t.reset && left.Empty() && !beside {
 		return nil, nil
 	}
 	if len(entries) == 0 {
@@ -91,26 +101,57 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 			return nil, err
 		}
 	}
-	after, from, err := c.TakeOver(grant, in.key.Name, entries, in.fields, handed)
-	if err != nil || after == nil && !foreign {
+	var err error
+	t.entries, t.from, err = c.TakeOver(grant, in.key.Name, entries, in.fields, left, t.handed)
+	if err != nil || t.entries == nil && !foreign {
 		return nil, err
 	}
-	return &transfer{foreign: foreign, handed: handed, entries: after, from: from}, nil
+	t.fields, err = w.going(entries, t.entries, in)
+	return t, err
+}
+
+// another says whether an entry of managedFields may hold what is the grant's: it is
+// neither the manager's own nor that of another one that applies within the contract.
+func (w *Writer) another(in intent, grant ownership.Grant) func(metav1.ManagedFieldsEntry) bool {
+	return func(e metav1.ManagedFieldsEntry) bool {
+		if e.Subresource != grant.Object.Subresource {
+			return false
+		}
+		_, known := w.applier.contract.Grant(ownership.Manager(e.Manager), grant.Object, in.key.Name)
+		return !known || e.Operation != metav1.ManagedFieldsOperationApply
+	}
+}
+
+// going are the fields that the manager holds after a take-over and had not before, and
+// that the intent does not state.
+func (w *Writer) going(before, after []metav1.ManagedFieldsEntry, in intent) ([]string, error) {
+	had, err := ownership.Applied(before, w.manager, "")
+	if err != nil {
+		return nil, err
+	}
+	has, err := ownership.Applied(after, w.manager, "")
+	if err != nil {
+		return nil, err
+	}
+	var fields []string
+	has.Difference(had).Difference(in.fields).Leaves().Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
+	return fields, nil
 }
 
 // takeOver applies the intent after what it needs was transferred. What was taken
 // over before and is handed over again, as by a whole manifest that is written
-// again and again, is a conflict as any other.
+// again and again, is a conflict as any other, and so is what others write beside
+// the intent.
 func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
 	write := func() (Outcome, error) {
 		outcome, err := w.moveAndSend(ctx, live, in, grant, k, t, pre)
 		outcome.TakenOver = &Takeover{Object: grant.Object, Key: in.key, From: t.from}
 		return outcome, err
 	}
-	if last, ok := w.applier.memory.get(k); !ok || last.uid != live.GetUID() || !t.handed {
+	if last, ok := w.applier.memory.get(k); t.reset && (!ok || last.uid != live.GetUID() || !t.handed) {
 		return write()
 	}
-	outcome, err := w.repair(live, in, grant, k, write)
+	outcome, err := w.repair(live, in, grant, k, t, write)
 	if outcome.Repaired != nil {
 		outcome.TakenOver = nil
 	}

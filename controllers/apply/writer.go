@@ -132,7 +132,7 @@ func (w *Writer) update(ctx context.Context, live client.Object, in intent, gran
 	case t != nil:
 		return w.takeOver(ctx, live, in, grant, k, t, pre)
 	}
-	return w.repair(live, in, grant, k, func() (Outcome, error) { return w.send(ctx, in, grant, k, pre) })
+	return w.repair(live, in, grant, k, nil, func() (Outcome, error) { return w.send(ctx, in, grant, k, pre) })
 }
 
 // needs is what has to be transferred before the intent is applied to live, or whether

@@ -1,0 +1,59 @@
+package apply
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+)
+
+// leftBehind are the fields of a pod template that the API server once filled in beside
+// what the manager stated, that belong to nobody, and that change what the intent means:
+// the account by its deprecated name, and the emptyDir of a volume that has another source
+// now. Whoever states them from the beginning leaves none behind; these are of objects
+// that were written without.
+func leftBehind(live client.Object, in intent, grant ownership.Grant) *fieldpath.Set {
+	left := fieldpath.NewSet()
+	pod := podSpec(live)
+	stated, found, err := unstructured.NestedFieldNoCopy(in.content, "spec", "template", "spec")
+	spec, is := stated.(map[string]any)
+	if pod == nil || !found || err != nil || !is {
+		return left
+	}
+	insert := func(parts ...any) {
+		path := fieldpath.MakePathOrDie(append([]any{"spec", "template", "spec"}, parts...)...)
+		if grant.Covers(path) {
+			left.Insert(path)
+		}
+	}
+	if _, states := spec["serviceAccountName"]; !states && pod.ServiceAccountName != "" {
+		insert("serviceAccountName")
+		insert("serviceAccount")
+	}
+	volumes, _ := spec["volumes"].([]any)
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		name, _ := volume["name"].(string)
+		stays := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == name && v.EmptyDir != nil })
+		if _, states := volume["emptyDir"]; stays && !states {
+			insert("volumes", fieldpath.KeyByFields("name", name), "emptyDir")
+		}
+	}
+	return left
+}
+
+// podSpec is that of an object with a pod template, nil for any other.
+func podSpec(object client.Object) *corev1.PodSpec {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template.Spec
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template.Spec
+	}
+	return nil
+}
