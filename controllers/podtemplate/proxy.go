@@ -238,7 +238,7 @@ func AtRevision(proxy *corev1ac.PodTemplateSpecApplyConfiguration, config RunCon
 			spec.Volumes[i] = *config.volume()
 		}
 	}
-	template := corev1ac.PodTemplateSpec().WithSpec(&spec)
+	template := Stated(corev1ac.PodTemplateSpec().WithSpec(&spec))
 	if meta := proxy.ObjectMetaApplyConfiguration; meta != nil {
 		template.WithLabels(meta.Labels).WithAnnotations(meta.Annotations)
 	}

@@ -19,7 +19,8 @@ import (
 
 const intruder = "intruder"
 
-// What we state is repaired; what others add stays, and is named.
+// What we state is repaired, and nothing of others stays in our containers; what others add
+// beside them stays, and is named.
 var _ = Describe("A hand on our objects", func() {
 	var s *kit.Env
 	var op *operator
@@ -37,9 +38,7 @@ var _ = Describe("A hand on our objects", func() {
 			s.Apply(intruder, fmt.Sprintf(foreignParts, kind, workload.GetName()))
 			container := podOf(s, workload).Containers[0]
 			evil := fmt.Sprintf(evilContainer, kind, workload.GetName(), container.Name)
-			if len(container.Args) > 0 { // what we do not state, others may
-				evil += "        args: [--evil]\n"
-			}
+			evil += "        args: [--evil]\n        env: [{name: LD_PRELOAD, value: evil.so}]\n"
 			s.Force(intruder, evil)
 			s.Await(workload, "our container is as it was", func() error {
 				pod := template(workload)
@@ -48,6 +47,8 @@ var _ = Describe("A hand on our objects", func() {
 				switch {
 				case now.Image != container.Image || fmt.Sprint(now.Args) != fmt.Sprint(container.Args):
 					return fmt.Errorf("image %s, args %s", now.Image, now.Args)
+				case fmt.Sprint(now.Env) != fmt.Sprint(container.Env):
+					return fmt.Errorf("env %v", now.Env)
 				case now.SecurityContext.AllowPrivilegeEscalation == nil || *now.SecurityContext.AllowPrivilegeEscalation:
 					return fmt.Errorf("privileges may escalate")
 				}
