@@ -21,8 +21,9 @@ const (
 	// ConditionAccepted says whether the spec can be rendered. While it is
 	// False the last good content keeps running.
 	ConditionAccepted = "Accepted"
-	// ConditionForeignPodContent is present, and True, while a
-	// container or volume of another manager is in one of our pod templates.
+	// ConditionForeignPodContent is present, and True, while a container or volume of
+	// another manager is in one of our pod templates, or a container of ours has what we
+	// do not state.
 	ConditionForeignPodContent = "ForeignPodContent"
 	// ConditionFieldConflict is present, and True, while another field manager
 	// repeatedly overwrites fields that Freehold owns.

@@ -59,21 +59,36 @@ func applied(t *testing.T, texts ...string) *appsv1.Deployment {
 func TestForeignContent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		theirs string
-		want   []string
+		want   Foreign
 	}{
-		"nobody else": {`{metadata: {name: w}}`, nil},
-		"a sidecar":   {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: mesh, image: m}]}}}}`, []string{"proxy container mesh"}},
+		"nobody else": {`{metadata: {name: w}}`, Foreign{}},
+		"a sidecar":   {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: mesh, image: m}]}}}}`, Foreign{Beside: []string{"proxy container mesh"}}},
 		"everything": {
 			`{metadata: {name: w}, spec: {template: {spec: {
 			initContainers: [{name: before, image: m}], containers: [{name: mesh, image: m}], volumes: [{name: certs, emptyDir: {}}]}}}}`,
-			[]string{"proxy init container before", "proxy container mesh", "proxy volume certs"},
+			Foreign{Beside: []string{"proxy init container before", "proxy container mesh", "proxy volume certs"}},
 		},
-		"a field in a container of ours": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, stdin: true}]}}}}`, nil},
-		"an image of ours":               {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, image: stolen}]}}}}`, nil},
-		"labels":                         {`{metadata: {name: w, labels: {a: b}}, spec: {template: {metadata: {labels: {a: b}}}}}`, nil},
+		"a field in a container of ours": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, stdin: true}]}}}}`, Foreign{
+			Inside: []string{"proxy container server stdin (field manager theirs)"},
+		}},
+		"what runs in a container of ours": {
+			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, command: [evil], env: [{name: LD_PRELOAD, value: x}],
+			ports: [{containerPort: 1, protocol: TCP}], lifecycle: {postStart: {exec: {command: [evil]}}}, resources: {limits: {cpu: "1"}}}]}}}}`,
+			Foreign{Inside: []string{
+				"proxy container server command (field manager theirs)",
+				"proxy container server env[name=\"LD_PRELOAD\"] (field manager theirs)",
+				"proxy container server lifecycle.postStart.exec.command (field manager theirs)",
+				"proxy container server ports[containerPort=1,protocol=\"TCP\"] (field manager theirs)",
+				"proxy container server resources.limits.cpu (field manager theirs)",
+			}},
+		},
+		"an image of ours": {`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: server, image: stolen}]}}}}`, Foreign{
+			Inside: []string{"proxy container server image (field manager theirs)"},
+		}},
+		"labels": {`{metadata: {name: w, labels: {a: b}}, spec: {template: {metadata: {labels: {a: b}}}}}`, Foreign{}},
 		"a sidecar that has our name as init container": {
 			`{metadata: {name: w}, spec: {template: {spec: {containers: [{name: prepare, image: m}]}}}}`,
-			[]string{"proxy container prepare"},
+			Foreign{Beside: []string{"proxy container prepare"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +111,7 @@ func TestForeignContentOfAForeignObject(t *testing.T) {
 		"unreadable":  {{Manager: string(ours), Operation: "Apply", FieldsV1: metav1.NewFieldsV1("{")}},
 		"of a status": {{Manager: string(ours), Operation: "Apply", Subresource: "status", FieldsV1: live.ManagedFields[0].FieldsV1}},
 	} {
-		if got := ForeignContent("proxy", entries, ours, live.Spec.Template.Spec); got != nil {
+		if got := ForeignContent("proxy", entries, ours, live.Spec.Template.Spec); len(got.Beside)+len(got.Inside) > 0 {
 			t.Errorf("%s: foreign is %v", name, got)
 		}
 	}

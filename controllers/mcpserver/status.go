@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,9 +50,8 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 		v1alpha1.ConditionReady:    answer,
 		v1alpha1.ConditionAccepted: accepted(server, want),
 	}
-	if names := foreignPodContent(server, w); len(names) > 0 {
-		found[v1alpha1.ConditionForeignPodContent] = conditions.True(v1alpha1.ReasonForeignContent,
-			"other field managers, or webhooks, added to the pods of this server: "+strings.Join(names, ", "))
+	if f := foreignPodContent(server, w); f != nil {
+		found[v1alpha1.ConditionForeignPodContent] = *f
 	}
 	if f := fieldConflict(server, w); f != nil {
 		found[v1alpha1.ConditionFieldConflict] = *f

@@ -67,16 +67,15 @@ func started(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
 }
 
-// foreignPodContent names containers and volumes in our pod templates that
-// none of our managers states, sorted.
-func foreignPodContent(server *v1alpha1.MCPServer, w world) []string {
-	var names []string
+// foreignPodContent names what our pod templates have that none of our managers states;
+// nil for nothing.
+func foreignPodContent(server *v1alpha1.MCPServer, w world) *conditions.Finding {
+	var found []conditions.Foreign
 	if w.proxy != nil {
-		names = append(names, conditions.ForeignContent("proxy", w.proxy.ManagedFields, kinds.Of(server).ChildrenManager, w.proxy.Spec.Template.Spec)...)
+		found = append(found, conditions.ForeignContent("proxy", w.proxy.ManagedFields, kinds.Of(server).ChildrenManager, w.proxy.Spec.Template.Spec))
 	}
 	if w.backend != nil {
-		names = append(names, conditions.ForeignContent("backend", w.backend.ManagedFields, contract.RunnerBackend, w.backend.Spec.Template.Spec)...)
+		found = append(found, conditions.ForeignContent("backend", w.backend.ManagedFields, contract.RunnerBackend, w.backend.Spec.Template.Spec))
 	}
-	slices.Sort(names)
-	return names
+	return conditions.ForeignPodContent(found...)
 }
