@@ -33,19 +33,20 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 		makes, removes bool
 		exposed        bool
 	}{
-		"without a protection":                    {},
-		"no longer with one":                      {live: ours, removes: true},
-		"a policy of another owner":               {live: theirs},
-		"policies":                                {edits: []func(*v1alpha1.MCPServer){guard}, makes: true},
-		"a login":                                 {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{} }}, proxy: true, makes: true},
-		"shared policies":                         {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} }}, proxy: true, makes: true},
-		"a network of nothing":                    {edits: []func(*v1alpha1.MCPServer){guard, says("")}, makes: true},
-		"asked for without a protection":          {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
-		"switched off":                            {edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours, removes: true, exposed: true},
-		"switched off without a protection":       {edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
-		"a wrong spec, and nothing runs":          {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
-		"a wrong spec beside what runs":           {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true, makes: true},
-		"a wrong spec that drops the protections": {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
+		"without a protection":                        {},
+		"no longer with one":                          {live: ours, removes: true},
+		"a policy of another owner":                   {live: theirs},
+		"policies":                                    {edits: []func(*v1alpha1.MCPServer){guard}, makes: true},
+		"a login":                                     {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{} }}, proxy: true, makes: true},
+		"shared policies":                             {edits: []func(*v1alpha1.MCPServer){func(s *v1alpha1.MCPServer) { s.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"} }}, proxy: true, makes: true},
+		"a network of nothing":                        {edits: []func(*v1alpha1.MCPServer){guard, says("")}, makes: true},
+		"asked for without a protection":              {edits: []func(*v1alpha1.MCPServer){says("ProxyOnly")}, makes: true},
+		"switched off":                                {edits: []func(*v1alpha1.MCPServer){guard, says("Any")}, live: ours, removes: true, exposed: true},
+		"switched off without a protection":           {edits: []func(*v1alpha1.MCPServer){says("Any")}, live: ours, removes: true},
+		"a value of a later release beside what runs": {edits: []func(*v1alpha1.MCPServer){guard, says("Namespace")}, proxy: true, live: ours, makes: true},
+		"a wrong spec, and nothing runs":              {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}},
+		"a wrong spec beside what runs":               {edits: []func(*v1alpha1.MCPServer){guard, refusedSpec}, proxy: true, makes: true},
+		"a wrong spec that drops the protections":     {edits: []func(*v1alpha1.MCPServer){refusedSpec}, live: ours, proxy: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()

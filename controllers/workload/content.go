@@ -57,12 +57,14 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	var problems []podtemplate.Problem
 	if opts.Remote != nil {
 		run, problems = runspec.ForRemote(server, opts.Remote, url, opts.Login, opts.Policies), podtemplate.Check("spec", opts.Remote)
+		problems = append(problems, podtemplate.UnknownValues("spec", opts.Remote)...)
 	} else {
 		run = runspec.For(server, url, opts.Login, opts.Policies)
 		applied := server.Spec
 		applied.Network = nil // in which an empty selector is written in other words
 		problems = append(podtemplate.Check("spec", &applied), renderBackend(&run, server.Status.Workload, opts)...)
 		problems = append(problems, CheckNetwork("spec.network", server.Spec.Network)...)
+		problems = append(problems, podtemplate.UnknownValues("spec", &server.Spec)...)
 	}
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)

@@ -18,18 +18,22 @@ func Guarded(spec *v1alpha1.MCPServerSpec) bool {
 	return spec.OIDCConfigRef != nil || spec.AuthzConfig != nil || spec.AuthzConfigRef != nil
 }
 
-// BackendIngress is who may connect to the backend pods. defaults are the release's,
-// nil for none.
+// BackendIngress is who may connect to the backend pods. A value of a later release is
+// ProxyOnly, which lets in the fewest. defaults are the release's, nil for none.
 func BackendIngress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) v1alpha1.BackendIngress {
+	asked := v1alpha1.BackendIngressAny
 	switch {
 	case spec.Network != nil && spec.Network.BackendIngress != "":
-		return spec.Network.BackendIngress
+		asked = spec.Network.BackendIngress
 	case Guarded(spec):
-		return v1alpha1.BackendIngressProxyOnly
+		asked = v1alpha1.BackendIngressProxyOnly
 	case defaults != nil && defaults.BackendIngress != "":
-		return defaults.BackendIngress
+		asked = defaults.BackendIngress
 	}
-	return v1alpha1.BackendIngressAny
+	if asked == v1alpha1.BackendIngressAny {
+		return asked
+	}
+	return v1alpha1.BackendIngressProxyOnly
 }
 
 // egress is what the backend pods may connect to besides DNS, nil for everything.

@@ -1,0 +1,43 @@
+package podtemplate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+)
+
+// values are those of each enum of the API that this release knows, by the Go type and the
+// field. The CustomResourceDefinition of a later release has others. What they ask for is
+// not known, and must not be taken for what is not asked for: a protection would be off.
+// A test holds the table to the CustomResourceDefinitions.
+var values = map[string][]string{
+	"EgressPort.protocol":              {"TCP", "UDP", "SCTP"},
+	"MCPRemoteProxySpec.transport":     {string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE)},
+	"MCPServerSpec.imagePullPolicy":    {"Always", "IfNotPresent", "Never"},
+	"MCPServerSpec.transport":          {string(v1alpha1.TransportStreamableHTTP), string(v1alpha1.TransportSSE), string(v1alpha1.TransportStdio)},
+	"NetworkSpec.backendIngress":       {string(v1alpha1.BackendIngressProxyOnly), string(v1alpha1.BackendIngressAny)},
+	"ProxyService.type":                {"ClusterIP", "NodePort", "LoadBalancer"},
+	"ProxySpec.audit":                  {string(v1alpha1.AuditEnabled), string(v1alpha1.AuditDisabled)},
+	"StdioSpec.process":                {string(v1alpha1.StdioPerSession), string(v1alpha1.StdioShared)},
+	"VolumeClaimRetention.whenDeleted": {"Retain", "Delete"},
+}
+
+// UnknownValues are the values of enums anywhere below a spec that this release does not
+// know. Nothing of such a spec is rendered, and what stands keeps running.
+func UnknownValues(field string, spec any) []Problem {
+	var problems []Problem
+	walk(field, reflect.ValueOf(spec), func(at spot) {
+		if at.in == nil || at.value.Kind() != reflect.String {
+			return
+		}
+		known, is := values[at.in.Name()+"."+at.name]
+		if value := at.value.String(); is && !slices.Contains(known, value) {
+			problems = append(problems, Problem{at.path, fmt.Sprintf(
+				"%q is of a later release, and not known to this operator: upgrade the operator, or write %s", value, strings.Join(known, " or "))})
+		}
+	})
+	return problems
+}
