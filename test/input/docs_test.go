@@ -14,6 +14,7 @@ import (
 // advice is what to write where the API server's own words do not say it.
 // The first whose words are in the answers, to apply and to create, counts.
 var advice = []struct{ words, instead string }{
+	{`must be of type object: "null"`, `give the volume another name, or empty it with kubectl edit, which is no apply`},
 	{`must be of type date-time`, `write a time with its zone, in quotes: "2026-05-06T07:08:09Z"`},
 	{`of type string|expected string|unmarshal number .* of type string`, `write a text; put a number, true or false in quotes`},
 	{`of type (integer|number|int32)|expected numeric|expected integer`, `write a whole number, without quotes`},

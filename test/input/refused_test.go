@@ -107,7 +107,29 @@ func TestTheAPIServerRefuses(t *testing.T) {
 	running.NothingMoved(before)
 }
 
+// What an apply over another one cannot say is refused, and another name is not.
+func TestTheAPIServerRefusesAnApplyOverAnother(t *testing.T) {
+	t.Parallel()
+	k := newKubectl(newEnv(t))
+	for _, subject := range refused() {
+		for _, r := range subject.rows {
+			if r.before == "" {
+				continue
+			}
+			t.Run(r.mistake, func(t *testing.T) {
+				stands := r
+				stands.spec = r.before
+				must(t, k.apply("bad", stands.text("bad")), "applying what stands before")
+				answers(t, r, "apply", k.apply("bad", r.text("bad")), r.says)
+			})
+		}
+	}
+}
+
 func (k kubectl) refuses(t *testing.T, running *runningEnv, r row) {
+	if r.before != "" {
+		return
+	}
 	text := r.text("bad")
 	answers(t, r, "create", k.create(text), r.says)
 	name := nameOf(text)

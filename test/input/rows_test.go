@@ -15,6 +15,9 @@ type row struct {
 	// spoken of. whole is the YAML of everything, where the mistake lies
 	// outside the spec; NAME in it is the name of the server.
 	spec, whole string
+	// before is the spec that the same manager applied before: only an apply over it is
+	// a mistake.
+	before string
 	// show stands in the document for a text that is too long for it.
 	show string
 	// field is where the answer points.
@@ -69,6 +72,8 @@ func (r row) shown() string {
 	switch {
 	case r.show != "":
 		return r.show
+	case r.before != "":
+		return r.before + " and then " + r.spec
 	case r.whole != "":
 		text := strings.ReplaceAll(r.whole, "NAME", "echo")
 		text = strings.TrimPrefix(text, "apiVersion: "+version+"\nkind: "+kind+"\n")

@@ -212,6 +212,10 @@ var runRows = []subject{
 			mistake: "a map of volumes", spec: "volumes: {a: {emptyDir: {}}}", says: "unknown field \"spec.volumes.a\"",
 			applied: ".spec.volumes: expected list, got &{map[a:map[emptyDir:map[]]]}",
 		},
+		{
+			mistake: "an emptyDir that says nothing more", before: "volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}]", spec: "volumes: [{name: a, emptyDir: {}}]",
+			field: "spec.volumes[0].emptyDir", says: "Invalid value: \"null\": spec.volumes[0].emptyDir in body must be of type object: \"null\"",
+		},
 		{mistake: "too many volumes", spec: "volumes: " + items(65, "{name: v%d}"), show: "volumes: (65 items)", field: "spec.volumes", says: "Too many: 65: must have at most 64 items"},
 		{
 			mistake: "a mount without a path", spec: "volumes: [{name: a}]\nvolumeMounts: [{name: a}]", field: "spec.volumeMounts[0].mountPath", says: "Required value",
