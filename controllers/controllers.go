@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/config"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
@@ -50,8 +51,10 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	var registered []reconcile.Kind
+	large, policies := &reconcile.Turn{}, policystore.New()
 	for _, kind := range kinds.All() {
 		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
+		servers.Large, servers.Policies = large, policies
 		servers.Percent = cmp.Or(options.ConfigRolloutShare, servers.Percent)
 		if err := servers.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
@@ -60,6 +63,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	for _, kind := range config.Kinds() {
 		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
+		configs.Live, configs.Large, configs.Policies = mgr.GetAPIReader(), large, policies
 		configs.Percent = cmp.Or(options.ConfigRolloutShare, configs.Percent)
 		if err := configs.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)

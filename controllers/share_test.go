@@ -136,11 +136,12 @@ func TestWhatIsSharedIsBounded(t *testing.T) {
 		t.Errorf("it keeps %d texts, %d maps and %d parts", len(s.texts), len(s.maps), len(s.parts))
 	}
 	large := proxyOf("large", "10m")
-	large.Spec.Template.Spec.Containers[0].Args = []string{megabyte}
-	large.Annotations["note"] = megabyte
+	argument := megabyte[:8<<10]
+	large.Spec.Template.Spec.Containers[0].Args = []string{argument}
+	large.Annotations["note"] = argument
 	s = newShared()
 	kept := s.of(t, large)
-	if !reflect.DeepEqual(kept.Spec.Template.Spec.Containers[0].Args, []string{megabyte}) || kept.Annotations["note"] != megabyte {
+	if !reflect.DeepEqual(kept.Spec.Template.Spec.Containers[0].Args, []string{argument}) || kept.Annotations["note"] != argument {
 		t.Error("a large proxy is kept in part")
 	}
 	for text := range s.texts {

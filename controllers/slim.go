@@ -1,33 +1,30 @@
 package controllers
 
 import (
+	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/policystore"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // Whoever may create an object in a namespace can give it our label, and make it
 // large: what the cache keeps of an object that is not ours is bounded.
-const (
-	// childLimit is the size, as protobuf, of the largest object that is kept whole
-	// though a user's server does not say what it holds. Ours have some kilobytes.
-	childLimit = 32 << 10
-	// messageLimit is how much is kept of what an Event says. The API bounds it
-	// for new Events only.
-	messageLimit = 1 << 10
-)
+// messageLimit is how much is kept of what an Event says. The API bounds it
+// for new Events only.
+const messageLimit = 1 << 10
 
 // slim keeps of an object what a pass reads, before the cache stores it. It
 // changes nothing of an object that it has slimmed already.
@@ -47,33 +44,17 @@ func slim(obj any) any {
 			return stub(o)
 		case tooLarge(slimChild(o)):
 			small := stub(o)
-			small.SetAnnotations(map[string]string{workload.AnnotationCut: "true"})
+			reconcile.Cut(small, "")
 			return small
 		}
 	}
 	return obj
 }
 
-// tooLarge reports whether obj is larger than what Freehold makes. What a user
-// writes in a server makes some kinds larger: those stay whole that the object with
-// a proxy of the label's key controls. The garbage collector deletes the object if there
-// is no such server.
+// tooLarge reports whether obj is larger, as protobuf, than what is kept whole.
 func tooLarge(obj client.Object) bool {
-	switch obj.(type) {
-	case *appsv1.Deployment, *appsv1.StatefulSet, *corev1.Service, *networkingv1.NetworkPolicy:
-		owner := metav1.GetControllerOfNoCopy(obj)
-		if owner != nil && owner.APIVersion == v1alpha1.SchemeGroupVersion.String() && owns(owner, obj.GetLabels()[workload.LabelServer]) {
-			return false
-		}
-	}
 	sized, ok := obj.(interface{ Size() int })
-	return ok && sized.Size() > childLimit
-}
-
-// owns reports whether the owner is an object with a proxy that has this key.
-func owns(owner *metav1.OwnerReference, key string) bool {
-	kind, ok := kinds.Named(owner.Kind)
-	return ok && kind.Key(owner.Name) == key
+	return ok && sized.Size() > reconcile.LargeObject
 }
 
 // stub is an object of which no more is known than that it is there. A pass reads
@@ -93,11 +74,61 @@ func stub(obj client.Object) client.Object {
 }
 
 // slimOwn keeps what a pass over an object of a kind of ours reads: not the copy of it
-// that kubectl apply keeps.
+// that kubectl apply keeps. Of a large one it keeps what others read of it.
 func slimOwn(object client.Object) client.Object {
+	if reconcile.IsCut(object) {
+		return object
+	}
 	object.SetLabels(nil)
 	object.SetAnnotations(picked(object.GetAnnotations(), contract.AdoptAnnotation))
-	return object
+	if data, err := json.Marshal(object); err == nil && len(data) <= reconcile.LargeObject {
+		return object
+	}
+	digest, _ := policystore.Digest(object)
+	small := stub(object)
+	small.SetGeneration(object.GetGeneration())
+	small.SetDeletionTimestamp(object.GetDeletionTimestamp())
+	small.SetFinalizers(only(object.GetFinalizers(), func(name string) bool { return slices.Contains(finalizers, name) }))
+	cutOwn(object, small)
+	reconcile.Cut(small, digest)
+	return small
+}
+
+// finalizers are those of ours.
+var finalizers = func() (names []string) {
+	for _, w := range contract.Workloads() {
+		names = append(names, w.Finalizer)
+	}
+	for _, c := range contract.Configs() {
+		names = append(names, c.Finalizer)
+	}
+	return names
+}()
+
+// cutOwn keeps whom a large object refers to and how it fares, which passes over others read.
+func cutOwn(from, to client.Object) {
+	login := func(ref *v1alpha1.OIDCConfigReference) *v1alpha1.OIDCConfigReference {
+		if ref == nil {
+			return nil
+		}
+		return &v1alpha1.OIDCConfigReference{LocalReference: ref.LocalReference}
+	}
+	switch from := from.(type) {
+	case *v1alpha1.MCPServer:
+		to := to.(*v1alpha1.MCPServer)
+		to.Spec.OIDCConfigRef, to.Spec.AuthzConfigRef = login(from.Spec.OIDCConfigRef), from.Spec.AuthzConfigRef
+		to.Spec.Suspend, to.Spec.Replicas, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.Replicas, from.Spec.ProgressDeadlineSeconds
+		to.Status = from.Status
+	case *v1alpha1.MCPRemoteProxy:
+		to := to.(*v1alpha1.MCPRemoteProxy)
+		to.Spec.OIDCConfigRef, to.Spec.AuthzConfigRef = login(from.Spec.OIDCConfigRef), from.Spec.AuthzConfigRef
+		to.Spec.Suspend, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.ProgressDeadlineSeconds
+		to.Status = from.Status
+	case *v1alpha1.MCPOIDCConfig:
+		to.(*v1alpha1.MCPOIDCConfig).Status = from.Status
+	case *v1alpha1.MCPAuthzConfig:
+		to.(*v1alpha1.MCPAuthzConfig).Status = from.Status
+	}
 }
 
 // slimChild drops from a child, in place, what no pass reads of it: nearly all that the

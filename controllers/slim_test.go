@@ -3,6 +3,7 @@ package controllers
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/policystore"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // megabyte is a text as long as an object may be.
@@ -101,7 +104,7 @@ func TestOurChildrenAreKept(t *testing.T) {
 	for name, kind := range map[string]client.Object{
 		"echo-runner": &rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}, "echo-run-7-abc": &metav1.PartialObjectMetadata{},
 		"echo-proxy": &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "proxy", Args: []string{megabyte}}},
+			Containers: []corev1.Container{{Name: "proxy", Args: []string{megabyte[:16<<10]}}},
 		}}}},
 	} {
 		kind.SetName(name)
@@ -116,50 +119,72 @@ func TestOurChildrenAreKept(t *testing.T) {
 	}
 }
 
-// A large child is kept whole only where a server of ours controls it. What is kept
-// of another one says that there is more.
-func TestALargeChildIsKeptOnlyWhereAServerControlsIt(t *testing.T) {
-	controlled := func(apiVersion, kind string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "echo", Controller: new(true)}}
-	}
-	for name, tc := range map[string]struct {
-		object  string
-		owners  []metav1.OwnerReference
-		cut     bool
-		reduced bool
-	}{
-		"ours":                 {"echo-proxy", controlled("freehold.dev/v1alpha1", "MCPServer"), false, false},
-		"of another group":     {"echo-proxy", controlled("example.com/v1", "MCPServer"), true, true},
-		"of another kind":      {"echo-proxy", controlled("freehold.dev/v1alpha1", "MCPOIDCConfig"), true, true},
-		"without a controller": {"echo-proxy", nil, true, true},
-		"with no child's name": {"anything", nil, false, true},
+// Of a large child no more is kept than that there is more, whoever controls it.
+func TestALargeChildIsCut(t *testing.T) {
+	for kind, names := range map[client.Object][]string{
+		&appsv1.Deployment{}: {"echo-proxy", "anything"}, &appsv1.StatefulSet{}: {"echo-backend"},
+		&corev1.Service{}: {"echo-proxy"}, &networkingv1.NetworkPolicy{}: {"echo-backend"},
 	} {
-		obj := large(&appsv1.Deployment{})
-		obj.SetName(tc.object)
-		obj.SetOwnerReferences(tc.owners)
-		kept, err := newShared().slim(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		deployment := kept.(*appsv1.Deployment)
-		_, cut := deployment.Annotations[workload.AnnotationCut]
-		if reduced := deployment.Spec.Template.Annotations == nil; cut != tc.cut || reduced != tc.reduced {
-			t.Errorf("%s: reduced %t, marked %t", name, reduced, cut)
+		for _, name := range names {
+			obj := large(kind)
+			obj.SetName(name)
+			obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+			kept, err := newShared().slim(obj)
+			if err != nil || sizeOf(t, kept) > 4<<10 || reconcile.IsCut(kept.(client.Object)) != (name != "anything") {
+				t.Errorf("of a %T called %s it keeps %d bytes (%v)", kind, name, sizeOf(t, kept), err)
+			}
 		}
 	}
 }
 
-// What a user writes in a server makes these large, and they are still ours to compare.
-func TestWhatAServerMakesLargeIsKept(t *testing.T) {
-	for kind, name := range map[client.Object]string{
-		&appsv1.Deployment{}: "echo-proxy", &appsv1.StatefulSet{}: "echo-backend", &corev1.Service{}: "echo-proxy", &networkingv1.NetworkPolicy{}: "echo-backend",
+// Of a large object of ours whom it refers to and how it fares is kept, so that others
+// are told, and a name of what it says.
+func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
+	status := v1alpha1.ConfigStatus{Workloads: new(int32(3))}
+	workload := &v1alpha1.WorkloadStatus{Generation: 7}
+	many := []v1alpha1.AuthzPolicy{{Name: "a", Policy: megabyte}}
+	login, authz := &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "l"}}, &v1alpha1.LocalReference{Name: "a"}
+	for _, kind := range []client.Object{
+		&v1alpha1.MCPServer{
+			Spec: v1alpha1.MCPServerSpec{
+				Args: []string{megabyte}, Suspend: true, AuthzConfigRef: authz,
+				OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
+			},
+			Status: v1alpha1.MCPServerStatus{Workload: workload},
+		},
+		&v1alpha1.MCPRemoteProxy{
+			Spec: v1alpha1.MCPRemoteProxySpec{
+				AuthzConfig: &v1alpha1.AuthzConfig{Policies: many}, AuthzConfigRef: authz,
+				OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
+			},
+			Status: v1alpha1.MCPRemoteProxyStatus{Workload: workload},
+		},
+		&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: megabyte}}, Status: status},
+		&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: many}, Status: status},
 	} {
 		obj := large(kind)
-		obj.SetName(name)
-		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPServer", Name: "echo", Controller: new(true)}})
+		obj.SetFinalizers([]string{"x/" + megabyte, "freehold.dev/mcpserver"})
+		obj.SetGeneration(4)
+		digest, _ := policystore.Digest(obj)
 		kept, err := newShared().slim(obj)
-		if err != nil || metav1.GetControllerOf(kept.(client.Object)) == nil {
-			t.Errorf("of a %T it keeps no controller (%v)", kind, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small := kept.(client.Object)
+		if sizeOf(t, small) > 2<<10 || !reconcile.IsCut(small) || reconcile.CutDigest(small) != digest || small.GetGeneration() != 4 ||
+			!slices.Equal(small.GetFinalizers(), []string{"freehold.dev/mcpserver"}) {
+			t.Errorf("of a %T it keeps %d bytes: %+v", kind, sizeOf(t, small), small)
+		}
+		if server := kinds.Form(small); server != nil {
+			if !reflect.DeepEqual(server.Spec.OIDCConfigRef, login) || !reflect.DeepEqual(server.Spec.AuthzConfigRef, authz) || server.Status.Workload.Generation != 7 {
+				t.Errorf("of a %T it keeps %+v", kind, server)
+			}
+		} else if digest == "" || small.(interface{ GetConfigStatus() *v1alpha1.ConfigStatus }).GetConfigStatus().Workloads == nil {
+			t.Errorf("of a %T it keeps %+v", kind, small)
+		}
+		whole := small.DeepCopyObject()
+		if again, err := newShared().slim(kept); err != nil || !equality.Semantic.DeepEqual(again, whole) {
+			t.Errorf("of a %T less is kept the second time: %v", kind, err)
 		}
 	}
 }

@@ -132,14 +132,41 @@ func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
 		"nothing":         {" // later", "", []string{`policy "team" has no statement`}},
 		"entities":        {"permit(principal, action, resource);", "{", []string{"entities: "}},
 		"entity no array": {"permit(principal, action, resource);", "7", []string{"entities: "}},
+		"deep brackets":   {when(strings.Repeat("(", 4000) + "true" + strings.Repeat(")", 4000)), "", []string{`policy "team", line 1, column 143: the text nests more than 100 levels`}},
+		"deep and open":   {when(strings.Repeat("[", 16000)), "", []string{"the text nests more than 100 levels"}},
+		"deep conditions": {when(strings.Repeat("if true then true else ", 600) + "true"), "", []string{"the text nests more than 100 levels"}},
+		"deep branches":   {when(strings.Repeat("if true then ", 500) + "true" + strings.Repeat(" else true", 500)), "", []string{"the text nests more than 100 levels"}},
+		"long chains":     {when("context" + strings.Repeat(".a", 8000)), "", []string{"more than 500 dots and signs"}},
+		"long sums":       {when("1" + strings.Repeat("+1", 8000) + " == 1"), "", []string{"more than 500 dots and signs"}},
+		"deep signs":      {when(strings.Repeat("!", 16000) + "true"), "", []string{"the text nests more than 100 levels"}},
+		"deep entities": {"permit(principal, action, resource);", `[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + "}}]",
+			[]string{"entities: they nest more than 100 levels"}},
 	} {
 		_, err := Parse([]Source{{"team", tc.text}}, tc.entities)
+		_, also := Unmatched([]Source{{"team", tc.text}}, tc.entities)
 		for _, want := range tc.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %q in it", name, err, want)
+			if err == nil || also == nil || !strings.Contains(err.Error(), want) || err.Error() != also.Error() {
+				t.Errorf("%s: got %v and %v, want %q in it", name, err, also, want)
 			}
 		}
 	}
+}
+
+// A text that is deep enough is read, however long.
+func TestNestedPoliciesAreRead(t *testing.T) {
+	for _, text := range []string{
+		when(strings.Repeat("(", 90) + "true" + strings.Repeat(")", 90)), when(strings.Repeat("(true) && ", 1000) + "true"),
+		when("[" + strings.Repeat("if true then 1 else 2, ", 500) + "3] == 4"), when("true" + strings.Repeat(" && !(-1 > 2)", 500)),
+		strings.Repeat("permit(principal, action, resource) when { if true then true else false };", 200),
+	} {
+		if _, err := Parse([]Source{{"team", text}}, ""); err != nil {
+			t.Errorf("%.60s: %v", text, err)
+		}
+	}
+}
+
+func when(condition string) string {
+	return "permit(principal, action, resource) when { " + condition + " };"
 }
 
 // FuzzDecide holds any arguments to: no panic, and nothing is allowed that is

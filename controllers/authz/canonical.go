@@ -22,6 +22,8 @@ func Canonical(text string) string {
 	if tooLarge("", text) != nil {
 		return text
 	}
+	parsing.Lock()
+	defer parsing.Unlock()
 	list, err := cedar.NewPolicyListFromBytes("", []byte(text))
 	if err != nil || len(list) == 0 {
 		return text
@@ -51,13 +53,13 @@ func same(a, b *cedar.Policy) bool {
 	return reflect.DeepEqual(one, other)
 }
 
-// nests is how deep the entities nest whose form is made: it takes time by the depth.
-const nests = 32
+// formed is how deep the entities nest whose form is made: it takes time by the depth.
+const formed = 32
 
 // CanonicalEntities is the same of entities.
 func CanonicalEntities(text string) string {
 	var entities, again types.EntityMap
-	if text == "" || deep(text) || json.Unmarshal([]byte(text), &entities) != nil {
+	if text == "" || nests(text, formed) || json.Unmarshal([]byte(text), &entities) != nil {
 		return text
 	}
 	form, err := entities.MarshalJSON()
@@ -72,14 +74,14 @@ func CanonicalEntities(text string) string {
 	return string(form)
 }
 
-// deep reports whether JSON nests deeper than any entities do.
-func deep(text string) bool {
+// nests reports whether JSON nests deeper than this.
+func nests(text string, most int) bool {
 	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {
 		if _, err := d.ReadToken(); err != nil {
 			return false // the end, or what is no JSON
 		}
-		if d.StackDepth() > nests {
+		if d.StackDepth() > most {
 			return true
 		}
 	}

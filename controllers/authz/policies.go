@@ -84,19 +84,11 @@ func (n *named) misses(r cedar.Request) bool {
 func Parse(sources []Source, entities string) (*Policies, error) {
 	p := &Policies{}
 	for _, source := range sources {
-		if err := tooLarge(source.Name, source.Text); err != nil {
+		list, err := statements(source)
+		if err != nil {
 			return nil, err
 		}
-		list, err := cedar.NewPolicyListFromBytes(source.Name, []byte(source.Text))
-		if err != nil {
-			return nil, wrongText(source.Name, err)
-		}
-		if len(list) == 0 {
-			return nil, fmt.Errorf("policy %q has no statement: write for example \"permit(principal, action, resource);\"", source.Name)
-		}
-		for _, policy := range list {
-			p.all = append(p.all, read(source.Name, policy))
-		}
+		p.all = append(p.all, list...)
 		p.looksAt(source.Text)
 	}
 	// A decision names policies in this order, whatever the order they came in.
@@ -104,10 +96,9 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 	for i := range p.all {
 		p.all[i].id = cedar.PolicyID(strconv.Itoa(i))
 	}
-	if entities != "" {
-		if err := json.Unmarshal([]byte(entities), &p.entities); err != nil {
-			return nil, fmt.Errorf("entities: %w: write a list of Cedar entities, or leave the field out", err)
-		}
+	var err error
+	if p.entities, err = readEntities(entities); err != nil {
+		return nil, err
 	}
 	for uid, entity := range p.entities {
 		p.refersTo(uid)
@@ -121,6 +112,40 @@ func Parse(sources []Source, entities string) (*Policies, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// statements are those of one text.
+func statements(source Source) ([]named, error) {
+	if err := tooLarge(source.Name, source.Text); err != nil {
+		return nil, err
+	}
+	parsing.Lock()
+	defer parsing.Unlock()
+	list, err := cedar.NewPolicyListFromBytes(source.Name, []byte(source.Text))
+	if err != nil {
+		return nil, wrongText(source.Name, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("policy %q has no statement: write for example \"permit(principal, action, resource);\"", source.Name)
+	}
+	all := make([]named, 0, len(list))
+	for _, policy := range list {
+		all = append(all, read(source.Name, policy))
+	}
+	return all, nil
+}
+
+func readEntities(text string) (all types.EntityMap, err error) {
+	switch {
+	case text == "":
+		return nil, nil
+	case nests(text, deepest):
+		return nil, fmt.Errorf("entities: they nest more than %d levels deep: write fewer records and sets in one another", deepest)
+	}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("entities: %w: write a list of Cedar entities, or leave the field out", err)
+	}
+	return all, nil
 }
 
 // refersTo notes the groups to which a value of the entities leads: a policy can ask for

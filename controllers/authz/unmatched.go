@@ -41,18 +41,31 @@ const mostProblems = 20
 // whatever the server offers, in the order of their names, and no more than 20.
 // It judges the scope of a statement, with the parents that entities give, and no
 // when or unless: what it returns never matches, and what it does not return may
-// still never match.
-func (p *Policies) Unmatched() []Problem {
+// still never match. The error is that of Parse. Of policies in memory, which are fifty
+// times as large as their text, it has those of one text at a time.
+func Unmatched(sources []Source, entities string) ([]Problem, error) {
 	var problems []Problem
-	s := scopes{p.entities, map[types.EntityUID]map[types.EntityUID]bool{}}
-	for _, n := range p.all {
-		scope := (*ast.Policy)(n.policy.AST())
-		if what := s.unmatched(scope); what != "" && len(problems) < mostProblems {
-			at := scope.Position
-			problems = append(problems, Problem{n.name, at.Line, at.Column, what})
+	s := scopes{parents: map[types.EntityUID]map[types.EntityUID]bool{}}
+	var wrong error // said after what is wrong with a policy, as Parse does
+	s.entities, wrong = readEntities(entities)
+	for _, source := range sources {
+		list, err := statements(source)
+		if err != nil {
+			return nil, err
 		}
+		for i := range list {
+			scope := (*ast.Policy)(list[i].policy.AST())
+			if what := s.unmatched(scope); what != "" {
+				problems = append(problems, Problem{source.Name, scope.Position.Line, scope.Position.Column, what})
+			}
+		}
+		slices.SortStableFunc(problems, func(a, b Problem) int { return strings.Compare(a.Policy, b.Policy) })
+		problems = problems[:min(len(problems), mostProblems)]
 	}
-	return problems
+	if wrong != nil {
+		return nil, wrong
+	}
+	return problems, nil
 }
 
 // scopes judges the scopes of statements.

@@ -30,11 +30,11 @@ func TestUnmatchedNamesWhatNoCallCanBe(t *testing.T) {
 		`permit(principal, action == Action::"list_tools", resource == Tool::"a");`:    `action == Action::"list_tools" with resource == Tool::"a" matches nothing: list_tools has FeatureType::"tool"`,
 		`permit(principal, action == Action::"call_tool", resource in Group::"none");`: `resource in Group::"none" matches nothing: resources are ` + resources,
 	} {
-		policies, err := Parse([]Source{{"team", "permit(principal, action, resource);\n  " + text}}, "")
+		got, err := Unmatched([]Source{{"team", "permit(principal, action, resource);\n  " + text}}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]Problem{{"team", 2, 3, want}}, policies.Unmatched()); diff != "" {
+		if diff := cmp.Diff([]Problem{{"team", 2, 3, want}}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
@@ -85,7 +85,8 @@ func TestUnmatchedIsWhatNoCallMatches(t *testing.T) {
 				matched := slices.ContainsFunc(callers, func(who Caller) bool {
 					return slices.ContainsFunc(every, func(c Call) bool { return policies.Decide(who, c).Allowed })
 				})
-				if said := policies.Unmatched(); matched != (said == nil) {
+				said, err := Unmatched([]Source{{"team", text}}, entities)
+				if err != nil || matched != (said == nil) {
 					t.Errorf("%s matches a call: %t, and is said to match none: %v", text, matched, said)
 				}
 			}
@@ -95,11 +96,8 @@ func TestUnmatchedIsWhatNoCallMatches(t *testing.T) {
 
 // What a policy tests beside its scope is not judged.
 func TestUnmatchedDoesNotJudgeConditions(t *testing.T) {
-	policies, err := Parse([]Source{{"team", `forbid(principal, action, resource) when { principal in User::"x" };`}}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := policies.Unmatched(); got != nil {
-		t.Error(got)
+	got, err := Unmatched([]Source{{"team", `forbid(principal, action, resource) when { principal in User::"x" };`}}, "")
+	if err != nil || got != nil {
+		t.Error(got, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
@@ -88,12 +89,12 @@ func TestAPolicyThatCannotBeReadIsSaid(t *testing.T) {
 		"entities of nil": {"permit(principal, action, resource);", "[null]", "entities"},
 	} {
 		c := &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: tc.text}}, Entities: tc.entities}}
-		err := judgePolicies(c).invalid
+		err := judgePolicies(c, policystore.New()).invalid
 		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.says)
 		}
 	}
-	if j := judgePolicies(&v1alpha1.MCPOIDCConfig{}); j.invalid != nil {
+	if j := judgePolicies(&v1alpha1.MCPOIDCConfig{}, policystore.New()); j.invalid != nil {
 		t.Errorf("of another kind: %v", j.invalid)
 	}
 }
@@ -112,7 +113,7 @@ func TestFindings(t *testing.T) {
 			"Ready": conditions.False("SpecInvalid", invalid.Error()), "Stalled": conditions.True("SpecInvalid", invalid.Error()),
 		}},
 		"valid, with a word that is none": {
-			judgePolicies(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `permit(principal is Person, action, resource);`}}}}),
+			judgePolicies(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `permit(principal is Person, action, resource);`}}}}, policystore.New()),
 			map[string]conditions.Finding{
 				"Ready":           conditions.True("Valid", "the spec is valid"),
 				"RolledOut":       everywhere,
@@ -128,10 +129,10 @@ func TestFindings(t *testing.T) {
 
 // An MCPOIDCConfig that no schema has looked at is said to be wrong.
 func TestALoginWithoutAnIssuerIsSaid(t *testing.T) {
-	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{}); j.invalid == nil || j.hash != "" {
+	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{}, policystore.New()); j.invalid == nil || j.hash != "" {
 		t.Errorf("it is %+v", j)
 	}
-	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://a.example.com"}}}); j.invalid != nil || j.hash == "" {
+	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://a.example.com"}}}, policystore.New()); j.invalid != nil || j.hash == "" {
 		t.Errorf("it is %+v", j)
 	}
 }
@@ -159,22 +160,6 @@ func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 		if got := found["RolledOut"].Status; got != want {
 			t.Errorf("RolledOut is %s, want %s", got, want)
 		}
-	}
-}
-
-// A judgement is remembered of one generation.
-func TestPoliciesAreReadOnceAGeneration(t *testing.T) {
-	read := 0
-	kind := Kinds()[1]
-	kind.judge = func(config) judgement { read++; return judgement{} }
-	r := New(kind, nil, &apply.Applier{}, nil)
-	c := &v1alpha1.MCPAuthzConfig{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 1}}
-	r.judgement(c)
-	r.judgement(c)
-	c.Generation = 2
-	r.judgement(c)
-	if read != 2 {
-		t.Errorf("its policies were read %d times", read)
 	}
 }
 
@@ -252,7 +237,7 @@ func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
 		"going":             {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = &metav1.Time{} }), []string{"ns/a 1s"}},
 		"other changes":     {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.Image, s.Status.URL = "i", "u" }), nil},
 		"took it":           {refers("a", nil), refers("a", has("old", "True")), []string{"ns/a 1s"}},
-		"takes it":          {refers("a", has("old", "True")), refers("a", has(judgePolicies(live).hash, "False")), []string{"ns/a 1s"}},
+		"takes it":          {refers("a", has("old", "True")), refers("a", has(judgePolicies(live, policystore.New()).hash, "False")), []string{"ns/a 1s"}},
 		"of another kind":   {refers("a", has("old", "True")), refers("a", func(s *v1alpha1.MCPServer) { has("old", "True")(s); s.Status.URL = "u" }), nil},
 		"another's":         {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = nil }), nil},
 	} {

@@ -13,43 +13,45 @@ import (
 	"errors"
 
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
-
-// remembered is how many specs a process remembers the judgement of. Forgetting
-// one costs reading its policies again.
-const remembered = 1 << 10
 
 // Reconciler keeps the status of the configurations of one kind.
 type Reconciler struct {
 	reconcile.Core
 	// Percent is how many of a hundred servers take a changed configuration at a time.
 	Percent int
-	kind    Kind
-	reader  client.Reader // the cache
-	// judged has judgements of specs, by uid.
-	judged *lru.Cache
+	// Live is the API server, for what the cache does not hold whole; Large and Policies are
+	// those of the process.
+	Live     client.Reader
+	Large    *reconcile.Turn
+	Policies *policystore.Store
+	kind     Kind
+	reader   client.Reader // the cache
 }
 
 // New returns a Reconciler of a kind. reader may be a cache.
 func New(kind Kind, reader client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
 	return &Reconciler{
 		Core:    reconcile.NewCore(applier, recorder, kind.frame()),
-		Percent: rollout.DefaultPercent, kind: kind, reader: reader, judged: lru.New(remembered),
+		Percent: rollout.DefaultPercent, kind: kind, reader: reader,
+		Live: reader, Large: &reconcile.Turn{}, Policies: policystore.New(),
 	}
 }
 
 // Reconcile is one pass over one configuration.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object := r.kind.empty()
-	if err := r.reader.Get(ctx, req.NamespacedName, object); err != nil {
-		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
+	object, turn := r.kind.empty(), r.Large.Of(req.Namespace)
+	defer turn.Leave()
+	wait, err := turn.Read(ctx, r.reader, r.Live, req.NamespacedName, object, r.Now())
+	if wait > 0 || err != nil {
+		return ctrl.Result{RequeueAfter: wait}, r.Gone(req.NamespacedName, err)
 	}
 	frame, wait, err := r.Begin(ctx, object, object.GetConfigStatus().Conditions)
 	if frame == nil {
@@ -80,7 +82,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	if !on {
 		return refused
 	}
-	j := r.judgement(p.config)
+	j := r.kind.judge(p.config, r.Policies)
 	counted := r.count(ctx, p, want, j)
 	found := findings(j, r.members(p.config.GetName(), j.hash, w.servers), r.Percent, p.Conflicts)
 	return errors.Join(refused, counted, p.Report(ctx, found))
@@ -90,17 +92,4 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, j judgement) error {
 	_, err := p.Apply(ctx, r.kind.StatusManager, p.config, r.kind.intent(p.config.GetName(), p.config.GetNamespace(), want.status(j)))
 	return err
-}
-
-// judgement is that of a spec, remembered: reading policies takes a while, and
-// each referrer wakes a pass.
-func (r *Reconciler) judgement(c config) judgement {
-	known, _ := r.judged.Get(c.GetUID())
-	if j, ok := known.(judgement); ok && j.generation == c.GetGeneration() {
-		return j
-	}
-	j := r.kind.judge(c)
-	j.generation = c.GetGeneration()
-	r.judged.Add(c.GetUID(), j)
-	return j
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
@@ -17,8 +18,10 @@ type Kind struct {
 	empty func() config
 	// intent states the status of the configuration of a name.
 	intent func(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration
-	// judge finds what the schema cannot see in a spec.
-	judge func(config) judgement
+	// judge finds what the schema cannot see in a spec, and hash names what it contributes
+	// to the content of servers, false if that is not known.
+	judge func(config, *policystore.Store) judgement
+	hash  func(config, *policystore.Store) (string, bool)
 }
 
 // config is an object of one of the kinds.
@@ -35,14 +38,14 @@ func Kinds() []Kind {
 		intent: func(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
 			return v1alpha1ac.MCPOIDCConfig(name, namespace).WithStatus(status)
 		},
-		judge: judgeLogin,
+		judge: judgeLogin, hash: loginHash,
 	}, {
 		Config: contract.AuthzConfigs(),
 		empty:  func() config { return &v1alpha1.MCPAuthzConfig{} },
 		intent: func(name, namespace string, status *v1alpha1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
 			return v1alpha1ac.MCPAuthzConfig(name, namespace).WithStatus(status)
 		},
-		judge: judgePolicies,
+		judge: judgePolicies, hash: policiesHash,
 	}}
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
-	"github.com/freehold-dev/freehold/controllers/runspec"
+	"github.com/freehold-dev/freehold/controllers/policystore"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // mostListed is how many workloads the status lists, as its schema says.
@@ -45,9 +46,8 @@ func (want wanted) status(j judgement) *v1alpha1ac.ConfigStatusApplyConfiguratio
 	return status
 }
 
-// judgement is what was found about the spec of a generation.
+// judgement is what was found about a spec.
 type judgement struct {
-	generation int64
 	// invalid is why nothing can be enforced by it, nil if it can.
 	invalid error
 	// hash names what it contributes to the content of servers, empty if it is
@@ -61,29 +61,44 @@ type judgement struct {
 
 // judgeLogin looks at an MCPOIDCConfig, of which the schema sees what is wrong unless
 // it was stored under another one.
-func judgeLogin(c config) judgement {
-	login, ok := c.(*v1alpha1.MCPOIDCConfig)
-	if !ok || login.Spec.OIDC == nil && login.Spec.Kubernetes == nil {
+func judgeLogin(c config, store *policystore.Store) judgement {
+	hash, ok := loginHash(c, store)
+	if !ok {
 		return judgement{invalid: errors.New("spec has neither oidc nor kubernetes: write oidc for the tokens of a provider, kubernetes for those of the cluster's service accounts")}
 	}
-	return judgement{hash: runspec.LoginHash(login)}
+	return judgement{hash: hash}
+}
+
+func loginHash(c config, store *policystore.Store) (string, bool) {
+	login, ok := c.(*v1alpha1.MCPOIDCConfig)
+	if !ok || !reconcile.IsCut(login) && login.Spec.OIDC == nil && login.Spec.Kubernetes == nil {
+		return "", false
+	}
+	return store.Login(login)
 }
 
 // judgePolicies reads the policies of an MCPAuthzConfig.
-func judgePolicies(c config) judgement {
+func judgePolicies(c config, store *policystore.Store) judgement {
 	policies, ok := c.(*v1alpha1.MCPAuthzConfig)
 	if !ok {
 		return judgement{}
 	}
 	j := judgement{policies: new(int32(min(len(policies.Spec.Policies), math.MaxInt32)))}
-	read, err := runspec.ReadAsWritten(&policies.Spec)
-	if err != nil {
-		j.invalid = err
-		return j
-	}
-	j.hash = runspec.ReadPolicies(policies).Hash
-	for _, problem := range read.Unmatched() {
-		j.unmatched = append(j.unmatched, problem.String())
+	verdict, _ := store.Policies(policies)
+	if j.invalid = verdict.Err; j.invalid == nil {
+		j.hash, j.unmatched = verdict.Hash, verdict.Unmatched
 	}
 	return j
+}
+
+func policiesHash(c config, store *policystore.Store) (string, bool) {
+	policies, ok := c.(*v1alpha1.MCPAuthzConfig)
+	if !ok {
+		return "", false
+	}
+	verdict, known := store.Policies(policies)
+	if verdict.Err != nil {
+		return "", known
+	}
+	return verdict.Hash, known
 }

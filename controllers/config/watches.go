@@ -95,7 +95,10 @@ func (r *Reconciler) moved(ctx context.Context, before, after client.Object) boo
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.Namespace, Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
 		return false // it has a pass of its own once it is there
 	}
-	hash := r.judgement(live).hash
+	hash, known := r.kind.hash(live, r.Policies)
+	if !known {
+		return true
+	}
 	was, had := r.member(name, hash, old)
 	m, has := r.member(name, hash, now)
 	return was != m || had != has

@@ -35,6 +35,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -59,11 +60,10 @@ type Reconciler struct {
 	// specs are what came of specs, by uid of the server, sessions what is known of its
 	// Secret, and objects those that were found to carry specs, by their own.
 	specs, objects, sessions *lru.Cache
-	// large is held by who renders a large spec.
-	large turn
-	// policies are what MCPAuthzConfigs say, and Percent how many of a hundred servers
+	// Large and Policies are those of the process, and Percent is how many of a hundred servers
 	// take a changed configuration at a time.
-	policies policies
+	Large    *reconcile.Turn
+	Policies *policystore.Store
 	Percent  int
 }
 
@@ -74,14 +74,18 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered), numbers: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered), sessions: lru.New(remembered),
-		policies: newPolicies(), Percent: rollout.DefaultPercent,
+		Large: &reconcile.Turn{}, Policies: policystore.New(), Percent: rollout.DefaultPercent,
 	}
 }
 
 // Reconcile is one pass over one object, in the form of a server.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object := r.kind.New()
-	err := r.reader.Get(ctx, req.NamespacedName, object)
+	object, turn := r.kind.New(), r.Large.Of(req.Namespace)
+	defer turn.Leave()
+	wait, err := turn.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	var leftErr error
 	if r.kind.Backend && client.IgnoreNotFound(err) == nil {
 		var left bool
@@ -97,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if frame == nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	p := &pass{frame, object, server}
+	p := &pass{frame, object, server, turn}
 	p.Patience = patience(server, v1alpha1.ReasonApplyFailed)
 	w, err := observe(ctx, r.reader, r.live, server)
 	if err != nil {
@@ -107,7 +111,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if server.DeletionTimestamp != nil {
 		return p.End(ctx, errors.Join(leftErr, r.delete(ctx, p, w)))
 	}
-	if err := r.refer(ctx, server, &w); err != nil {
+	if wait, err := r.refer(ctx, p, &w); wait > 0 || err != nil {
+		p.Due(wait)
 		return p.End(ctx, errors.Join(leftErr, err))
 	}
 	w.draining = r.drains(server, w)
@@ -122,6 +127,7 @@ type pass struct {
 	*reconcile.Pass
 	object client.Object
 	server *v1alpha1.MCPServer
+	turn   *reconcile.Holder
 }
 
 // run decides and writes.
@@ -133,12 +139,9 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	server := p.server
 	want, known := r.known(server, w)
 	if !known {
-		if isLarge(server) {
-			if !r.large.take(server.Namespace, r.Now()) {
-				p.Due(largeRetry)
-				return unheld
-			}
-			defer r.large.leave()
+		if wait, err := r.readPolicies(ctx, p, &w); wait > 0 || err != nil {
+			p.Due(wait)
+			return errors.Join(unheld, err)
 		}
 		want = desired(server, w, r.options)
 		r.remember(server, w, want)

@@ -3,10 +3,7 @@ package mcpserver
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"maps"
 	"slices"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,56 +85,6 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	want.children = around(server, w)
 	want.isolate(server, w, r.options.Network)
 	return want, true
-}
-
-// largeSpec is from which size on, as JSON, one spec is rendered at a time:
-// several at once would need more memory than the operator has, and leave no
-// worker to the others. A server whose turn it is not comes back after largeRetry,
-// and is taken to have left the line after largeGone.
-const (
-	largeSpec  = 64 << 10
-	largeRetry = 200 * time.Millisecond
-	largeGone  = 5 * largeRetry
-)
-
-// turn is for one large spec at a time. A namespace does not take two turns while
-// another one waits, however many of its servers ask.
-type turn struct {
-	mu    sync.Mutex
-	taken bool
-	// last is the namespace of the last turn, and asked when others asked in vain.
-	last  string
-	asked map[string]time.Time
-}
-
-// take reports whether a server of the namespace may go on; then leave must be
-// called.
-func (t *turn) take(namespace string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.asked, func(_ string, at time.Time) bool { return now.Sub(at) > largeGone })
-	delete(t.asked, namespace)
-	if t.taken || namespace == t.last && len(t.asked) > 0 {
-		if t.asked == nil {
-			t.asked = map[string]time.Time{}
-		}
-		t.asked[namespace] = now
-		return false
-	}
-	t.taken, t.last = true, namespace
-	return true
-}
-
-func (t *turn) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.taken = false
-}
-
-// isLarge reports whether one spec of this size is rendered at a time.
-func isLarge(server *v1alpha1.MCPServer) bool {
-	spec, err := json.Marshal(server.Spec)
-	return err != nil || len(spec) > largeSpec
 }
 
 // remember keeps what came of a spec, where it is small and the spec's alone.

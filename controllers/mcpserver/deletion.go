@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -176,7 +177,7 @@ func (r *Reconciler) deletePolicy(ctx context.Context, p *pass, w world) error {
 func (r *Reconciler) removeLeftPolicy(ctx context.Context, server client.ObjectKey, uid types.UID) (bool, error) {
 	policy := &networkingv1.NetworkPolicy{}
 	key := client.ObjectKey{Namespace: server.Namespace, Name: workload.BackendName(server.Name)}
-	switch err := getWhole(ctx, r.reader, r.live, key, policy); {
+	switch err := reconcile.Whole(ctx, r.reader, r.live, key, policy); {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:

@@ -260,9 +260,9 @@ func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
 	left.OwnerReferences[0].APIVersion = v1alpha1.SchemeGroupVersion.String()
 	s.put(left)
 	cache := newStored(t)
-	cache.put(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: "echo-backend", UID: "left", Annotations: map[string]string{workload.AnnotationCut: "true"},
-	}})
+	cut := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", UID: "left"}}
+	reconcile.Cut(cut, "")
+	cache.put(cut)
 	r.reader = cache
 	if _, err := r.Reconcile(t.Context(), theServer); err != nil || s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
 		t.Errorf("it stays (%v)", err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -68,16 +68,18 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 	w := world{}
 	name := kinds.Key(server)
 	var err error
-	get := func(name string, obj client.Object) bool {
-		if err != nil {
-			return false
-		}
-		e := getWhole(ctx, reader, live, client.ObjectKey{Namespace: server.Namespace, Name: name}, obj)
-		if e != nil && !apierrors.IsNotFound(e) {
+	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: server.Namespace, Name: name} }
+	seen := func(name string, obj client.Object, e error) bool {
+		if err == nil && e != nil && !apierrors.IsNotFound(e) {
 			err = fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, e)
 		}
-		return e == nil
+		return err == nil && e == nil
 	}
+	get := func(name string, obj client.Object) bool {
+		return err == nil && seen(name, obj, reconcile.Whole(ctx, reader, live, key(name), obj))
+	}
+	// What a large one says, the process remembers.
+	cached := func(name string, obj client.Object) bool { return seen(name, obj, reader.Get(ctx, key(name), obj)) }
 	w.account = found(get, workload.RunnerName(name), &corev1.ServiceAccount{})
 	w.role = found(get, workload.RunnerName(name), &rbacv1.Role{})
 	w.binding = found(get, workload.RunnerName(name), &rbacv1.RoleBinding{})
@@ -93,7 +95,7 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 		w.login = found(get, ref.Name, &v1alpha1.MCPOIDCConfig{})
 	}
 	if ref := server.Spec.AuthzConfigRef; ref != nil {
-		w.authz = found(get, ref.Name, &v1alpha1.MCPAuthzConfig{})
+		w.authz = found(cached, ref.Name, &v1alpha1.MCPAuthzConfig{})
 	}
 	if err != nil {
 		return world{}, err
@@ -109,16 +111,6 @@ func remote(object client.Object) *v1alpha1.MCPRemoteProxySpec {
 		return &o.Spec
 	}
 	return nil
-}
-
-// getWhole reads an object from a cache, or live if the cache does not hold all of it.
-func getWhole(ctx context.Context, reader, live client.Reader, key client.ObjectKey, obj client.Object) error {
-	err := reader.Get(ctx, key, obj)
-	if _, cut := obj.GetAnnotations()[workload.AnnotationCut]; err != nil || !cut {
-		return err
-	}
-	reflect.ValueOf(obj).Elem().SetZero() // a client decodes into what is there
-	return live.Get(ctx, key, obj)
 }
 
 func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {

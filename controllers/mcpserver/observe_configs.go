@@ -2,12 +2,15 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
+	"time"
 
-	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -24,10 +27,18 @@ type shared struct {
 
 // refer looks at the configurations that a server refers to, and, where it is to
 // wait for one, at the other servers that do.
-func (r *Reconciler) refer(ctx context.Context, server *v1alpha1.MCPServer, w *world) error {
+// wait is how long to wait for the turn at a large one, which nobody has read yet.
+func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (wait time.Duration, err error) {
+	server := p.server
 	if w.authz != nil {
-		w.policies = r.policies.of(w.authz)
-		w.shared = append(w.shared, shared{WorkloadConfig: named(contract.MCPAuthzConfig.Kind, w.authz.Name, w.policies.Hash)})
+		verdict, known := r.Policies.Policies(w.authz)
+		if !known {
+			if wait, err := r.readPolicies(ctx, p, w); wait > 0 || err != nil {
+				return wait, err
+			}
+			verdict.Hash = w.policies.Hash
+		}
+		w.shared = append(w.shared, shared{WorkloadConfig: named(contract.MCPAuthzConfig.Kind, w.authz.Name, verdict.Hash)})
 	}
 	if w.login != nil {
 		w.shared = append(w.shared, shared{WorkloadConfig: named(contract.MCPOIDCConfig.Kind, w.login.Name, runspec.LoginHash(w.login))})
@@ -40,11 +51,11 @@ func (r *Reconciler) refer(ctx context.Context, server *v1alpha1.MCPServer, w *w
 		}
 		plan, err := r.plan(ctx, server.Namespace, s.WorkloadConfig)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		s.admitted = plan.Admits(kinds.Key(server))
 	}
-	return nil
+	return 0, nil
 }
 
 func named(kind, name, hash string) v1alpha1.WorkloadConfig {
@@ -64,53 +75,25 @@ func (r *Reconciler) plan(ctx context.Context, namespace string, config v1alpha1
 	return rollout.For(members, r.Percent), nil
 }
 
-// mostPolicies is how many MCPAuthzConfigs a process keeps as it has read them, and
-// mostLarge how many of those above largeSpec, which hold megabytes.
-const mostPolicies, mostLarge = 128, 8
-
-// policies keeps what MCPAuthzConfigs say: many servers refer to one, and each of
-// their passes would read all of it. Of hashes many more fit.
-type policies struct{ read, large, hashes *lru.Cache }
-
-// readAt is what an MCPAuthzConfig says at one generation.
-type readAt struct {
-	generation int64
-	policies   *runspec.SharedPolicies
-}
-
-// hashAt is the hash of an MCPAuthzConfig at one generation.
-type hashAt struct {
-	generation int64
-	hash       string
-}
-
-func newPolicies() policies {
-	return policies{read: lru.New(mostPolicies), large: lru.New(mostLarge), hashes: lru.New(remembered)}
-}
-
-// hash names what an MCPAuthzConfig says.
-func (p policies) hash(config *v1alpha1.MCPAuthzConfig) string {
-	known, _ := p.hashes.Get(config.UID)
-	if h, ok := known.(hashAt); ok && h.generation == config.Generation {
-		return h.hash
+// readPolicies reads the text of the policies that a server refers to, for who renders it.
+// wait is how long to wait for the turn at a large one.
+func (r *Reconciler) readPolicies(ctx context.Context, p *pass, w *world) (wait time.Duration, err error) {
+	if w.authz == nil || w.policies != nil {
+		return 0, nil
 	}
-	return p.of(config).Hash
-}
-
-func (p policies) of(config *v1alpha1.MCPAuthzConfig) *runspec.SharedPolicies {
-	kept, size := p.read, len(config.Spec.Entities)
-	for i := range config.Spec.Policies {
-		size += len(config.Spec.Policies[i].Policy)
+	if text, known := r.Policies.Text(w.authz); known {
+		w.policies = text
+		return 0, nil
 	}
-	if size > largeSpec {
-		kept = p.large
+	if reconcile.IsCut(w.authz) {
+		if wait := p.turn.Take(r.Now()); wait > 0 {
+			return wait, nil
+		}
+		key := client.ObjectKeyFromObject(w.authz)
+		if err := reconcile.Live(ctx, r.live, key, w.authz); err != nil {
+			return 0, fmt.Errorf("reading MCPAuthzConfig %s: %w", key, err)
+		}
 	}
-	known, _ := kept.Get(config.UID)
-	if s, ok := known.(readAt); ok && s.generation == config.Generation {
-		return s.policies
-	}
-	read := runspec.ReadPolicies(config)
-	kept.Add(config.UID, readAt{config.Generation, &read})
-	p.hashes.Add(config.UID, hashAt{config.Generation, read.Hash})
-	return &read
+	w.policies = r.Policies.Read(w.authz)
+	return 0, nil
 }

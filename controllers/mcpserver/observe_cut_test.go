@@ -7,14 +7,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/freehold-dev/freehold/controllers/workload"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // A large object that lost its controller is cut in the cache, and can be taken over
 // all the same: what stands is read from the API server.
 func TestWhatTheCacheCutsIsReadLive(t *testing.T) {
 	server := echo()
-	stub := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend", Annotations: map[string]string{workload.AnnotationCut: "true"}}}
+	stub := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend"}}
+	reconcile.Cut(stub, "")
 	whole := controlled(backendOf(current), server)
 	for name, tc := range map[string]struct {
 		cached *appsv1.StatefulSet

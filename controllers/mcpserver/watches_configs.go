@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
@@ -16,7 +17,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -42,7 +42,7 @@ func (r *Reconciler) moved(ctx context.Context, q queue, before, after client.Ob
 		}
 		config, err := r.config(ctx, kind, before.GetNamespace(), name)
 		if err != nil || phase(before, config) == phase(after, config) {
-			continue // one that is not there is taken by nobody
+			continue // one that is not there, or was not read, is taken by nobody
 		}
 		plan, err := r.plan(ctx, before.GetNamespace(), config)
 		if err != nil {
@@ -76,6 +76,10 @@ func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 	return rollout.OfServer(server).Member(config.Kind, config.Name, config.Hash).Phase
 }
 
+// errUnread says that a configuration is large, and that nobody has read it yet: a pass over
+// a server that refers to it does.
+var errUnread = errors.New("the configuration is not read yet")
+
 // config is a configuration as a claim would record it now.
 func (r *Reconciler) config(ctx context.Context, kind, namespace, name string) (v1alpha1.WorkloadConfig, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -84,11 +88,19 @@ func (r *Reconciler) config(ctx context.Context, kind, namespace, name string) (
 		if err := r.reader.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err != nil {
 			return v1alpha1.WorkloadConfig{}, err
 		}
-		return named(kind, name, r.policies.hash(c)), nil
+		verdict, known := r.Policies.Policies(c)
+		if !known {
+			return v1alpha1.WorkloadConfig{}, errUnread
+		}
+		return named(kind, name, verdict.Hash), nil
 	}
 	c := &v1alpha1.MCPOIDCConfig{}
 	if err := r.reader.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err != nil {
 		return v1alpha1.WorkloadConfig{}, err
 	}
-	return named(kind, name, runspec.LoginHash(c)), nil
+	hash, known := r.Policies.Login(c)
+	if !known {
+		return v1alpha1.WorkloadConfig{}, errUnread
+	}
+	return named(kind, name, hash), nil
 }

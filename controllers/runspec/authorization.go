@@ -18,6 +18,8 @@ type SharedPolicies struct {
 	Hash string
 	// Err is why they cannot be read; it names policy, line and column.
 	Err error
+	// Unmatched are the statements that match no call.
+	Unmatched []string
 	// Deleting says that the MCPAuthzConfig is being deleted.
 	Deleting bool
 }
@@ -25,7 +27,7 @@ type SharedPolicies struct {
 // ReadPolicies reads an MCPAuthzConfig.
 func ReadPolicies(config *v1alpha1.MCPAuthzConfig) SharedPolicies {
 	p := SharedPolicies{Authorization: *authorization(&config.Spec), Deleting: config.DeletionTimestamp != nil}
-	_, p.Err = ReadAsWritten(&config.Spec)
+	p.Unmatched, p.Err = Unmatched(&config.Spec)
 	p.Hash = hashOf(p.Authorization)
 	return p
 }
@@ -54,14 +56,18 @@ func Policies(a runconfig.Authorization) (*authz.Policies, error) {
 	return authz.Parse(sources, a.Entities)
 }
 
-// ReadAsWritten reads policies in the text that their author knows: what is said of
-// them names lines and columns of it.
-func ReadAsWritten(config *v1alpha1.AuthzConfig) (*authz.Policies, error) {
+// Unmatched are the statements that match no call, or why policies cannot be read. It reads
+// them in the text that their author knows: what is said of them names lines and columns of it.
+func Unmatched(config *v1alpha1.AuthzConfig) (unmatched []string, err error) {
 	sources := make([]authz.Source, 0, len(config.Policies))
 	for _, p := range config.Policies {
 		sources = append(sources, authz.Source{Name: p.Name, Text: p.Policy})
 	}
-	return authz.Parse(sources, config.Entities)
+	problems, err := authz.Unmatched(sources, config.Entities)
+	for _, problem := range problems {
+		unmatched = append(unmatched, problem.String())
+	}
+	return unmatched, err
 }
 
 // LoginHash names what an MCPOIDCConfig contributes to the run configs of all

@@ -149,12 +149,9 @@ func policies(written *v1alpha1.AuthzConfig) (unmatched []string, unreadable []p
 	if written == nil {
 		return nil, nil
 	}
-	read, err := runspec.ReadAsWritten(written)
+	unmatched, err := runspec.Unmatched(written)
 	if err != nil {
 		return nil, []podtemplate.Problem{{Field: "spec.authzConfig", Message: err.Error()}}
-	}
-	for _, problem := range read.Unmatched() {
-		unmatched = append(unmatched, problem.String())
 	}
 	return unmatched, nil
 }

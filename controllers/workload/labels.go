@@ -12,9 +12,6 @@ const (
 	// They carry no revision: that changes also with content of the proxy alone, and
 	// each change of a pod template replaces the pods.
 	AnnotationBackendHash = "freehold.dev/backend-hash"
-	// AnnotationCut is on what the operator's cache keeps of an object with a child's
-	// name that is too large to be kept whole. It is never written to the API server.
-	AnnotationCut = "freehold.dev/cut"
 )
 
 // ManagedBy is the value of LabelManagedBy.

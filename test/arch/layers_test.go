@@ -12,7 +12,7 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
-	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/policystore", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -39,10 +39,11 @@ var layers = map[string][]string{
 	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
-	"controllers/apply":      {"apis/ownership"},
-	"controllers/metrics":    {"apis/..."},
-	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
-	"controllers/references": {"apis/...", "controllers/kinds"},
+	"controllers/apply":       {"apis/ownership"},
+	"controllers/metrics":     {"apis/..."},
+	"controllers/reconcile":   {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
+	"controllers/references":  {"apis/...", "controllers/kinds"},
+	"controllers/policystore": {"apis/...", "controllers/reconcile", "controllers/runspec"},
 
 	"controllers/backend":          below,
 	"controllers/mcpserver":        below,
