@@ -44,6 +44,7 @@ func (r *Report) String() string {
 	r.requests(&text)
 	r.ownership(&text)
 	r.cost(&text)
+	r.tenant(&text)
 	table(&text, "target\tgoal\tmeasured\tmet\t", r.Targets, func(t Target) string {
 		met := "yes"
 		if !t.Met {

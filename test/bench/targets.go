@@ -40,7 +40,7 @@ func goals() []goal {
 		return float64(s.Counts.sum().Conflicts - claims - gate)
 	}
 	writes := func(s Step) float64 { return float64(s.Counts.writes().sum().Requests) }
-	return append(ofAChange(), []goal{
+	return append(append(ofAChange(), ofATenant()...), []goal{
 		{"converge 1: writes", 10, of("converge", "", 1, writes)},
 		{"converge 1: of them status", 4, of("converge", "", 1, func(s Step) float64 { return float64(s.statusWrites()) })},
 		{"converge 100: seconds", 5, of("converge", "", 100, seconds)},
