@@ -107,12 +107,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return p.End(ctx, errors.Join(leftErr, err))
 	}
-	w.remote = remote(object)
 	if server.DeletionTimestamp != nil {
 		return p.End(ctx, errors.Join(leftErr, r.delete(ctx, p, w)))
 	}
-	if wait, err := r.refer(ctx, p, &w); wait > 0 || err != nil {
-		p.Due(wait)
+	if ready, err := r.refer(ctx, p, &w); !ready {
 		return p.End(ctx, errors.Join(leftErr, err))
 	}
 	w.draining = r.drains(server, w)
@@ -139,8 +137,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	server := p.server
 	want, known := r.known(server, w)
 	if !known {
-		if wait, err := r.readPolicies(ctx, p, &w); wait > 0 || err != nil {
-			p.Due(wait)
+		if ready, err := r.readPolicies(ctx, p, &w); !ready {
 			return errors.Join(unheld, err)
 		}
 		want = desired(server, w, r.options)

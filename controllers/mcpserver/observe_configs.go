@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,14 +26,16 @@ type shared struct {
 
 // refer looks at the configurations that a server refers to, and, where it is to
 // wait for one, at the other servers that do.
-// wait is how long to wait for the turn at a large one, which nobody has read yet.
-func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (wait time.Duration, err error) {
+// It is not ready while the pass has to wait for its turn at a large one that nobody has
+// read yet.
+func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, err error) {
 	server := p.server
+	w.remote = remote(p.object)
 	if w.authz != nil {
 		verdict, known := r.Policies.Policies(w.authz)
 		if !known {
-			if wait, err := r.readPolicies(ctx, p, w); wait > 0 || err != nil {
-				return wait, err
+			if ready, err := r.readPolicies(ctx, p, w); !ready {
+				return false, err
 			}
 			verdict.Hash = w.policies.Hash
 		}
@@ -51,11 +52,11 @@ func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (wait time.Du
 		}
 		plan, err := r.plan(ctx, server.Namespace, s.WorkloadConfig)
 		if err != nil {
-			return 0, err
+			return false, err
 		}
 		s.admitted = plan.Admits(kinds.Key(server))
 	}
-	return 0, nil
+	return true, nil
 }
 
 func named(kind, name, hash string) v1alpha1.WorkloadConfig {
@@ -76,24 +77,25 @@ func (r *Reconciler) plan(ctx context.Context, namespace string, config v1alpha1
 }
 
 // readPolicies reads the text of the policies that a server refers to, for who renders it.
-// wait is how long to wait for the turn at a large one.
-func (r *Reconciler) readPolicies(ctx context.Context, p *pass, w *world) (wait time.Duration, err error) {
+// It is not ready while the pass has to wait for its turn at a large one.
+func (r *Reconciler) readPolicies(ctx context.Context, p *pass, w *world) (ready bool, err error) {
 	if w.authz == nil || w.policies != nil {
-		return 0, nil
+		return true, nil
 	}
 	if text, known := r.Policies.Text(w.authz); known {
 		w.policies = text
-		return 0, nil
+		return true, nil
 	}
 	if reconcile.IsCut(w.authz) {
 		if wait := p.turn.Take(r.Now()); wait > 0 {
-			return wait, nil
+			p.Due(wait)
+			return false, nil
 		}
 		key := client.ObjectKeyFromObject(w.authz)
 		if err := reconcile.Live(ctx, r.live, key, w.authz); err != nil {
-			return 0, fmt.Errorf("reading MCPAuthzConfig %s: %w", key, err)
+			return false, fmt.Errorf("reading MCPAuthzConfig %s: %w", key, err)
 		}
 	}
 	w.policies = r.Policies.Read(w.authz)
-	return 0, nil
+	return true, nil
 }
