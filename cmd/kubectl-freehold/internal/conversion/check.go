@@ -142,7 +142,7 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 		if err := json.Unmarshal(data, config); err != nil {
 			return nil, fmt.Errorf("reading the %s: %w", kind, err)
 		}
-		if _, err := runspec.ReadAsWritten(&config.Spec); err != nil {
+		if _, err := runspec.Unmatched(&config.Spec); err != nil {
 			return []podtemplate.Problem{{Field: "spec.policies", Message: err.Error()}}, nil
 		}
 	}
