@@ -42,7 +42,9 @@ objects and all shared configurations, and show only what the ownership contract
 verdict taken or stray, which "kubectl freehold owners --help" explains.
 
 The exit code is 0 if nothing is wrong, 1 if something is, and 2 if something
-could not be read.`,
+could not be read. It needs the right to list the kinds of what belongs to servers, which
+the cluster's role view does not give for roles and rolebindings: what is missing
+is named, and the rest is shown.`,
 		Example: `  # The namespace of the kubeconfig
   kubectl freehold audit
 
@@ -57,6 +59,9 @@ could not be read.`,
 				return err
 			}
 			servers, children, err := c.installed(everywhere)
+			if len(servers)+len(children) == 0 && err == nil && !everywhere {
+				err = c.missing()
+			}
 			return c.judgeAll(out, servers, children, err)
 		},
 	}
@@ -96,6 +101,9 @@ func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructure
 	}
 	if err := c.showAudit(out, content, lines); err != nil {
 		return err
+	}
+	if lacks := lacking(unread); lacks != "" {
+		fmt.Fprintln(c.ErrOut, "The audit is not whole. "+lacks)
 	}
 	switch {
 	case unread != nil:

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +62,7 @@ func TestWhatCommandsPrint(t *testing.T) {
 		"owners-both":              "owners deployment x -f testdata/shop.yaml",
 		"owners-no-managed-fields": "owners -f testdata/bare.yaml",
 		"release-unnamed":          "release deployment x",
+		"release-dry-run-client":   "release deployment x --manager m --dry-run=client",
 		"unknown-command":          "owner deployment x",
 		"complete-kinds":           "__complete owners ",
 	} {
@@ -95,6 +97,7 @@ func TestWhatAuditFinds(t *testing.T) {
 		"audit-wrong-json":   {[]string{"server-wrong"}, []string{"backend-scaled"}, nil, "json"},
 		"audit-empty":        {nil, nil, nil, ""},
 		"audit-unread":       {nil, nil, io.ErrUnexpectedEOF, ""},
+		"audit-forbidden":    {[]string{"server"}, []string{"backend"}, fmt.Errorf("listing: %w", errors.Join(refused("rbac.authorization.k8s.io", "roles"), refused("", "services"))), ""},
 		"audit-wrong-unread": {nil, []string{"backend-scaled"}, io.ErrUnexpectedEOF, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +132,19 @@ func TestReleaseShowsAndAsks(t *testing.T) {
 			code := d.exit(d.handBack(context.Background(), d.object(t, tc.object), tc.releasing))
 			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
 		})
+	}
+}
+
+// As kubectl has it, and as a flag without a value.
+func TestADryRunIsOfTheServer(t *testing.T) {
+	for text, want := range map[string]string{"server": "server", "true": "server", "none": "none", "false": "none", "client": ""} {
+		var d dryRun
+		if err := d.Set(text); (err == nil) != (want != "") || err == nil && d.String() != want {
+			t.Errorf("--dry-run=%s is %s: %v", text, &d, err)
+		}
+	}
+	if flag := sit("").release().Flags().Lookup("dry-run"); flag.NoOptDefVal != "server" {
+		t.Errorf("--dry-run alone is %q", flag.NoOptDefVal)
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 // releasing is what release is told.
 type releasing struct {
 	manager, subresource, to string
-	dryRun, yes              bool
+	dryRun                   dryRun
+	yes                      bool
 }
 
 func (c *cli) release() *cobra.Command {
@@ -75,13 +76,41 @@ only when neither runs any more: docs/take-over.md says how.`,
 	flags.StringVar(&r.manager, "manager", "", "field manager that gives up its fields")
 	flags.StringVar(&r.to, "to", "", "field manager that gets them; without it, fields that no other manager owns are removed")
 	flags.StringVar(&r.subresource, "subresource", "", "subresource through which they were written, such as status")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "send the request as a dry run, which changes nothing")
+	flags.Var(&r.dryRun, "dry-run", "none, or server: send the request as a dry run, which changes nothing")
+	flags.Lookup("dry-run").NoOptDefVal = "server"
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask before writing")
 	if err := cmd.MarkFlagRequired("manager"); err != nil {
 		panic(err) // the flag is defined above
 	}
 	return cmd
 }
+
+// dryRun is a flag as kubectl has it. A request is judged by the API server alone.
+type dryRun bool
+
+// String implements pflag.Value.
+func (d *dryRun) String() string {
+	if *d {
+		return "server"
+	}
+	return "none"
+}
+
+// Set implements pflag.Value.
+func (d *dryRun) Set(text string) error {
+	switch text {
+	case "server", "true":
+		*d = true
+	case "none", "false":
+		*d = false
+	default:
+		return errors.New("write none or server")
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (d *dryRun) Type() string { return "string" }
 
 func (c *cli) handBack(ctx context.Context, u *unstructured.Unstructured, r releasing) error {
 	holdings, err := c.judge(u)
@@ -165,7 +194,7 @@ func (c *cli) list(what string, fields *fieldpath.Set) {
 
 // ask waits for a line before something is written, and returns an error unless that is a yes.
 func (c *cli) ask(r releasing, question string) error {
-	if r.yes || r.dryRun {
+	if r.yes || bool(r.dryRun) {
 		return nil
 	}
 	fmt.Fprint(c.Out, question+" [y/N] ")

@@ -58,7 +58,8 @@ func (c *cli) status() *cobra.Command {
 		Long: `Show on one screen the operators with their versions, how many MCPServers,
 MCPRemoteProxies and shared configurations there are in which state, who overwrites fields of Freehold,
 and what to do next: the message of each object that is not ready. Objects that
-are on their way, and need nobody, come last.
+are on their way, and need nobody, come last. One on which no operator has acted for
+five minutes needs a person. What could not be read is said first.
 
 The exit code is 0 if nothing needs a person, 1 if something does, and 2 if
 something could not be read.`,
@@ -76,6 +77,11 @@ something could not be read.`,
 				return err
 			}
 			objects, unread := c.listed(everywhere, append(workloadKinds(), configKinds()...)...)
+			if len(objects) == 0 && unread == nil && !everywhere {
+				if err := c.missing(); err != nil {
+					return err
+				}
+			}
 			operators, err := c.operators()
 			return c.showStatus(out, operators, objects, errors.Join(unread, err))
 		},
@@ -95,7 +101,7 @@ func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unst
 			kind = &kindStatus{Kind: u.GetKind(), States: map[string]int{}}
 			byKind[u.GetKind()] = kind
 		}
-		state, found, err := judged(u)
+		state, found, err := judged(u, c.now())
 		if err != nil {
 			unread = errors.Join(unread, err)
 			continue
@@ -114,7 +120,7 @@ func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unst
 		if err := out.print(c.Out, "FreeholdStatus", &content); err != nil {
 			return err
 		}
-	} else if err := c.screen(c.Out, content, unread == nil); err != nil {
+	} else if err := c.screen(c.Out, content, unread); err != nil {
 		return err
 	}
 	switch {
@@ -140,7 +146,7 @@ func (a attention) turn() int {
 }
 
 // judged is the state of an object in one word, and what is not as it should be.
-func judged(u *unstructured.Unstructured) (state string, found []attention, err error) {
+func judged(u *unstructured.Unstructured, now time.Time) (state string, found []attention, err error) {
 	var object struct {
 		Status struct {
 			ObservedGeneration int64              `json:"observedGeneration"`
@@ -160,11 +166,11 @@ func judged(u *unstructured.Unstructured) (state string, found []attention, err 
 	ready, suspended := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
 	switch {
 	case ready == nil && suspended == nil:
-		state = "NotSeen"
-		found = append(found, attention{Object: referenceTo(u), State: state, Message: "no operator has reported on it yet: see whether one runs and watches the namespace"})
+		found = append(found, unseen(u, now, "no operator has reported on it yet"))
+		state = found[0].State
 	case object.Status.ObservedGeneration < u.GetGeneration():
-		state = "NotSeen"
-		found = append(found, attention{Object: referenceTo(u), State: state, Message: "no operator has acted on its latest change yet: see whether one runs and watches the namespace"})
+		found = append(found, unseen(u, now, "no operator has acted on its latest change yet"))
+		state = found[0].State
 	case ready == nil:
 		state = suspended.Reason
 	default:
@@ -184,8 +190,11 @@ func judged(u *unstructured.Unstructured) (state string, found []attention, err 
 	return state, found, nil
 }
 
-// screen writes a status for people; whole says that all was read.
-func (c *cli) screen(out io.Writer, s freeholdStatus, whole bool) error {
+// screen writes a status for people; unread is why it is not all.
+func (c *cli) screen(out io.Writer, s freeholdStatus, unread error) error {
+	if unread != nil {
+		fmt.Fprintf(out, "%s\n\n", strings.TrimSpace("Not everything could be read, so this is not all. The errors are below. "+lacking(unread)))
+	}
 	lines := [][]string{{"OPERATOR", "READY", "LEADER", "VERSION", "RUNNER"}}
 	for _, o := range s.Operators {
 		lines = append(lines, []string{
@@ -211,12 +220,15 @@ func (c *cli) screen(out io.Writer, s freeholdStatus, whole bool) error {
 		}
 		lines = append(lines, []string{k.Kind, fmt.Sprint(k.Total), strings.Join(states, ", ")})
 	}
-	if len(s.Kinds) == 0 {
+	switch {
+	case len(s.Kinds) == 0 && unread == nil:
 		fmt.Fprintln(out, "There are no MCPServers, MCPRemoteProxies or shared configurations here.")
-	} else if err := table(out, lines); err != nil {
-		return err
+	case len(s.Kinds) > 0:
+		if err := table(out, lines); err != nil {
+			return err
+		}
 	}
-	c.next(out, s, whole)
+	c.next(out, s, unread == nil)
 	return nil
 }
 

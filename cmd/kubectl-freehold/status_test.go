@@ -5,9 +5,14 @@ import (
 	"io"
 	"path/filepath"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/freehold-dev/freehold/test/golden"
 )
@@ -51,6 +56,20 @@ func TestWhatStatusShows(t *testing.T) {
 	}
 	edited := server("f-edited", ready)
 	edited.SetGeneration(2)
+	waits := server("i-alone", "")
+	waits.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 3, 11, 54, 0, 0, time.UTC)))
+	begun := server("j-begun", "")
+	begun.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 3, 11, 58, 0, 0, time.UTC)))
+	stuck := server("k-deleted", ready)
+	stuck.SetGeneration(2)
+	stuck.SetDeletionTimestamp(new(metav1.NewTime(time.Date(2026, 1, 3, 10, 0, 0, 0, time.UTC))))
+	fresh := server("l-edited-now", ready)
+	fresh.SetGeneration(2)
+	fresh.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	fresh.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "git", Operation: "Apply", Time: new(metav1.NewTime(time.Date(2026, 1, 3, 11, 59, 0, 0, time.UTC)))},
+		{Manager: "x", Operation: "Apply", Subresource: "status", Time: new(metav1.NewTime(time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC)))},
+	})
 	var many []*unstructured.Unstructured
 	for i := range 14 {
 		many = append(many, server(fmt.Sprintf("s%02d", i), is("Ready", "False", "CrashLoop", "the container ends\x1b[2J with code 1")+", "+is("Stalled", "True", "CrashLoop", "x")))
@@ -73,14 +92,16 @@ func TestWhatStatusShows(t *testing.T) {
 			server("h-unmatched", ready+", "+is("PolicyUnmatched", "True", "NeverMatches", "the policy forbid can never match")),
 			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),
 		}, nil, ""},
-		"status-json":     {[]operatorStatus{runs}, []*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))}, nil, "json"},
-		"status-many":     {[]operatorStatus{runs}, many, nil, ""},
-		"status-nobody":   {[]operatorStatus{}, nil, nil, ""},
-		"status-unseen":   {nil, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
-		"status-stopped":  {[]operatorStatus{operator(t, 0, "2026-01-03T11:00:00.000000Z")}, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
-		"status-unread":   {[]operatorStatus{runs}, nil, io.ErrUnexpectedEOF, ""},
-		"status-unheld":   {[]operatorStatus{{Namespace: "n", Name: "o", Ready: 1, Replicas: 1, Version: "v1", Runner: "v1", Leader: "unknown"}}, nil, nil, ""},
-		"status-no-reply": {[]operatorStatus{runs}, []*unstructured.Unstructured{fromYAML(t, "{kind: MCPServer, apiVersion: freehold.dev/v1alpha1, metadata: {name: x}, status: {conditions: {a: b}}}")}, nil, ""},
+		"status-json":      {[]operatorStatus{runs}, []*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))}, nil, "json"},
+		"status-many":      {[]operatorStatus{runs}, many, nil, ""},
+		"status-nobody":    {[]operatorStatus{}, nil, nil, ""},
+		"status-unseen":    {nil, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
+		"status-stopped":   {[]operatorStatus{operator(t, 0, "2026-01-03T11:00:00.000000Z")}, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
+		"status-unwatched": {[]operatorStatus{runs}, []*unstructured.Unstructured{waits, begun, stuck, fresh}, nil, ""},
+		"status-forbidden": {nil, nil, utilerrors.NewAggregate([]error{refused("freehold.dev", "mcpservers"), refused("freehold.dev", "mcpoidcconfigs")}), ""},
+		"status-unread":    {[]operatorStatus{runs}, nil, io.ErrUnexpectedEOF, ""},
+		"status-unheld":    {[]operatorStatus{{Namespace: "n", Name: "o", Ready: 1, Replicas: 1, Version: "v1", Runner: "v1", Leader: "unknown"}}, nil, nil, ""},
+		"status-no-reply":  {[]operatorStatus{runs}, []*unstructured.Unstructured{fromYAML(t, "{kind: MCPServer, apiVersion: freehold.dev/v1alpha1, metadata: {name: x}, status: {conditions: {a: b}}}")}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := sit("")
@@ -88,6 +109,11 @@ func TestWhatStatusShows(t *testing.T) {
 			golden.File(t, filepath.Join("testdata", "golden", name+".txt"), d.said(code))
 		})
 	}
+}
+
+// refused is how the API server refuses a list.
+func refused(group, resource string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "", fmt.Errorf("User %q cannot list resource %q in API group %q", "ann", resource, group))
 }
 
 func TestTheVersionIsReadFromAnImage(t *testing.T) {

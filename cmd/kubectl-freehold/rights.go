@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// lacking names the kinds that the user may not list, in a sentence that asks for the right; it is empty
+// if an error is of another kind.
+func lacking(err error) string {
+	kinds := map[string]bool{}
+	forbidden(err, kinds)
+	if len(kinds) == 0 {
+		return ""
+	}
+	return "You may not list " + strings.Join(slices.Sorted(maps.Keys(kinds)), ", ") + ": ask for that right, or for somebody who has it."
+}
+
+// forbidden collects the kinds of an error, and of those that it consists of.
+func forbidden(err error, kinds map[string]bool) {
+	if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsForbidden(err) { //nolint:errorlint // what it wraps is looked at below
+		if details := status.Status().Details; details != nil && details.Kind != "" {
+			kinds[strings.TrimSuffix(details.Kind+"."+details.Group, ".")] = true
+		}
+		return
+	}
+	switch several := err.(type) { //nolint:errorlint // see above
+	case interface{ Unwrap() []error }:
+		for _, each := range several.Unwrap() {
+			forbidden(each, kinds)
+		}
+	case interface{ Errors() []error }:
+		for _, each := range several.Errors() {
+			forbidden(each, kinds)
+		}
+	default:
+		if inner := errors.Unwrap(err); inner != nil {
+			forbidden(inner, kinds)
+		}
+	}
+}
+
+// missing is an error if the namespace of the flags does not exist. Who may not read it is not told.
+func (c *cli) missing() error {
+	namespace, err := c.namespace()
+	if err != nil {
+		return err
+	}
+	_, err = all(resource.NewBuilder(c.flags).Unstructured().ResourceTypeOrNameArgs(false, "namespaces.v1.", namespace).Flatten().Do())
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no namespace %q", namespace)
+	}
+	return nil
+}
