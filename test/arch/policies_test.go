@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,13 @@ func TestThePageHasThePolicies(t *testing.T) {
 			order[i] = strings.ReplaceAll(does, " ", ", ") + " of " + strings.Join(requests[does], ", ")
 		}
 		objects := "all"
-		if selector := policy.Spec.MatchConstraints.ObjectSelector; selector != nil {
+		match := policy.Spec.MatchConstraints
+		// What the API server would default, so that kubectl and Helm state the same: the field is atomic.
+		if match.MatchPolicy == nil || match.NamespaceSelector == nil || match.ObjectSelector == nil ||
+			slices.ContainsFunc(match.ResourceRules, func(r admissionregistrationv1.NamedRuleWithOperations) bool { return r.Scope == nil }) {
+			t.Errorf("%s does not state all defaults of spec.matchConstraints", name)
+		}
+		if selector := match.ObjectSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
 			objects = "with `" + metav1.FormatLabelSelector(selector) + "`"
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", policy.Name, strings.Join(order, "; "), objects)

@@ -124,11 +124,9 @@ func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec,
 	if err != nil {
 		return admissionregistrationv1.ValidatingAdmissionPolicySpec{}, err
 	}
-	match := &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-		k.rule(k.resources(), admissionregistrationv1.Create, admissionregistrationv1.Update),
-	}}
+	match := whole(&metav1.LabelSelector{}, k.rule(k.resources(), admissionregistrationv1.Create, admissionregistrationv1.Update))
 	if k.labelled() {
-		match.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{k.Label.Key: k.Label.Value}}
+		match.ObjectSelector.MatchLabels = map[string]string{k.Label.Key: k.Label.Value}
 	}
 	spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionregistrationv1.Fail), MatchConstraints: match,
@@ -147,10 +145,10 @@ func (k compiler) spec() (admissionregistrationv1.ValidatingAdmissionPolicySpec,
 // kinds would not look at, because they have no label, and to update those of kinds
 // that they write once: the answer to an update holds the whole object.
 func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicySpec {
-	match, k := &admissionregistrationv1.MatchResources{}, of[0]
-	match.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+	k := of[0]
+	match := whole(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: k.Label.Key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{k.Label.Value}},
-	}}
+	}})
 	for _, each := range of {
 		operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 		if each.once() {
@@ -165,10 +163,19 @@ func unlabelled(of []compiler) admissionregistrationv1.ValidatingAdmissionPolicy
 	}
 }
 
+// whole states what the API server would default. The field is atomic, so who applies it without
+// the defaults states another value than the one that is stored, and meets a conflict with whoever
+// installed the same policy by other means.
+func whole(selector *metav1.LabelSelector, rules ...admissionregistrationv1.NamedRuleWithOperations) *admissionregistrationv1.MatchResources {
+	return &admissionregistrationv1.MatchResources{
+		MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: selector, ResourceRules: rules,
+	}
+}
+
 func (k compiler) rule(resources []string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
 	return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version}, Resources: resources},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.kind.Group}, APIVersions: []string{k.kind.Version}, Resources: resources, Scope: new(admissionregistrationv1.AllScopes)},
 	}}
 }
 
