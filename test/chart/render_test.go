@@ -214,6 +214,22 @@ func TestSchemaRefuses(t *testing.T) {
 		"secure without a port":      {"metrics.secure=true", "set metrics.port"},
 		"a level of no kind":         {"log.level=loud", "level"},
 		"an account of a controller": {"serviceAccount.name=freehold-rbac", "serviceAccount"},
+		"a Lease that outlives none": {"leaderElection.renewDeadline=20s", "write a shorter renewDeadline"},
+		"a Lease in other units":     {"leaderElection.leaseDuration=1m,leaderElection.renewDeadline=0.5m30s", "write a shorter renewDeadline"},
+		"a retry that comes late":    {"leaderElection.retryPeriod=9s", "divided by 1.2"},
+		"no section":                 {"log=null", "log"},
+		"no metrics":                 {"metrics=null", "metrics"},
+		"no part of a section":       {"metrics.proxies=null", "proxies"},
+		"no number":                  {"concurrency=null", "concurrency"},
+		"no level":                   {"log.level=null", "level"},
+		"no drain":                   {"replicas=1,podDisruptionBudget.minAvailable=1", "nodes cannot be drained"},
+		"no drain in percent":        {"podDisruptionBudget.minAvailable=60%", "nodes cannot be drained"},
+		"no drain at all":            {"podDisruptionBudget.maxUnavailable=0%", "nodes cannot be drained"},
+		"a budget of nothing":        {"podDisruptionBudget.maxUnavailable=null", "write one of them"},
+		"a key that is no label":     {"commonLabels.a b=x", "commonLabels"},
+		"a value that is no label":   {"commonLabels.a=x y", "commonLabels"},
+		"a key of no annotation":     {"commonAnnotations.a b=x", "commonAnnotations"},
+		"a test where nobody is":     {"test.image=a,test.namespace=x,namespaces[0]=y", "not in namespaces"},
 		"an operator of nowhere":     {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,6 +238,87 @@ func TestSchemaRefuses(t *testing.T) {
 				t.Errorf("--set %s is not refused by name: %v %s", tc.set, err, firstLine(out))
 			}
 		})
+	}
+}
+
+// What is unusual, and right.
+func TestSchemaTakes(t *testing.T) {
+	for name, set := range map[string]string{
+		"one pod that may be stopped": "replicas=1,podDisruptionBudget.minAvailable=0",
+		"half of the pods":            "podDisruptionBudget.minAvailable=50%",
+		"no budget":                   "podDisruptionBudget=null",
+		"no pods":                     "replicas=0,podDisruptionBudget.minAvailable=1",
+		"long times":                  "leaderElection.leaseDuration=1h0m1s,leaderElection.renewDeadline=1h,leaderElection.retryPeriod=500ms",
+		"no security context":         "podSecurityContext=null,securityContext=null,resources=null",
+		"a test where somebody is":    "test.image=a,test.namespace=y,namespaces[0]=x,namespaces[1]=y",
+		"labels with a prefix":        "commonLabels.example\\.com/a_b=C.d,commonAnnotations.example\\.com/a=any thing",
+		"a Secret twice":              "test.image=a,imagePullSecrets[0].name=a,imagePullSecrets[1].name=a,runner.imagePullSecrets[0].name=a,runner.imagePullSecrets[1].name=a",
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := helm(t, "template", "freehold", chart, "--set", set)
+			if err != nil {
+				t.Fatalf("--set %s is refused: %s", set, out)
+			}
+			for document := range strings.SplitSeq(out, "\n---\n") {
+				if strings.Count(document, "- name: a\n") > 1 {
+					t.Errorf("a Secret is named twice in\n%s", document)
+				}
+			}
+		})
+	}
+}
+
+// A parent chart turns a dependency on and off by a value of that, and Helm passes it on.
+func TestTheChartIsADependency(t *testing.T) {
+	parent := t.TempDir()
+	if err := os.CopyFS(filepath.Join(parent, "charts", "freehold"), os.DirFS(chart)); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{
+		"Chart.yaml":  "apiVersion: v2\nname: parent\nversion: 1.0.0\ndependencies: [{name: freehold, version: '*', repository: '', condition: freehold.enabled, tags: [mcp]}]\n",
+		"values.yaml": "global: {a: b}\ntags: {mcp: true}\nfreehold: {enabled: true, replicas: 3}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(parent, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for set, made := range map[string]bool{"freehold.enabled=true": true, "freehold.enabled=false": false} {
+		out, err := helm(t, "template", "parent", parent, "--namespace", "apps", "--set", set)
+		if err != nil || strings.Contains(out, "replicas: 3\n") != made {
+			t.Errorf("--set %s: want an operator: %t; %v %s", set, made, err, firstLine(out))
+		}
+	}
+}
+
+// Names of what stands in no namespace are those of one release.
+func TestReleasesOfLongNamesDoNotMeet(t *testing.T) {
+	long := strings.Repeat("a", 44)
+	names := map[string]string{}
+	for _, release := range []string{long + "-one", long + "-two"} {
+		out, err := helm(t, "template", release, chart, "--namespace", "x", "--set", "crds.install=false,policy.install=false")
+		if err != nil {
+			t.Fatal(out)
+		}
+		for document := range strings.SplitSeq(out, "\n---\n") {
+			var object struct {
+				Kind     string
+				Metadata struct{ Name, Namespace string }
+			}
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			key := object.Kind + "/" + object.Metadata.Name
+			if object.Kind == "" || object.Metadata.Namespace != "" {
+				continue
+			}
+			if other := names[key]; other != "" && other != release {
+				t.Errorf("%s is of %s and of %s", key, other, release)
+			}
+			names[key] = release
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("there are %d objects", len(names))
 	}
 }
 

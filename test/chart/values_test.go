@@ -20,6 +20,8 @@ var heldByTests = map[string]string{
 	"crds.install":           "TestChartBringsTheCRDs",
 	"policy.otherNamespaces": "TestPoliciesNameTheOperators",
 	"global":                 "belongs to a parent chart",
+	"enabled":                "TestTheChartIsADependency",
+	"tags":                   "TestTheChartIsADependency",
 }
 
 // A golden case without one of its values renders otherwise: else the value does
@@ -138,7 +140,9 @@ func TestTheReadmeHasEveryValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	described := leaves(schema(t), "")
-	delete(described, "global")
+	for _, ofParent := range []string{"global", "enabled", "tags"} {
+		delete(described, ofParent)
+	}
 	var table strings.Builder
 	table.WriteString("| value | default | meaning |\n| --- | --- | --- |\n")
 	for _, path := range slices.Sorted(maps.Keys(described)) {

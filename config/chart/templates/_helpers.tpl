@@ -9,6 +9,28 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The same for what stands in no namespace. Names are cut to 44 characters, and where they agree in these, the whole
+name tells two releases apart. */}}
+{{- define "freehold.clusterwide" -}}
+{{- $whole := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) }}
+{{- if and (not .Values.fullnameOverride) (gt (len $whole) 44) -}}
+{{- printf "%s-%s" (include "freehold.fullname" .) (sha256sum $whole | trunc 8) -}}
+{{- else -}}
+{{- include "freehold.fullname" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A duration of Go in seconds. */}}
+{{- define "freehold.seconds" -}}
+{{- $seconds := 0.0 }}
+{{- $of := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 }}
+{{- range regexFindAll "[0-9.]+(ms|s|m|h)" . -1 }}
+{{- $unit := regexFind "[a-z]+" . }}
+{{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get $of $unit)) }}
+{{- end }}
+{{- $seconds -}}
+{{- end -}}
+
 {{/* Labels of everything that the chart installs. Freehold's own label value, managed-by
 freehold, is for what the operator makes. */}}
 {{- define "freehold.labels" -}}
