@@ -73,6 +73,9 @@ is named, and the rest is shown.`,
 // judgeAll shows what is wrong with what was read; unread is why there is no
 // more of it.
 func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructured, unread error) error {
+	if lacks := lacking(unread); lacks != "" {
+		fmt.Fprintln(c.ErrOut, "The audit is not whole. "+lacks)
+	}
 	if len(servers)+len(children) == 0 && unread != nil {
 		return unread
 	}
@@ -101,9 +104,6 @@ func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructure
 	}
 	if err := c.showAudit(out, content, lines); err != nil {
 		return err
-	}
-	if lacks := lacking(unread); lacks != "" {
-		fmt.Fprintln(c.ErrOut, "The audit is not whole. "+lacks)
 	}
 	switch {
 	case unread != nil:

@@ -48,14 +48,8 @@ func operator(t *testing.T, ready int, renewed string) operatorStatus {
 	return o
 }
 
-func TestWhatStatusShows(t *testing.T) {
-	runs := operator(t, 2, "2026-01-03T11:59:58.000000Z")
-	ready := is("Ready", "True", "Ready", "MCP answers")
-	server := func(name string, conditions string) *unstructured.Unstructured {
-		return reports(t, "MCPServer", "tools", name, conditions)
-	}
-	edited := server("f-edited", ready)
-	edited.SetGeneration(2)
+// unwatched are servers on which nobody acts, for longer and for shorter.
+func unwatched(server func(name, conditions string) *unstructured.Unstructured, ready string) []*unstructured.Unstructured {
 	waits := server("i-alone", "")
 	waits.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 3, 11, 54, 0, 0, time.UTC)))
 	begun := server("j-begun", "")
@@ -70,6 +64,17 @@ func TestWhatStatusShows(t *testing.T) {
 		{Manager: "git", Operation: "Apply", Time: new(metav1.NewTime(time.Date(2026, 1, 3, 11, 59, 0, 0, time.UTC)))},
 		{Manager: "x", Operation: "Apply", Subresource: "status", Time: new(metav1.NewTime(time.Date(2026, 1, 3, 12, 0, 0, 0, time.UTC)))},
 	})
+	return []*unstructured.Unstructured{waits, begun, stuck, fresh}
+}
+
+func TestWhatStatusShows(t *testing.T) {
+	runs := operator(t, 2, "2026-01-03T11:59:58.000000Z")
+	ready := is("Ready", "True", "Ready", "MCP answers")
+	server := func(name string, conditions string) *unstructured.Unstructured {
+		return reports(t, "MCPServer", "tools", name, conditions)
+	}
+	edited := server("f-edited", ready)
+	edited.SetGeneration(2)
 	var many []*unstructured.Unstructured
 	for i := range 14 {
 		many = append(many, server(fmt.Sprintf("s%02d", i), is("Ready", "False", "CrashLoop", "the container ends\x1b[2J with code 1")+", "+is("Stalled", "True", "CrashLoop", "x")))
@@ -97,7 +102,7 @@ func TestWhatStatusShows(t *testing.T) {
 		"status-nobody":    {[]operatorStatus{}, nil, nil, ""},
 		"status-unseen":    {nil, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
 		"status-stopped":   {[]operatorStatus{operator(t, 0, "2026-01-03T11:00:00.000000Z")}, []*unstructured.Unstructured{server("a", ready)}, nil, ""},
-		"status-unwatched": {[]operatorStatus{runs}, []*unstructured.Unstructured{waits, begun, stuck, fresh}, nil, ""},
+		"status-unwatched": {[]operatorStatus{runs}, unwatched(server, ready), nil, ""},
 		"status-forbidden": {nil, nil, utilerrors.NewAggregate([]error{refused("freehold.dev", "mcpservers"), refused("freehold.dev", "mcpoidcconfigs")}), ""},
 		"status-unread":    {[]operatorStatus{runs}, nil, io.ErrUnexpectedEOF, ""},
 		"status-unheld":    {[]operatorStatus{{Namespace: "n", Name: "o", Ready: 1, Replicas: 1, Version: "v1", Runner: "v1", Leader: "unknown"}}, nil, nil, ""},
