@@ -174,6 +174,15 @@ func TestAReaderIsEnough(t *testing.T) {
 	s.says(as("owners", "mcp", "echo"), 0, "ours")
 	s.says(as("audit"), 0, "objects: 9")
 	s.says(as("release", "mcp", "echo", "--manager", "git"), 2, "forbidden")
-	s.says(as("audit", "-A"), 2, "forbidden")
+	s.says(as("audit", "-A"), 2, "forbidden", "The audit is not whole. You may not list ", "mcpservers.freehold.dev: ask for that right")
 	s.Owns(serverOf(s), "git", "spec.image")
+	nobody := s.asks("", "status", "--as", "nobody-of-"+s.Namespace)
+	s.says(nobody, 2, "Not everything could be read, so this is not all. The errors are below. You may not list ", "mcpservers.freehold.dev")
+	if strings.Contains(nobody.out, "There are no MCPServers") {
+		s.Errorf("who may not list is told that there are none:\n%s", nobody.out)
+	}
+	for _, command := range []string{"status", "audit"} {
+		s.says(s.asks("", command, "-n", "no-"+s.Namespace), 2, "there is no namespace")
+	}
+	s.says(as("status", "-n", "no-"+s.Namespace), 2, "may not list")
 }
