@@ -101,6 +101,24 @@ func TestForeignContent(t *testing.T) {
 	}
 }
 
+// What nobody holds, as of a webhook, is named, too, but for what the API server fills in.
+func TestForeignPodContent(t *testing.T) {
+	live := applied(t, oursStated, `{metadata: {name: w}, spec: {template: {spec: {containers: [{name: mesh, image: m},
+		{name: server, command: [evil], imagePullPolicy: Always, terminationMessagePath: /dev/termination-log}]}}}}`)
+	live.ManagedFields = live.ManagedFields[:1]
+	found := ForeignContent("proxy", live.ManagedFields, ours, live.Spec.Template.Spec)
+	want := "other field managers, or webhooks, added to the pods of this server: proxy container mesh; " +
+		"in Freehold's own containers stands what Freehold does not state: proxy container server command (no field manager, as of a webhook). " +
+		"Freehold takes off what a field manager puts there: stop that manager, and give up its fields with kubectl freehold release. " +
+		"It does not take off what no manager holds: exclude these objects from the webhook, or remove the field with kubectl edit"
+	if got := ForeignPodContent(found, Foreign{}); got == nil || got.Message != want {
+		t.Errorf("it says %+v, want %s", got, want)
+	}
+	if got := ForeignPodContent(Foreign{}); got != nil {
+		t.Errorf("nothing is said as %+v", got)
+	}
+}
+
 // An object of which we own nothing is not ours to judge.
 func TestForeignContentOfAForeignObject(t *testing.T) {
 	live := applied(t, oursStated)
