@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +20,14 @@ type tenantSizes struct {
 	made, more, follow, edits, large int
 }
 
-// floods are what a tenant does.
+// floods are what a tenant does; one of no objects is left out.
 func (s tenantSizes) floods() []flood {
 	serve := func(prefix, more string, n int) func(context.Context, *world) error {
 		return func(ctx context.Context, w *world) error {
 			return w.inTenant(ctx, n, func(i int) string { return kit.Server(fmt.Sprint(prefix, i), image(1), more) })
 		}
 	}
-	return []flood{
+	all := []flood{
 		{"rest", 0, func(context.Context, *world) error { return nil }},
 		{"made", s.made, serve("made-", "", s.made)},
 		{"edits", s.made, func(ctx context.Context, w *world) error { return s.edit(ctx, w) }},
@@ -53,6 +54,7 @@ func (s tenantSizes) floods() []flood {
 			return pausedAfter(ctx, err, time.Minute)
 		}},
 	}
+	return slices.DeleteFunc(all, func(f flood) bool { return f.servers == 0 && f.step != "rest" })
 }
 
 func pausedAfter(ctx context.Context, err error, d time.Duration) error {

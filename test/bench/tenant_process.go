@@ -61,7 +61,7 @@ func (b *bench) supervise(ctx context.Context, w *world) (*supervised, error) {
 }
 
 func (s *supervised) start(operator string, w *world) (*exec.Cmd, error) {
-	command := exec.Command(operator, "--runner-image="+runnerImage, "--probe-address=0", "--log-level=error", "--profiling",
+	command := exec.Command(operator, "--runner-image="+runnerImage, "--probe-address=0", "--log-level=error",
 		"--identity-namespace="+kit.SystemNamespace)
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig)
 	s.said.Reset()
