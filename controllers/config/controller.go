@@ -50,8 +50,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	object, turn := r.kind.empty(), r.Large.Of(req.Namespace)
 	defer turn.Leave()
 	wait, err := turn.Read(ctx, r.reader, r.Live, req.NamespacedName, object, r.Now())
-	if wait > 0 || err != nil {
-		return ctrl.Result{RequeueAfter: wait}, r.Gone(req.NamespacedName, err)
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, r.Gone(req.NamespacedName, err)
 	}
 	frame, wait, err := r.Begin(ctx, object, object.GetConfigStatus().Conditions)
 	if frame == nil {
