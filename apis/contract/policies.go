@@ -10,13 +10,16 @@ import (
 // Policies are what the contract does not say of its admission policies. A
 // chart that installs them elsewhere replaces the namespace.
 func Policies() admission.Options {
-	never := []admission.Rule{generation()}
 	return admission.Options{
 		Product: "Freehold", Namespace: "freehold-system", Page: "docs/ownership.md",
-		Label: admission.Label{Key: "app.kubernetes.io/managed-by", Value: "freehold"},
+		Label:  admission.Label{Key: "app.kubernetes.io/managed-by", Value: "freehold"},
+		Others: labelPolicies(),
 		Rules: map[schema.GroupKind][]admission.Rule{
-			Deployment.GroupKind(): never, StatefulSet.GroupKind(): never, Service.GroupKind(): never, ConfigMap.GroupKind(): never,
-			MCPServer.GroupKind(): {runtimeServer()}, MCPRemoteProxy.GroupKind(): {runtimeServer()},
+			Deployment.GroupKind():  {generation(), labels(inTemplate, byOperator())},
+			StatefulSet.GroupKind(): {generation(), labels(inTemplate, byRunner), backendSet()},
+			Service.GroupKind():     {generation(), backendService()},
+			ConfigMap.GroupKind():   {generation()},
+			MCPServer.GroupKind():   {runtimeServer()}, MCPRemoteProxy.GroupKind(): {runtimeServer()},
 		},
 	}
 }

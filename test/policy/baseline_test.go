@@ -49,8 +49,8 @@ func examples(t *testing.T, which string) map[string]*corev1.Pod {
 func backendOf(t *testing.T, namespace string, pod *corev1.Pod) *unstructured.Unstructured {
 	t.Helper()
 	o := object("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend, namespace: " + namespace + "}}")
-	merge(o.Object, object(numbered+"spec: {serviceName: s, selector: {matchLabels: {a: b}}}").Object)
-	metadata := map[string]any{"labels": map[string]any{"a": "b"}}
+	merge(o.Object, object(strings.ReplaceAll(owned, "$uid", "u")+"spec: {serviceName: s, selector: {matchLabels: "+ownLabels+"}}").Object)
+	metadata := map[string]any{"labels": object(ownLabels).Object}
 	if len(pod.Annotations) > 0 {
 		annotations := map[string]any{}
 		for key, value := range pod.Annotations {
@@ -95,9 +95,10 @@ func TestPodsStayWithinBaseline(t *testing.T) {
 func TestAStolenTokenOpensNoNode(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	runner, m := as(t, s.Namespace, "echo-runner"), string(contract.RunnerBackend)
+	head := strings.ReplaceAll(owned, "$uid", makeOwners(s)[contract.MCPServer.Kind])
 	send := func(spec string) error {
 		intent := s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")
-		merge(intent.Object, object(numbered+"spec: {serviceName: s, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: "+spec+"}}").Object)
+		merge(intent.Object, object(head+"spec: {serviceName: s, selector: {matchLabels: "+ownLabels+"}, template: {metadata: {labels: "+ownLabels+"}, spec: "+spec+"}}").Object)
 		return applied(t.Context(), runner, m, "", intent, true)
 	}
 	attacks := map[string]string{

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -166,7 +167,7 @@ func policyOf(t *testing.T, file string) compiled {
 		}
 		messages = append(messages, &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression})
 	}
-	var options plugincel.OptionalVariableDeclarations
+	options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	compiler.CompileAndStoreVariables(variables, options, environment.StoredExpressions)
 	return compiled{
 		conditions:  compiler.CompileCondition(conditions, options, environment.StoredExpressions),
@@ -184,7 +185,7 @@ func evaluate(t *testing.T, by plugincel.ConditionEvaluator, was, is *unstructur
 		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: asker})
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was)}
 	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
-	results, remaining, err := by.ForInput(t.Context(), versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{}, left)
+	results, remaining, err := by.ForInput(t.Context(), versioned, request, plugincel.OptionalVariableBindings{Authorizer: authorizerfactory.NewAlwaysDenyAuthorizer()}, &corev1.Namespace{}, left)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,10 +67,10 @@ var rights = append([]right{
 	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
 	{contract.MCPServerChildren, contract.Deployment, "echo-proxy", numbered + "spec: {replicas: 0, " + pods + "}", "spec: {paused: true}", ".spec.paused"},
 	{contract.MCPServerChildren, contract.Service, "echo-proxy", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", "spec: {sessionAffinity: ClientIP}", ".spec.sessionAffinity"},
-	{contract.RunnerBackend, contract.StatefulSet, "echo-backend", numbered + "spec: {serviceName: s, " + pods + "}", "spec: {replicas: 3}", ".spec.replicas"},
-	{contract.RunnerBackend, contract.Service, "echo-backend", numbered + "spec: {ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
+	{contract.RunnerBackend, contract.StatefulSet, "echo-backend", owned + "spec: {serviceName: s, " + ownPods + "}", "spec: {replicas: 3}", ".spec.replicas"},
+	{contract.RunnerBackend, contract.Service, "echo-backend", owned + "spec: {type: ClusterIP, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
 	{
-		contract.RunnerBackend, contract.Service, "echo-backend-headless", numbered + "spec: {clusterIP: None, ports: [{port: 80, protocol: TCP}]}",
+		contract.RunnerBackend, contract.Service, "echo-backend-headless", owned + "spec: {type: ClusterIP, clusterIP: None, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}",
 		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team",
 	},
 	{contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
@@ -260,7 +261,7 @@ func TestGrants(t *testing.T) {
 	uids := makeOwners(env)
 	makeConfigs(env)
 	for _, r := range rights {
-		s := placed{right: r, namespace: env.Namespace, uid: uids[r.object.Kind]}
+		s := placed{right: r, namespace: env.Namespace, uid: cmp.Or(uids[r.object.Kind], uids[contract.MCPServer.Kind])}
 		c := s.writer(t)
 		t.Run(fmt.Sprintf("%s on %s %s", r.manager, r.object, r.name), func(t *testing.T) {
 			if err := s.apply(t.Context(), c, string(r.manager), true); err != nil {

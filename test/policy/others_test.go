@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -90,6 +91,28 @@ func TestReportsNameTheServer(t *testing.T) {
 	merge := `{"status":{"runtime":{"serverUID":"another"}}}`
 	refused(t, admin.Status().Patch(s.Ctx, server, client.RawPatch(types.MergePatchType, []byte(merge))), says...)
 	s.Must(admin.Status().Patch(s.Ctx, server, client.RawPatch(types.MergePatchType, []byte(`{"status":{"url":"http://a"}}`))), "writing elsewhere in the status")
+}
+
+// TestReportsAreBounded holds what a runner's token writes into a status to what fits one.
+func TestReportsAreBounded(t *testing.T) {
+	s := kit.NewEnv(t, plane)
+	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
+	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
+	var versions []string
+	for i := range 33 {
+		versions = append(versions, fmt.Sprint("v", i))
+	}
+	for more, says := range map[string]string{
+		"tools: -1":     "status.runtime.tools",
+		"prompts: -1":   "status.runtime.prompts",
+		"resources: -1": "status.runtime.resources",
+		"protocolVersions: [" + strings.Repeat("a", 65) + "]":      "status.runtime.protocolVersions",
+		"protocolVersions: [" + strings.Join(versions, ", ") + "]": "status.runtime.protocolVersions",
+		"server: {name: " + strings.Repeat("a", 1025) + "}":        "status.runtime.server.name",
+	} {
+		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: {generation: 1, serverUID: " + string(server.GetUID()) + ", " + more + "}}}")
+		refused(t, applied(s.Ctx, as(t, s.Namespace, "echo-runner"), string(contract.RunnerReport), "status", o, true), says)
+	}
 }
 
 // TestGenerationsOfAServerStay holds that the claimed number falls for nobody,

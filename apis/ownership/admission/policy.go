@@ -28,6 +28,16 @@ type Options struct {
 	Label Label
 	// Rules are what else holds of a kind, whoever writes it.
 	Rules map[schema.GroupKind][]Rule
+	// Others are policies that hold a rule of objects which are in no grant.
+	Others []Other
+}
+
+// Other is a policy beside those of the contract's kinds.
+type Other struct {
+	// Name is no kind's plural.
+	Name  string
+	Match admissionregistrationv1.MatchResources
+	Rule  Rule
 }
 
 // Label is one of an object's.
@@ -54,8 +64,8 @@ type Policy struct {
 }
 
 // Compile returns one policy for each kind of the contract, in the order in
-// which the contract first names them, and one against objects without the label
-// if some of them look only at objects with it. It returns an error for a path
+// which the contract first names them, one against objects without the label if
+// some of them look only at objects with it, and the others. It returns an error for a path
 // with a * in its middle, which cannot be said in a policy.
 func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 	var policies []Policy
@@ -73,6 +83,13 @@ func Compile(c ownership.Contract, o Options) ([]Policy, error) {
 	}
 	if len(labelled) > 0 {
 		policies = append(policies, o.policy("unlabelled", unlabelled(labelled)))
+	}
+	for _, other := range o.Others {
+		policies = append(policies, o.policy(other.Name, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchConstraints: &other.Match,
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "suspicious", Expression: other.Rule.Broken}},
+			Variables:       other.Rule.Variables, Validations: other.Rule.Validations,
+		}))
 	}
 	return policies, nil
 }

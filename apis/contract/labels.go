@@ -1,0 +1,162 @@
+package contract
+
+import (
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/ownership/admission"
+)
+
+// Services and NetworkPolicies of a server select its pods by two labels. The rules of
+// this file keep everybody but Freehold from giving them to other pods, which would get
+// the calls and the tokens of that server's callers (ADR 0050).
+
+const (
+	asks = "request.?userInfo.?username.orValue('')"
+
+	// Where an object has the labels of its pods.
+	inTemplate = ".?spec.?template.?metadata.?labels"
+	inPod      = ".?metadata.?labels"
+
+	// actsAsOurs says that the user may act as a controller of ours, and could write the
+	// labels so: an administrator, or a tool that restores for one.
+	actsAsOurs = "['system:serviceaccount:freehold-system:freehold-mcpserver'].exists(u, authorizer.group('').resource('serviceaccounts')\n" +
+		".namespace(u.split(':')[2]).name(u.split(':')[3]).check('impersonate').allowed())"
+
+	// Kubernetes' controllers have an account each, or all of them one name.
+	byDeployments = asks + " in ['system:serviceaccount:kube-system:deployment-controller', 'system:kube-controller-manager']"
+	byController  = asks + " in ['system:serviceaccount:kube-system:replicaset-controller', 'system:serviceaccount:kube-system:statefulset-controller',\n" +
+		"'system:kube-controller-manager'] &&\n" +
+		"object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.apiVersion == 'apps/v1' && o.kind in ['ReplicaSet', 'StatefulSet'])"
+	byRunner = asks + " == 'system:serviceaccount:' + request.?namespace.orValue('') + ':' + server + '-runner' &&\n" +
+		"object.metadata.name == server + '-backend' && dyn(object)" + inTemplate + "[?'app.kubernetes.io/component'].orValue('') == 'backend'"
+)
+
+// byOperator says that a controller of a kind with a proxy asks.
+func byOperator() string {
+	var users []string
+	for _, w := range Workloads() {
+		users = append(users, "'system:serviceaccount:freehold-system:"+w.Identity+"'")
+	}
+	return asks + " in [" + strings.Join(users, ", ") + "]"
+}
+
+// named says that server is a name that objects of our kinds have in labels; another
+// author's kind has a suffix of its own.
+func named() string {
+	terms := []string{"!server.contains('.')"}
+	for _, w := range Workloads() {
+		if w.Suffix != "" {
+			terms = append(terms, "server.endsWith('."+w.Suffix+"')")
+		}
+	}
+	return "(" + strings.Join(terms, " || ") + ")"
+}
+
+// moves says that a request gives pods another server or component. An update by anybody
+// that leaves both as they are is let in.
+func moves(in string) string {
+	return "(oldObject == null || ['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object)" + in + "[?k] != dyn(oldObject)" + in + "[?k]))"
+}
+
+// labels holds that only those give pods our labels of whom by is true, where server is
+// the one that the labels name.
+func labels(in, by string) admission.Rule {
+	broken := "[dyn(object)" + in + "[?'freehold.dev/server'].orValue('')].exists(server, server != '' && " + named() + " &&\n" + moves(in) + " &&\n!(" + by + "))"
+	whose := "'label freehold.dev/server of a pod template"
+	if in == inPod {
+		whose = "'label freehold.dev/server of a pod"
+	}
+	return admission.Rule{
+		Broken: broken,
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: "!(" + broken + ") || " + actsAsOurs,
+			MessageExpression: whose + " is given by Freehold, and ' + " + asks + " + ' is not that: with it this ' + request.kind.kind + ' would get the calls of ' +\n" +
+				"dyn(object)" + in + "['freehold.dev/server'].orValue('') + '. Leave freehold.dev/server and app.kubernetes.io/component as they are, or choose labels of your own'",
+		}},
+	}
+}
+
+// ofItsServer holds a runner to its own server: whoever took its token makes no pods of
+// another one, no Service beside those of the backend, and no pods with the account of a
+// runner. wrong are what else it may not state of the kind, each with how it is said; it
+// is looked for at a birth and where one of fields changes.
+func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admission.Rule {
+	const (
+		runs = "request.?options.?fieldManager.orValue('') == '" + string(RunnerBackend) + "' && request.?subResource.orValue('') == '' &&\n" +
+			asks + ".startsWith('system:serviceaccount:' + request.?namespace.orValue('') + ':') && " + asks + ".endsWith('-runner')"
+		server = asks + ".substring(('system:serviceaccount:' + request.?namespace.orValue('') + ':').size(), " + asks + ".size() - 7)"
+		mine   = "o.apiVersion.startsWith('freehold.dev/') && o.kind == 'MCPServer' && o.name == server"
+		owners = "dyn(object).metadata.?ownerReferences.orValue([])"
+	)
+	wrong = append([]string{
+		"(oldObject == null && !" + owners + ".exists(o, o.?controller.orValue(false) && " + mine + ") ||\n" +
+			owners + ".exists(o, !(" + mine + ") && (oldObject == null || !(o in dyn(oldObject).metadata.?ownerReferences.orValue([]))))) ?\n" +
+			"'an owner that is not the MCPServer ' + server : ''",
+	}, wrong...)
+	strays := "[" + server + "].map(server, [\n" + strings.Join(wrong, ",\n") + "\n].filter(s, s != ''))[0]"
+	name, changes := "strays"+kind.Kind, []string{"oldObject == null"}
+	for _, field := range append([]string{".?metadata.?ownerReferences"}, fields...) {
+		changes = append(changes, "dyn(object)"+field+" != dyn(oldObject)"+field)
+	}
+	return admission.Rule{
+		Broken:    runs + " &&\n(" + strings.Join(changes, " ||\n") + ")",
+		Variables: []admissionregistrationv1.Variable{{Name: name, Expression: runs + " ?\n" + strays + " : []"}},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: "variables." + name + ".size() == 0",
+			MessageExpression: "'a runner writes only what is of its own server, and ' + " + asks + " + ' gives this " + kind.Kind +
+				" ' + variables." + name + ".join(', ') + ': leave that out'",
+		}},
+	}
+}
+
+// backendSet are the StatefulSets of runners, and backendService their Services.
+func backendSet() admission.Rule {
+	const own = "{'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'}"
+	return ofItsServer(StatefulSet, []string{inTemplate, ".?spec.?template.?spec.?serviceAccountName"},
+		moves(inTemplate)+" && ["+own+"].exists(own, own.exists(k, dyn(object)"+inTemplate+"[?k].orValue('') != own[k])) ? 'pods without the labels of this backend' : ''",
+		"oldObject == null && dyn(object).?spec.?selector.orValue({}) != {'matchLabels': "+own+"} ? 'the selector of another backend' : ''",
+		"[dyn(object).?spec.?template.?spec.?serviceAccountName.orValue('')].exists(a, a.endsWith('-runner') &&\n"+
+			"(oldObject == null || dyn(oldObject).?spec.?template.?spec.?serviceAccountName.orValue('') != a)) ?\n"+
+			"'an account of a runner, ' + dyn(object).spec.template.spec.serviceAccountName : ''",
+	)
+}
+
+func backendService() admission.Rule {
+	return ofItsServer(Service, []string{".?spec.?selector", ".?spec.?type"},
+		"dyn(object).?spec.?selector.orValue({}) != {'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'} ? 'the selector of another Service' : ''",
+		"dyn(object).?spec.?type.orValue('') != 'ClusterIP' ? 'the type ' + dyn(object).?spec.?type.orValue('') : ''",
+	)
+}
+
+// labelPolicies look at what has or makes pods and is not in the contract, or not
+// labelled as ours: at pods of our labels, and at the templates of the two kinds of which
+// such pods may be made.
+func labelPolicies() []admission.Other {
+	rule := func(group, resource string) []admissionregistrationv1.NamedRuleWithOperations {
+		return []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		}}}
+	}
+	selects := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	return []admission.Other{
+		{
+			Name: "pods", Rule: labels(inPod, byController),
+			Match: admissionregistrationv1.MatchResources{ResourceRules: rule("", "pods"), ObjectSelector: selects("freehold.dev/server", metav1.LabelSelectorOpExists)},
+		},
+		{Name: "replicasets", Rule: labels(inTemplate, byDeployments), Match: admissionregistrationv1.MatchResources{ResourceRules: rule("apps", "replicasets")}},
+		{
+			Name: "templates", Rule: labels(inTemplate, byOperator()),
+			Match: admissionregistrationv1.MatchResources{
+				ResourceRules:  rule("apps", "deployments"),
+				ObjectSelector: selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold"),
+			},
+		},
+	}
+}
