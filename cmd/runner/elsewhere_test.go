@@ -137,7 +137,7 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 		"credentials":            {plain(http.StatusUnauthorized), nil, "CredentialsRefused", "refuses the credentials that the proxy presents (HTTP 401): correct spec.headers"},
 		"rights":                 {plain(http.StatusForbidden), nil, "CredentialsRefused", "HTTP 403"},
 		"not trusted":            {plain(http.StatusOK), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted", "name who issued it in spec.caBundleRef"},
-		"an address that is not": {plain(http.StatusOK), func(r *runconfig.Remote) { r.AllowedNetworks = nil }, "AddressNotAllowed", "127.0.0.1 leads to 127.0.0.1, which is no public address"},
+		"an address that is not": {plain(http.StatusOK), func(r *runconfig.Remote) { r.AllowedNetworks = nil }, "AddressNotAllowed", "127.0.0.1 is no public address: write another url"},
 		"no MCP":                 {plain(http.StatusNotFound), nil, "NotMCP", "answers, but not MCP (HTTP 404): write the URL of its MCP endpoint into spec.url"},
 		"a redirect":             {answer(http.StatusPermanentRedirect, "Location", "https://mcp.example.com/mcp", ""), nil, "NotMCP", "redirects to https://mcp.example.com/mcp (HTTP 308), which is not followed"},
 	} {

@@ -24,8 +24,7 @@ const unspecified = "Unspecified"
 // condition of this type while its status is the same. So live must be the
 // conditions that the object has: with older ones the time flips back.
 //
-// The message is cut to 32768 bytes and made valid UTF-8, because one bad byte
-// from a container's last words would refuse the whole status.
+// The message is made Printable, and cut to 32768 bytes.
 func Stamp(live []metav1.Condition, conditionType string, f Finding, observedGeneration int64, now time.Time) *metav1ac.ConditionApplyConfiguration {
 	status := cmp.Or(f.Status, metav1.ConditionUnknown)
 	return metav1ac.Condition().
@@ -47,6 +46,6 @@ func since(live []metav1.Condition, conditionType string, status metav1.Conditio
 }
 
 func message(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = Printable(text)
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") // without half a character
 }

@@ -56,14 +56,16 @@ func TestStampAlwaysHoldsWhatTheSchemaWants(t *testing.T) {
 		finding         Finding
 		reason, message string
 	}{
-		"empty message":      {True("Up", ""), "Up", ""},
-		"no reason":          {False("", "why"), "Unspecified", "why"},
-		"nothing":            {Finding{}, "Unspecified", ""},
-		"bad bytes":          {False("Down", "exit: \xff\xfe!"), "Down", "exit: \uFFFD!"},
-		"as long as may be":  {False("Down", strings.Repeat("a", 32768)), "Down", strings.Repeat("a", 32768)},
-		"too long":           {False("Down", strings.Repeat("a", 32769)), "Down", strings.Repeat("a", 32768)},
-		"cut in a character": {False("Down", strings.Repeat("a", 32767)+"é"), "Down", strings.Repeat("a", 32767)},
-		"grown by repair":    {False("Down", strings.Repeat("\xffa", 16384)), "Down", strings.Repeat("\uFFFDa", 8192)},
+		"empty message":        {True("Up", ""), "Up", ""},
+		"no reason":            {False("", "why"), "Unspecified", "why"},
+		"nothing":              {Finding{}, "Unspecified", ""},
+		"bad bytes":            {False("Down", "exit: \xff\xfe!"), "Down", "exit: \uFFFD!"},
+		"orders to a terminal": {False("Down", "\x1b[31mgone\x1b]0;x\a\r\tlast\nwords"), "Down", "[31mgone]0;x  last\nwords"},
+		"turned around":        {False("Down", "exe\u202etxt\u2066\u200b.\u00a0é"), "Down", "exetxt. é"},
+		"as long as may be":    {False("Down", strings.Repeat("a", 32768)), "Down", strings.Repeat("a", 32768)},
+		"too long":             {False("Down", strings.Repeat("a", 32769)), "Down", strings.Repeat("a", 32768)},
+		"cut in a character":   {False("Down", strings.Repeat("a", 32767)+"é"), "Down", strings.Repeat("a", 32767)},
+		"grown by repair":      {False("Down", strings.Repeat("\xffa", 16384)), "Down", strings.Repeat("\uFFFDa", 8192)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Stamp(nil, "Ready", tc.finding, 1, time.Now())

@@ -20,8 +20,7 @@ const noteLimit = 1000
 
 // Event records an Event about the pass's object.
 func (p *Pass) Event(kind, reason, action, note string) {
-	// A byte of a container's last words that is no text becomes three.
-	note = strings.ToValidUTF8(note, "\uFFFD")
+	note = conditions.Printable(note)
 	if len(note) > noteLimit {
 		note = strings.ToValidUTF8(note[:noteLimit], "") // without half a character
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+
+	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // Format of a log: JSON for whatever collects the log of a pod, text for people. It
@@ -34,6 +36,12 @@ func (f Format) Handler(w io.Writer, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == "err" {
 			a.Key = "error"
+		}
+		if err, is := a.Value.Any().(error); is && err != nil {
+			a.Value = slog.StringValue(err.Error())
+		}
+		if a.Value.Kind() == slog.KindString {
+			a.Value = slog.StringValue(conditions.Printable(a.Value.String()))
 		}
 		return a
 	}}

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -56,6 +55,9 @@ func (s *Server) Connect(_ context.Context, _, address string, _ syscall.RawConn
 	if public(ip) || slices.ContainsFunc(s.allowed, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
-	return &Refusal{AddressNotAllowed, fmt.Sprintf(
-		"%s leads to %s, which is no public address: write another url, or the network of this address into spec.allowedNetworks", s.URL.Hostname(), ip)}
+	is := ip.String() + " is"
+	if host := s.URL.Hostname(); host != ip.String() {
+		is = host + " leads to " + ip.String() + ", which is"
+	}
+	return &Refusal{AddressNotAllowed, is + " no public address: write another url, or the network of this address into spec.allowedNetworks"}
 }
