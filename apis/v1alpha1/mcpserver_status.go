@@ -141,21 +141,26 @@ type RuntimeStatus struct {
 	// runner, for example 2025-11-25. A server of one era is offered to clients of both.
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=64
 	ProtocolVersions []string `json:"protocolVersions,omitempty"`
 
 	// tools is the number of tools that the server has. It is absent if it is not
 	// known.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	Tools *int32 `json:"tools,omitempty"`
 
 	// prompts is the number of prompts that the server has. It is absent if it is
 	// not known.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	Prompts *int32 `json:"prompts,omitempty"`
 
 	// resources is the number of resources that the server has. It is absent if it
 	// is not known.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	Resources *int32 `json:"resources,omitempty"`
 }
 

@@ -65,6 +65,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.IntVar(&proxyReplicas, "proxy-replicas", 1, "number of pods of the proxies whose spec.proxy.replicas is unset")
 	flags.StringVar(&proxyTemplate, "proxy-pod-template", "",
 		`pod template of all proxies, which spec.proxy.podTemplate is laid over, as JSON, for example {"spec":{"priorityClassName":"mcp"}}`)
+	flags.BoolVar(&s.controllers.Workload.RemoteContainers, "remote-proxy-containers", false,
+		"let spec.proxy.podTemplate of MCPRemoteProxies add containers, so that who may write one may run any image")
 	flags.StringVar(&network, "network-defaults", "",
 		`what spec.network of servers says that leave it out, as JSON, for example {"backendIngress":"ProxyOnly","egress":[]}`)
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many objects of each kind are reconciled at once")

@@ -13,8 +13,8 @@ import (
 // No pod of a server goes beyond the "baseline" Pod Security Standard
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline),
 // also in a namespace without Pod Security admission. The library of Pod Security
-// admission checks the pod; this file finds the field that breaks a control. That a proxy's pod does not run
-// as root, which baseline allows, is in security.go.
+// admission checks the pod; this file finds the field that breaks a control. What a proxy's pod may not that
+// baseline allows is in restricted.go.
 
 // control is one control of the standard.
 type control struct {
@@ -61,14 +61,22 @@ var baseline = func() []control {
 func breaches(field string, template *corev1.PodTemplateSpec) []Problem {
 	var problems []Problem
 	for _, part := range parts(template) {
-		for _, c := range baseline {
-			result := c.check(&part.ObjectMeta, &part.Spec)
-			if result.Allowed {
-				continue
-			}
-			for _, path := range c.paths(field, part) {
-				problems = append(problems, Problem{path, fmt.Sprintf("breaks the baseline Pod Security Standard, control %q: %s", result.ForbiddenReason, c.instead)})
-			}
+		problems = append(problems, breaks("baseline", field, baseline, part, part)...)
+	}
+	return problems
+}
+
+// breaks is what of a part the controls of a level do not allow, at the fields that the
+// user stated of it.
+func breaks(level, field string, controls []control, part, stated *corev1.PodTemplateSpec) []Problem {
+	var problems []Problem
+	for _, c := range controls {
+		result := c.check(&part.ObjectMeta, &part.Spec)
+		if result.Allowed {
+			continue
+		}
+		for _, path := range c.paths(field, stated) {
+			problems = append(problems, Problem{path, fmt.Sprintf("breaks the %s Pod Security Standard, control %q: %s", level, result.ForbiddenReason, c.instead)})
 		}
 	}
 	return problems

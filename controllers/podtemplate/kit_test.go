@@ -34,12 +34,16 @@ func backendOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfig
 }
 
 func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	return proxyWith(server, options)
+}
+
+func proxyWith(server *v1alpha1.MCPServer, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	spec := server.Spec.Proxy
 	if spec == nil {
 		spec = &v1alpha1.ProxySpec{}
 	}
 	names := Names{Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}
-	return Proxy(names, spec, runspec.For(server, "", nil, nil), options)
+	return Proxy(names, spec, runspec.For(server, "", nil, nil), opts)
 }
 
 // problemsOf are the texts of all problems of a server's templates.

@@ -98,6 +98,9 @@ func (o overlay) merge(ours *corev1ac.PodTemplateSpecApplyConfiguration) (*corev
 	}
 	walk("", reflect.ValueOf(template), normalise)
 	oursFirst(template, ours)
+	if o.holdsToken {
+		confine(template)
+	}
 	problems = append(problems, o.unsuitable(template)...)
 	problems = append(problems, o.portClashes(ours, template)...)
 	merged, clashes := o.join(ours, template, len(problems) > 0)

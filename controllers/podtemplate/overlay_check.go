@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,12 @@ func (o overlay) unsuitable(template *corev1.PodTemplateSpec) []Problem {
 	problems = append(problems, o.metadata(template.ObjectMeta)...)
 	problems = append(problems, breaches(o.field, template)...)
 	problems = append(problems, o.asRoot(template)...)
+	for _, problem := range o.loose(template) {
+		// What is beyond baseline is beyond restricted, too.
+		if !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Field, problem.Field) }) {
+			problems = append(problems, problem)
+		}
+	}
 	problems = append(problems, o.reachesToken(template)...)
 	problems = append(problems, o.reachesBridge(template)...)
 	fields, err := toFields(template.Spec)

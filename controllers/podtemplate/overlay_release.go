@@ -46,8 +46,11 @@ func CheckRelease(opts Options) []Problem {
 // Where there are problems neither is in it; those of the release alone come first,
 // since whoever wrote the spec cannot correct them.
 func overlaid(template *corev1ac.PodTemplateSpecApplyConfiguration, spec *v1alpha1.ProxySpec, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	release := releaseOverlay(opts.ProxyTemplate)
-	merged, problems := proxyOverlay(spec).over(release).complete(template)
+	release, own := releaseOverlay(opts.ProxyTemplate), proxyOverlay(spec)
+	merged, problems := own.over(release).complete(template)
+	if opts.Remote != nil && !opts.RemoteContainers {
+		problems = append(problems, own.ownContainers()...)
+	}
 	if len(problems) == 0 {
 		return merged, nil
 	}

@@ -54,6 +54,8 @@ type Options struct {
 	// ProxyTemplate is an overlay of all proxies, which those of the specs are laid
 	// over; nil for none. CheckRelease tells what is wrong with it.
 	ProxyTemplate []byte
+	// RemoteContainers lets the overlays of MCPRemoteProxies add containers.
+	RemoteContainers bool
 	// Network is that of servers whose spec.network does not say; nil for none.
 	Network *v1alpha1.NetworkSpec
 	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if

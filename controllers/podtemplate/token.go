@@ -120,6 +120,11 @@ func intoRunner(container spot) []Problem {
 	refuse := func(path, message string) { problems = append(problems, Problem{path, message}) }
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch {
+		case name == "args":
+			stated, _ := reflect.Indirect(container.value).Interface().(corev1.Container)
+			if arg, refused := refusedArgs(stated.Args); refused {
+				refuse(join(container.path, name), fmt.Sprintf("the runner takes %q from nobody: write --log-level or --log-format, each with one of its words, or nothing", arg))
+			}
 		case name == "envFrom":
 			refuse(join(container.path, name), "the runner takes no variables unseen: write each in env")
 		case !slices.Contains(runnerTakes, name):
