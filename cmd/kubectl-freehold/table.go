@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
-	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/apis/printable"
 )
 
 // output is the flag -o of a command.
@@ -129,5 +129,5 @@ var colours = printers.AllowsColorOutput
 
 // safe is a text from the cluster that cannot give orders to a terminal.
 func safe(text string) string {
-	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(conditions.Printable(printers.EscapeTerminal(text)))
+	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(printable.Text(printers.EscapeTerminal(text)))
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/printable"
 )
 
 // maxMessage is the longest message of metav1.Condition. Its schema counts
@@ -24,7 +26,7 @@ const unspecified = "Unspecified"
 // condition of this type while its status is the same. So live must be the
 // conditions that the object has: with older ones the time flips back.
 //
-// The message is made Printable, and cut to 32768 bytes.
+// The message is made printable, and cut to 32768 bytes.
 func Stamp(live []metav1.Condition, conditionType string, f Finding, observedGeneration int64, now time.Time) *metav1ac.ConditionApplyConfiguration {
 	status := cmp.Or(f.Status, metav1.ConditionUnknown)
 	return metav1ac.Condition().
@@ -46,6 +48,6 @@ func since(live []metav1.Condition, conditionType string, status metav1.Conditio
 }
 
 func message(text string) string {
-	text = Printable(text)
+	text = printable.Text(text)
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "") // without half a character
 }

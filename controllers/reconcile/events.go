@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/metrics"
@@ -20,7 +21,7 @@ const noteLimit = 1000
 
 // Event records an Event about the pass's object.
 func (p *Pass) Event(kind, reason, action, note string) {
-	note = conditions.Printable(note)
+	note = printable.Text(note)
 	if len(note) > noteLimit {
 		note = strings.ToValidUTF8(note[:noteLimit], "") // without half a character
 	}

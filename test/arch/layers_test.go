@@ -26,6 +26,7 @@ var layers = map[string][]string{
 	"apis/ownership/rbac":      {"apis/ownership"},
 	"apis/contract":            {"apis/ownership", "apis/ownership/admission"},
 	"apis/runconfig":           {"apis/v1alpha1"},
+	"apis/printable":           {},
 
 	"applyconfig/...": {"apis/v1alpha1", "applyconfig/..."},
 
@@ -52,7 +53,7 @@ var layers = map[string][]string{
 	"controllers/config":           below,
 	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
-	"cmd/internal/...": {},
+	"cmd/internal/...": {"apis/printable"},
 	"cmd/operator/...": {"apis/...", "cmd/internal/...", "applyconfig/...", "controllers", "controllers/apply", "controllers/podtemplate", "controllers/workload"},
 	"cmd/runner/...":   append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
 	// Of the controllers it has the writer, and what is pure.
@@ -69,7 +70,7 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable", "apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

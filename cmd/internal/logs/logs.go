@@ -6,7 +6,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/apis/printable"
 )
 
 // Format of a log: JSON for whatever collects the log of a pod, text for people. It
@@ -41,7 +41,7 @@ func (f Format) Handler(w io.Writer, level slog.Level) slog.Handler {
 			a.Value = slog.StringValue(err.Error())
 		}
 		if a.Value.Kind() == slog.KindString {
-			a.Value = slog.StringValue(conditions.Printable(a.Value.String()))
+			a.Value = slog.StringValue(printable.Text(a.Value.String()))
 		}
 		return a
 	}}
