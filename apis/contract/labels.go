@@ -127,8 +127,8 @@ func backendSet() admission.Rule {
 
 func backendService() admission.Rule {
 	return ofItsServer(Service, []string{".?spec.?selector", ".?spec.?type"},
-		"dyn(object).?spec.?selector.orValue({}) != {'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'} ? 'the selector of another Service' : ''",
-		"dyn(object).?spec.?type.orValue('') != 'ClusterIP' ? 'the type ' + dyn(object).?spec.?type.orValue('') : ''",
+		"!(dyn(object).?spec.?selector.orValue({}) in [{}, {'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'}]) ? 'the selector of another Service' : ''",
+		"dyn(object).?spec.?type.orValue('ClusterIP') != 'ClusterIP' ? 'the type ' + dyn(object).?spec.?type.orValue('') : ''",
 	)
 }
 
@@ -136,27 +136,26 @@ func backendService() admission.Rule {
 // labelled as ours: at pods of our labels, and at the templates of the two kinds of which
 // such pods may be made.
 func labelPolicies() []admission.Other {
-	rule := func(group, resource string) []admissionregistrationv1.NamedRuleWithOperations {
-		return []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
-		}}}
+	all := &metav1.LabelSelector{}
+	// With what the API server would fill in, as the other policies have it.
+	match := func(group, resource string, objects *metav1.LabelSelector) admissionregistrationv1.MatchResources {
+		return admissionregistrationv1.MatchResources{
+			MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: all, ObjectSelector: objects,
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}, Scope: new(admissionregistrationv1.AllScopes)},
+			}}},
+		}
 	}
 	selects := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 	}
 	return []admission.Other{
-		{
-			Name: "pods", Rule: labels(inPod, byController),
-			Match: admissionregistrationv1.MatchResources{ResourceRules: rule("", "pods"), ObjectSelector: selects("freehold.dev/server", metav1.LabelSelectorOpExists)},
-		},
-		{Name: "replicasets", Rule: labels(inTemplate, byDeployments), Match: admissionregistrationv1.MatchResources{ResourceRules: rule("apps", "replicasets")}},
+		{Name: "pods", Rule: labels(inPod, byController), Match: match("", "pods", selects("freehold.dev/server", metav1.LabelSelectorOpExists))},
+		{Name: "replicasets", Rule: labels(inTemplate, byDeployments), Match: match("apps", "replicasets", all)},
 		{
 			Name: "templates", Rule: labels(inTemplate, byOperator()),
-			Match: admissionregistrationv1.MatchResources{
-				ResourceRules:  rule("apps", "deployments"),
-				ObjectSelector: selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold"),
-			},
+			Match: match("apps", "deployments", selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold")),
 		},
 	}
 }

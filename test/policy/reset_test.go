@@ -27,7 +27,7 @@ func alone(t *testing.T) []right {
 		t.Fatalf("there are %d rows", len(rows))
 	}
 	for i := range rows { // nobody gives up a number
-		rows[i].fields = strings.Replace(rows[i].fields, numbered, labelled, 1)
+		rows[i].fields = strings.Replace(rows[i].fields, `annotations: {freehold.dev/workload-generation: "1"}, `, "", 1)
 	}
 	return rows
 }
@@ -35,7 +35,7 @@ func alone(t *testing.T) []right {
 // in is the row in a namespace, and the client of its identity.
 func (r right) in(t *testing.T, env *kit.Env) (placed, client.Client) {
 	t.Helper()
-	s := placed{right: r, namespace: env.Namespace}
+	s := placed{right: r, namespace: env.Namespace, uid: makeOwners(env)[contract.MCPServer.Kind]}
 	return s, s.writer(t)
 }
 
