@@ -144,7 +144,7 @@ func largeObject(kind, i int) string {
 		}
 		return all.String()
 	}
-	remote := strings.Replace(policies(fmt.Sprint("large-", i), "permit(principal, action, resource) when { "+strings.Repeat("true && ", 2000)+"true };"),
+	remote := strings.Replace(policies(fmt.Sprint("large-", i), "permit(principal, action, resource) when { "+strings.Repeat("true || ", 2000)+"true };"),
 		"kind: MCPAuthzConfig", "kind: MCPRemoteProxy", 1)
 	head, list, _ := strings.Cut(remote, "spec:\n")
 	return head + "spec:\n  url: https://mcp.example.com/mcp\n  suspend: true\n  authzConfig:\n" + "  " + strings.ReplaceAll(strings.TrimSuffix(list, "\n"), "\n", "\n  ") + "\n"
