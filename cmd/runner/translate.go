@@ -20,6 +20,7 @@ func translate(trustForwarded bool, login *oidc.Login, logger *slog.Logger) func
 		return era.New(era.Config{
 			Caller:     func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
 			Credential: func(name string) bool { return credential(name, trustForwarded) },
+			Identity:   oidc.Identity,
 			Share:      sharer,
 			Failed:     failed, Log: logger,
 		}, pass, send)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,13 +130,37 @@ func (t *Translator) forget() {
 
 // bare is a request with those headers alone by which the backend may let its client in. What else a client sends is not to decide what
 // everybody's backend is found to be: padding may leave room for initialize, and none for server/discover, which is longer.
+//
+// It is also what is kept of a request that a session began with: it has nothing of the client's connection, nor of the request's context
+// but who sent it.
 func (t *Translator) bare(r *http.Request) *http.Request {
-	out := r.Clone(r.Context())
-	maps.DeleteFunc(out.Header, func(name string, _ []string) bool {
-		return name != "Connection" && !t.config.Credential(name) // exchange reads Connection, and sends none
-	})
-	out.Header.Set("User-Agent", "freehold") // some gateways refuse a request without one
-	return out
+	header := http.Header{"User-Agent": {"freehold"}} // some gateways refuse a request without one
+	for name, values := range r.Header {
+		if name == "Connection" || t.config.Credential(name) { // exchange reads Connection, and sends none
+			header[strings.Clone(name)] = values
+		}
+	}
+	// ReverseProxy tells of an answer that breaks off where it knows a server.
+	ctx := context.WithValue(t.config.Identity(r), http.ServerContextKey, r.Context().Value(http.ServerContextKey))
+	return (&http.Request{
+		Method: r.Method, URL: r.URL, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: http.NoBody, Host: r.Host,
+		RemoteAddr: r.RemoteAddr, RequestURI: r.RequestURI,
+	}).WithContext(ctx)
+}
+
+// kept is how many bytes bare keeps of a request.
+func (t *Translator) kept(r *http.Request) int {
+	sum := len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		if name != "Connection" && !t.config.Credential(name) {
+			continue
+		}
+		sum += len(name)
+		for _, value := range values {
+			sum += len(value)
+		}
+	}
+	return sum
 }
 
 func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {

@@ -49,6 +49,8 @@ type Config struct {
 	// Credential reports whether a header of this name is one by which the backend may let somebody in: no other goes out with the
 	// question which eras the backend speaks. Nil is none.
 	Credential func(name string) bool
+	// Identity is what the proxy itself knows of who sent a request, in a context that has nothing else of the request; nil is nothing.
+	Identity func(*http.Request) context.Context
 	// Share is who sent a request, where the proxy knows that: of what is bounded each gets a share. Who is "" is nobody that could be
 	// told from another; nil is the same for all.
 	Share func(*http.Request) string
@@ -84,6 +86,9 @@ func New(config Config, pass, send http.Handler) *Translator {
 	config.KeepAlive = cmp.Or(config.KeepAlive, DefaultKeepAlive)
 	if config.Share == nil {
 		config.Share = func(*http.Request) string { return "" }
+	}
+	if config.Identity == nil {
+		config.Identity = func(*http.Request) context.Context { return context.Background() }
 	}
 	if config.Credential == nil {
 		config.Credential = func(string) bool { return false }

@@ -141,7 +141,7 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 	}
 	q, id := &waiting{call: c, question: m, digest: c.digest()}, c.id
 	// They come again with the answer; until then the call holds nothing of its request.
-	c.id, c.params, c.meta = nil, nil, nil
+	c.id, c.params, c.meta, c.origin = nil, nil, nil, t.bare(c.origin)
 	state := t.pending.park(q, func() { t.abandon(c) })
 	if state == "" {
 		t.tell(c, jsonrpc.Fail(0, protocol.CodeInternal, "too many calls wait for their clients").Response(m.ID))

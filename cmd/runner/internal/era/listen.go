@@ -55,7 +55,7 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 		return
 	}
 	defer leave()
-	origin := detached(r)
+	origin := t.bare(r)
 	ctx, cancel := context.WithTimeout(r.Context(), initializeTime)
 	defer cancel()
 	s, err := t.initialize(ctx, r, c.profile)

@@ -49,8 +49,9 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 	params, meta := jsonrpc.Members(m.Params), metaOf(m.Params)
 	c := &call{id: m.ID, method: m.Method, params: params, meta: meta, profile: t.profile(r, meta), origin: detached(r)}
 	switch {
-	case c.profile.size() > maxProfile:
-		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "clientInfo, clientCapabilities and logLevel in _meta are longer than 16 KiB"))
+	case c.profile.size()+t.kept(r) > maxProfile:
+		out.fail(c.id, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams,
+			"clientInfo, clientCapabilities and logLevel in _meta, and the query and the API keys, are longer than 16 KiB"))
 	case m.Method == protocol.MethodDiscover:
 		t.discover(out, r, c)
 	case m.Method == protocol.MethodListen:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -21,8 +22,11 @@ const (
 	// maxSessions is how many sessions with a backend are held for modern clients. The one that was not used for the longest
 	// time makes room: of all, or of a caller that has as many as one may have.
 	maxSessions = 256
-	// maxProfile is how long what a client says about itself may be, in bytes: it is kept with the session.
+	// maxProfile is how long may be what a client says about itself, and by what the backend lets it in, in bytes: both are kept with the
+	// session.
 	maxProfile = 16 << 10
+	// maxHello is how long may be what a backend says about itself, which is kept as well.
+	maxHello = 64 << 10
 	// idleTime is how long a session that nobody uses is held.
 	idleTime = 5 * time.Minute
 	// initializeTime is how long a backend may take to begin a session.
@@ -44,7 +48,7 @@ func (p profile) size() int { return len(p.client) + len(p.capabilities) + len(p
 type session struct {
 	id      string // empty if the backend has no sessions
 	version string
-	hello   jsonrpc.Object // the result of initialize
+	hello   jsonrpc.Object // of the result of initialize what is told to clients
 	tools   headers.Tools
 }
 
@@ -124,7 +128,7 @@ func (s *sessions) add(r *http.Request, p profile) (*held, error) {
 			return nil, errSessions
 		}
 	}
-	h := &held{ready: make(chan struct{}), origin: detached(r), caller: caller, leave: leave}
+	h := &held{ready: make(chan struct{}), origin: s.translator.bare(r), caller: caller, leave: leave}
 	s.held[p] = h
 	go func() {
 		defer close(h.ready)
@@ -260,7 +264,15 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 	if err != nil {
 		return nil, &refusedError{answer}
 	}
-	s := &session{id: answer.id, hello: hello}
+	s := &session{id: answer.id, hello: jsonrpc.Object{}}
+	for _, name := range []string{"capabilities", "instructions", "serverInfo"} {
+		if hello[name] != nil {
+			s.hello[name] = hello[name].Clone() // not the whole message
+		}
+	}
+	if n := len(s.hello["capabilities"]) + len(s.hello["instructions"]) + len(s.hello["serverInfo"]) + len(s.id); n > maxHello {
+		return nil, fmt.Errorf("it answers initialize with %d bytes, of which %d are kept", n, maxHello)
+	}
 	if s.version, err = hello.Text("protocolVersion"); err != nil || s.version == "" || s.version >= protocol.Modern {
 		return nil, &refusedError{answer}
 	}

@@ -105,6 +105,11 @@ func CallerOf(r *http.Request) authz.Caller {
 	return caller
 }
 
+// Identity has who sent a request, and nothing else of it.
+func Identity(r *http.Request) context.Context {
+	return context.WithValue(context.Background(), callerKey{}, CallerOf(r))
+}
+
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if preflight(r) {
