@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -43,7 +44,10 @@ func (p *Policies) Decide(caller Caller, call Call) Decision {
 		return Decision{Unclear: why}
 	}
 	request, entities, err := p.request(caller, call)
-	if err != nil {
+	switch {
+	case errors.Is(err, errElements), errors.Is(err, errNested):
+		return Decision{Unclear: err.Error()}
+	case err != nil:
 		return Decision{}
 	}
 	decision, told := cedar.Authorize(asked{p.all, request}, entities, request)

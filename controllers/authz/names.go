@@ -73,6 +73,7 @@ func (p *Policies) mentions() error {
 			return fmt.Errorf("policy %q: %w", p.all[i].name, err)
 		}
 		p.mentionedBy(i, statement.Conditions)
+		p.all[i].all = readsAll(statement.Conditions)
 	}
 	for _, entity := range p.entities {
 		for _, own := range []types.Record{entity.Attributes, entity.Tags} {
@@ -107,6 +108,42 @@ func (p *Policies) mentionedBy(policy int, part any) (within bool) {
 		}
 	}
 	return within
+}
+
+// readsAll reports whether a part of a policy, in Cedar's JSON, reads the context but by the names of its attributes.
+func readsAll(part any) bool {
+	switch part := part.(type) {
+	case []any:
+		return slices.ContainsFunc(part, readsAll)
+	case map[string]any:
+		if part["Var"] == "context" {
+			return true
+		}
+		if _, named := part["attr"].(string); named && isContext(part["left"]) {
+			return false
+		}
+		for _, each := range part {
+			if readsAll(each) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isContext(part any) bool {
+	variable, ok := part.(map[string]any)
+	return ok && variable["Var"] == "context"
+}
+
+// reads reports whether a policy that a request may match looks at an argument.
+func (p *Policies) reads(name string, request cedar.Request) bool {
+	if slices.ContainsFunc(p.all, func(n named) bool { return n.all && !n.misses(request) }) {
+		return true
+	}
+	return slices.ContainsFunc(p.top[fold(name)], func(m mention) bool {
+		return slices.Contains(m.written, name) && !p.all[m.policy].misses(request)
+	})
 }
 
 func (p *Policies) mention(policy int, name string, within bool) {

@@ -57,6 +57,8 @@ type named struct {
 	// principal, action and resource are the ones that its scope names with ==, nil
 	// for a scope that names none.
 	principal, action, resource *types.EntityUID
+	// all says that it reads every argument.
+	all bool
 }
 
 // read is a policy of that name.

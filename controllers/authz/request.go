@@ -52,7 +52,7 @@ type principal struct {
 // Ready is the caller of many calls: what decisions need of it is read once.
 func (c Caller) Ready() Caller {
 	c.ready = &ready{attributes: types.RecordMap{}, groups: c.Groups}
-	c.ready.err = attributes(c.ready.attributes, "claim_", c.Claims)
+	c.ready.err = (&values{trusted: true}).attributes(c.ready.attributes, "claim_", c.Claims, func(string) bool { return true })
 	return c
 }
 
@@ -75,10 +75,11 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 	if caller.ready.err != nil {
 		return cedar.Request{}, nil, caller.ready.err
 	}
-	if err := attributes(arguments, "arg_", call.Arguments); err != nil {
+	request := scope(caller, call)
+	err := new(values).attributes(arguments, argument, call.Arguments, func(name string) bool { return p.reads(name, request) })
+	if err != nil {
 		return cedar.Request{}, nil, err
 	}
-	request := scope(caller, call)
 	if p.contextual {
 		context := maps.Clone(arguments)
 		maps.Copy(context, caller.ready.attributes)

@@ -1,6 +1,8 @@
 package authz
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -9,37 +11,72 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is how deep objects and arrays of claims and arguments may be nested.
-const maxDepth = 32
+const (
+	// maxDepth is how deep objects and arrays of claims and arguments may be nested.
+	maxDepth = 32
+	// maxElements is how many elements an array of arguments may have: Cedar compares each with those before it whose hash is the same, and
+	// callers can choose values for which it is.
+	maxElements = 4096
+	// maxNested is how many values there may be in an array of arrays or objects, of which each comparison is as many as they hold.
+	maxNested = 1000
+)
 
-// attributes turns the members of a JSON object into attributes, their names
+var (
+	errObject   = errors.New("it is no object")
+	errElements = fmt.Errorf("an array that a policy reads has more than %d elements", maxElements)
+	errNested   = fmt.Errorf("an array of arrays or objects that a policy reads has more than %d values in it", maxNested)
+)
+
+// values turns JSON into Cedar's values.
+type values struct {
+	// trusted says that an issuer wrote them, and no caller.
+	trusted bool
+	// count is how many have been made.
+	count int
+}
+
+// attributes turns those members of a JSON object that are read into attributes, their names
 // behind prefix. Whole numbers are Longs, others decimals; null is left out, as
 // an attribute that is absent. What Cedar has no value for is an error: left
 // out, it would let a policy that forbids it pass.
-func attributes(into types.RecordMap, prefix string, object jsontext.Value) error {
+func (v *values) attributes(into types.RecordMap, prefix string, object jsontext.Value, reads func(name string) bool) error {
 	if len(object) == 0 || object.Kind() == 'n' {
 		return nil
 	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(object, &members); err != nil {
-		return err
+	decoder := jsontext.NewDecoder(bytes.NewReader(object))
+	if begin, err := decoder.ReadToken(); err != nil || begin.Kind() != '{' {
+		return errors.Join(err, errObject)
 	}
-	for name, raw := range members {
-		v, err := value(raw, 0)
+	for decoder.PeekKind() == '"' {
+		token, err := decoder.ReadToken()
 		if err != nil {
-			return fmt.Errorf("%s%s: %w", prefix, name, err)
+			return err
 		}
-		if v != nil {
-			into[types.String(prefix+name)] = v
+		name := token.String()
+		raw, err := decoder.ReadValue()
+		if err != nil {
+			return err
+		}
+		if !reads(name) {
+			continue
+		}
+		made, err := v.value(raw, 0)
+		if err != nil {
+			return fmt.Errorf("%s%s: %w", prefix, Shown(name), err)
+		}
+		if made != nil {
+			into[types.String(prefix+name)] = made
 		}
 	}
-	return nil
+	_, err := decoder.ReadToken()
+	return err
 }
 
-func value(raw jsontext.Value, depth int) (types.Value, error) {
+func (v *values) value(raw jsontext.Value, depth int) (types.Value, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
 	}
+	v.count++
 	switch raw.Kind() {
 	case 'n':
 		return nil, nil //nolint:nilnil // null is no value
@@ -52,7 +89,7 @@ func value(raw jsontext.Value, depth int) (types.Value, error) {
 	case '0':
 		return number(string(raw))
 	case '[':
-		return set(raw, depth)
+		return v.set(raw, depth)
 	default:
 		record := types.RecordMap{}
 		var members map[string]jsontext.Value
@@ -60,34 +97,43 @@ func value(raw jsontext.Value, depth int) (types.Value, error) {
 			return nil, err
 		}
 		for name, each := range members {
-			v, err := value(each, depth+1)
+			made, err := v.value(each, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			if v != nil {
-				record[types.String(name)] = v
+			if made != nil {
+				record[types.String(name)] = made
 			}
 		}
 		return types.NewRecord(record), nil
 	}
 }
 
-func set(raw jsontext.Value, depth int) (types.Value, error) {
+func (v *values) set(raw jsontext.Value, depth int) (types.Value, error) {
 	var items []jsontext.Value
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return nil, err
 	}
-	var values []types.Value
+	if len(items) > maxElements && !v.trusted {
+		return nil, errElements
+	}
+	var all []types.Value
+	nested, before := false, v.count
 	for _, each := range items {
-		v, err := value(each, depth+1)
+		made, err := v.value(each, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		if v != nil {
-			values = append(values, v)
+		if made == nil {
+			continue
 		}
+		nested = nested || each.Kind() == '[' || each.Kind() == '{'
+		if nested && v.count-before > maxNested && !v.trusted {
+			return nil, errNested
+		}
+		all = append(all, made)
 	}
-	return types.NewSet(values...), nil
+	return types.NewSet(all...), nil
 }
 
 // number is a Long if it is whole, as 5 and 5.0 are, and else a decimal, which

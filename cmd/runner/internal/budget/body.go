@@ -1,0 +1,130 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+)
+
+// patience is how long a body waits for others.
+const patience = 5 * time.Second
+
+// ErrBusy is what a caller is told for whose body there is no room. Nothing has run.
+var ErrBusy = jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal,
+	"TooManyLongBodies: too many long bodies are on their way, of all callers or of this one")
+
+// Read reads a body as a whole, of the announced length, -1 for none. The room it takes is its until leave is called. It returns ErrBusy,
+// and the errors of the body.
+func (b *Budget) Read(ctx context.Context, who string, body io.Reader, length int64) (data []byte, leave func(), err error) {
+	var taken []func()
+	leave = func() {
+		for _, each := range taken {
+			each()
+		}
+	}
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+	room := func(n int64) error {
+		one, err := b.wait(ctx, who, n)
+		if err == nil {
+			taken = append(taken, one)
+		}
+		return err
+	}
+	if length >= 0 {
+		if length > Least {
+			if err := room(min(length, MaxBody)); err != nil {
+				return nil, leave, err
+			}
+		}
+		// A byte more, so that the end is found without another buffer.
+		data, err = readTo(body, make([]byte, 0, min(length, MaxBody)+1), MaxBody+1)
+		return data, leave, err
+	}
+	// A client that announces no length sends little, mostly.
+	for _, step := range []struct{ room, until int64 }{{0, Least}, {Long, Long}, {MaxBody, MaxBody + 1}} {
+		if step.room > 0 {
+			if err := room(step.room); err != nil {
+				return nil, leave, err
+			}
+		}
+		if data, err = readTo(body, data, step.until); err != nil || int64(len(data)) < step.until {
+			return data, leave, err
+		}
+	}
+	return data, leave, nil
+}
+
+// readTo reads on until the end, or until there are so many bytes.
+func readTo(body io.Reader, data []byte, until int64) ([]byte, error) {
+	for int64(len(data)) < until {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 512)
+		}
+		n, err := body.Read(data[len(data):min(int64(cap(data)), until)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil {
+			return data, err
+		}
+	}
+	return data, nil
+}
+
+// wait waits for room for a body, not for ever.
+func (b *Budget) wait(ctx context.Context, who string, n int64) (leave func(), err error) {
+	short, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	leave, err = b.Bodies.Wait(short, who, n)
+	if err != nil && ctx.Err() == nil {
+		err = ErrBusy
+	}
+	return leave, err
+}
+
+// Turn waits until a body of that size may be taken apart, which takes many times its length: of long ones there is one at a time of each
+// caller, and two of all. done ends the turn.
+func (b *Budget) Turn(ctx context.Context, who string, size int) (done func(), err error) {
+	if size <= Long {
+		return func() {}, nil
+	}
+	return b.turns.Wait(ctx, who, 1)
+}
+
+// Parse takes a body apart when it is its turn. What cannot be read is a *Malformed.
+func (b *Budget) Parse(ctx context.Context, who string, body []byte) (messages []jsonrpc.Message, batch bool, err error) {
+	done, err := b.Turn(ctx, who, len(body))
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	return Parse(body)
+}
+
+// Parse takes a body apart of whose values there are not too many. What cannot be read is a *Malformed.
+func Parse(body []byte) (messages []jsonrpc.Message, batch bool, err error) {
+	if err = jsonrpc.Bounded(body); err == nil {
+		messages, batch, err = jsonrpc.Parse(body)
+	}
+	if err != nil {
+		return nil, batch, &Malformed{err}
+	}
+	return messages, batch, nil
+}
+
+// Malformed is why a body is no message.
+type Malformed struct{ error }
+
+// Unwrap is why.
+func (m *Malformed) Unwrap() error { return m.error }

@@ -1,0 +1,105 @@
+package budget
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// onlyReader hides what else a reader can.
+type onlyReader struct{ io.Reader }
+
+func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size      int
+		announced bool
+		free      int64 // while it is held, of what one caller may have
+	}{
+		"short":                {Least, true, 16 << 20},
+		"long":                 {1 << 20, true, 15 << 20},
+		"short, not announced": {Least - 1, false, 16 << 20},
+		"of the middle":        {Long - 1, false, 16<<20 - Long},
+		"long, not announced":  {1 << 20, false, 12<<20 - Long},
+		"the longest":          {MaxBody, true, 12 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := New(Default)
+			length := int64(tc.size)
+			if !tc.announced {
+				length = -1
+			}
+			want := bytes.Repeat([]byte("x"), tc.size)
+			got, leave, err := b.Read(t.Context(), "ann", onlyReader{bytes.NewReader(want)}, length)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes, %v", len(got), err)
+			}
+			if _, err := b.Bodies.Take("ann", tc.free+1); err == nil {
+				t.Errorf("more than %d bytes are free", tc.free)
+			}
+			rest, err := b.Bodies.Take("ann", tc.free)
+			if err != nil {
+				t.Errorf("less than %d bytes are free", tc.free)
+			} else {
+				rest()
+			}
+			leave()
+			if _, err := b.Bodies.Take("ann", 16<<20); err != nil {
+				t.Error("not all is given back")
+			}
+		})
+	}
+}
+
+func TestRead_GivesBackWhereTheBodyBreaksOff(t *testing.T) {
+	b := New(Default)
+	broken := io.MultiReader(strings.NewReader("x"), &brokenReader{})
+	if _, _, err := b.Read(t.Context(), "ann", broken, 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.Bodies.Take("ann", 16<<20); err != nil {
+		t.Error("the room is not given back")
+	}
+}
+
+type brokenReader struct{}
+
+func (*brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Long bodies of one caller are taken apart one after the other, and one of another beside it.
+func TestTurn_OneLongBodyOfACallerAtATime(t *testing.T) {
+	b := New(Default)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	first, err := b.Turn(t.Context(), "ann", Long+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Turn(over, "ann", Long+1); err == nil {
+		t.Error("two at a time")
+	}
+	for who, size := range map[string]int{"ann": Long, "bob": Long + 1} {
+		done, err := b.Turn(t.Context(), who, size)
+		if err != nil {
+			t.Errorf("%s waits with %d bytes", who, size)
+		} else {
+			done()
+		}
+	}
+	first()
+	if done, err := b.Turn(t.Context(), "ann", Long+1); err != nil {
+		t.Error("the turn does not end")
+	} else {
+		done()
+	}
+}
+
+func TestNew_EveryAllowedBodyFindsRoom(t *testing.T) {
+	for _, limit := range []int64{0, 32 << 20, Default, 64 << 30} {
+		if _, err := New(limit).Bodies.Take("ann", MaxBody); err != nil {
+			t.Errorf("of %d bytes: %v", limit, err)
+		}
+	}
+}
