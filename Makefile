@@ -167,6 +167,10 @@ bench-core: $(BENCHSTAT) ## Measure in process what a pass costs where nothing i
 bench-proxy: ## Measure what the proxy costs against others; ten minutes. BENCH= takes its flags
 	hack/bench-proxy.sh $(BENCH)
 
+.PHONY: bench-memory
+bench-memory: ## Measure what memory the proxy takes under attacks, and how long a victim's calls take; five minutes. BENCH= takes its flags
+	hack/bench-memory.sh $(BENCH)
+
 ##@ Building
 
 .PHONY: build

@@ -20,7 +20,9 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
@@ -50,6 +52,8 @@ const (
 	// bridgeMemory is the heap of the bridge, which shares the server's memory, above
 	// which it collects garbage at all costs.
 	bridgeMemory = 96 << 20
+	// bridgeConnections is how many connections there are at a time, half of them from one address: as many as a proxy has clients.
+	bridgeConnections = 4096
 )
 
 func readBridge(args []string, usage io.Writer) (bridgeSettings, error) {
@@ -202,6 +206,7 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 		return fmt.Errorf("listening: %w", err)
 	}
 	server := bridgeServer(b, logger, slog.LevelWarn)
+	listener = budget.Listen(listener, share.New(bridgeConnections, share.Half(bridgeConnections)), budget.MaxFields)
 	failed := make(chan error, 1)
 	go serve(server, listener, failed)
 	for {
@@ -223,7 +228,7 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 // bridgeServer serves a bridge, and logs at a level who breaks the rules of HTTP or TLS.
 func bridgeServer(b *bridge.Bridge, logger *slog.Logger, level slog.Level) *http.Server {
 	return &http.Server{
-		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: proxy.MaxHeader,
+		Handler: b, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: proxy.MaxRequestHeader,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), level),
 	}
 }

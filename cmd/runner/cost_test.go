@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
 )
 
@@ -61,7 +62,7 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		front, err := guard(s.run, who, logger)
+		front, err := guard(s.run, who, budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/backend"
@@ -70,7 +71,7 @@ func serveElsewhere(t *testing.T, s settings) settings {
 	if far != nil {
 		t.Cleanup(func() { far.end(time.Now()) })
 	}
-	config, err := proxyConfig(s, nil, slog.New(slog.DiscardHandler))
+	config, err := proxyConfig(s, nil, budget.New(budget.Default), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

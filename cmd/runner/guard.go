@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/cedar"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
@@ -17,7 +18,7 @@ import (
 
 // guard is what stands between callers and the backend, nil for nothing: first who
 // calls, then what.
-func guard(run runconfig.RunConfig, login *oidc.Login, logger *slog.Logger) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
+func guard(run runconfig.RunConfig, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) (func(http.Handler, func(http.ResponseWriter, *http.Request, error)) http.Handler, error) {
 	if run.Proxy.Authorization == nil {
 		if login == nil {
 			return nil, nil //nolint:nilnil // nothing is what is configured
@@ -34,7 +35,7 @@ func guard(run runconfig.RunConfig, login *oidc.Login, logger *slog.Logger) (fun
 		judge := cedar.Config{
 			Policies: policies,
 			Caller:   func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
-			Refuse:   notPermitted, Failed: failed, Audit: auditor(run, logger),
+			Refuse:   notPermitted, Failed: failed, Audit: auditor(run, logger), Memory: memory, Payer: payer,
 		}
 		if login == nil {
 			return cedar.Middleware(judge)(next)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -192,7 +193,7 @@ func through(t *testing.T, s settings) settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := proxyConfig(s, who, logger)
+	config, err := proxyConfig(s, who, budget.New(budget.Default), logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc/oidctest"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -137,7 +138,7 @@ func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 		}
 		who.Guard(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody))
 		run.Proxy.Authentication = nil
-		front, err := guard(run, nil, logger)
+		front, err := guard(run, nil, budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}

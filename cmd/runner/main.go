@@ -17,7 +17,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -34,9 +33,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/call"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/probes"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // version is set by the linker.
@@ -53,10 +54,7 @@ func main() {
 		os.Exit(runBridge(os.Args[2:]))
 	}
 	go giveBack()
-	// The limit is the container's. A tenth of it is left for what is no heap.
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		debug.SetMemoryLimit(limit / 10 * 9)
-	}
+	memory := memoryOf(debug.SetMemoryLimit(-1))
 	s, err := read(os.Args[1:], os.LookupEnv, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -72,7 +70,7 @@ func main() {
 	// Nothing is applied once ctx has ended.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second signal ends the drain
-	if err := run(ctx, s, logger); err != nil {
+	if err := run(ctx, s, memory, logger); err != nil {
 		fmt.Fprintln(os.Stderr, "freehold-runner:", err)
 		os.Exit(1)
 	}
@@ -80,7 +78,7 @@ func main() {
 
 // run serves until ctx ends, then drains. Serving does not wait for the API
 // server, nor end with it.
-func run(ctx context.Context, s settings, logger *slog.Logger) error {
+func run(ctx context.Context, s settings, memory *budget.Budget, logger *slog.Logger) error {
 	logger.Info("starting", "version", version)
 	who, err := login(s, logger)
 	if err != nil {
@@ -91,7 +89,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	config, err := proxyConfig(s, who, logger)
+	config, err := proxyConfig(s, who, memory, logger)
 	if err != nil {
 		return err
 	}
@@ -108,6 +106,8 @@ func run(ctx context.Context, s settings, logger *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("listening for probes: %w", err)
 	}
+	calls = budget.Listen(calls, memory.Connections, budget.MaxFields)
+	probing = budget.Listen(probing, share.New(probes.MaxConnections, share.Half(probes.MaxConnections)), probes.MaxFields)
 	inside := newDoor()
 	s.inside = inside.dial
 	state := &probes.State{Metrics: measured(front)}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/internal/memory"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 )
 
 // ballastSize is how many bytes of heap there are that nothing is ever written to, so that
@@ -25,6 +27,16 @@ const (
 	// worthwhile is the garbage that it is given back for, in bytes.
 	worthwhile = 2 << 20
 )
+
+// memoryOf divides the container's limit, of which the collector keeps two thirds: the rest is what is no heap, files that are mapped, and
+// what the kernel keeps of connections.
+func memoryOf(limit int64) *budget.Budget {
+	if limit == math.MaxInt64 { // there is none
+		return budget.New(budget.Default)
+	}
+	debug.SetMemoryLimit(limit / 3 * 2)
+	return budget.New(limit)
+}
 
 // giveBack gives memory back to the machine, after the start and after each time
 // of many calls.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/oidc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -20,15 +21,15 @@ import (
 )
 
 // proxyConfig fails for policies that cannot be read.
-func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config, error) {
-	guard, err := guard(s.run, who, logger)
+func proxyConfig(s settings, who *oidc.Login, memory *budget.Budget, logger *slog.Logger) (proxy.Config, error) {
+	guard, err := guard(s.run, who, memory, logger)
 	to, far := s.backend, s.remote
 	if s.here.IsValid() { // the proxies' bridges are the backend
 		to, far = &url.URL{Scheme: "http", Host: s.here.String()}, nil
 	}
 	return proxy.Config{
 		Guard:                 guard,
-		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, who, logger),
+		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, who, memory, logger),
 		Path:                  s.run.Proxy.Path,
 		Backend:               to,
 		Remote:                far,
@@ -38,6 +39,9 @@ func proxyConfig(s settings, who *oidc.Login, logger *slog.Logger) (proxy.Config
 		Refusal:               refusal(s.run),
 		Sessions:              sessions(s),
 		Caller:                told(s.run),
+		Memory:                memory,
+		Payer:                 payer,
+		LoggedIn:              sharer,
 		Log:                   logger,
 	}, err
 }
@@ -76,6 +80,14 @@ func sharer(r *http.Request) string {
 	}
 	sum := sha256.Sum256([]byte(strconv.Quote(caller.Issuer) + strconv.Quote(caller.Subject)))
 	return hex.EncodeToString(sum[:16])
+}
+
+// payer is for whom the memory of a request counts: for who sent it, or without a login for where it comes from.
+func payer(r *http.Request) string {
+	if who := sharer(r); who != "" {
+		return who
+	}
+	return budget.ByAddress(r)
 }
 
 // refusal is what callers read while the spec asks for something that this

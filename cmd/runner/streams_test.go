@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 )
 
@@ -72,7 +73,7 @@ func judging(t *testing.T, backend string) (address string) {
 		r.Proxy.Authorization.Policies = append(r.Proxy.Authorization.Policies, runconfig.Policy{Name: "p", Text: `permit(principal, action, resource == Tool::"add");`})
 	})
 	logger := slog.New(slog.DiscardHandler)
-	judge, err := guard(run, nil, logger)
+	judge, err := guard(run, nil, budget.New(budget.Default), logger)
 	if err != nil {
 		t.Fatal(err)
 	}

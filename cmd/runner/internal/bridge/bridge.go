@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
@@ -49,6 +50,8 @@ type Config struct {
 	Sessions int
 	// Log receives what the bridge itself has to say.
 	Log *slog.Logger
+	// Memory is what long bodies are read in; nil is that of the default limit.
+	Memory *budget.Budget
 }
 
 // Bridge is an http.Handler. Make it with New, end it with Close.
@@ -76,6 +79,9 @@ func New(config Config) *Bridge {
 	}
 	if config.Shared {
 		config.Sessions = maxShared
+	}
+	if config.Memory == nil {
+		config.Memory = budget.New(budget.Default)
 	}
 	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
@@ -187,7 +193,7 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, f, nil)
 		return
 	}
-	messages, batch, err := jsonrpc.Parse(body)
+	messages, batch, err := b.config.Memory.Parse(r.Context(), r.Header.Get(protocol.HeaderCaller), body)
 	if err != nil {
 		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err), nil)
 		return

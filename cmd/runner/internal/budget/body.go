@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -19,15 +20,15 @@ const patience = 5 * time.Second
 var ErrBusy = jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal,
 	"TooManyLongBodies: too many long bodies are on their way, of all callers or of this one")
 
-// Read reads a body as a whole, of the announced length, -1 for none. The room it takes is its until leave is called. It returns ErrBusy,
+// Read reads a body as a whole, of the announced length, -1 for none. It has its room until leave is called. It returns ErrBusy,
 // and the errors of the body.
 func (b *Budget) Read(ctx context.Context, who string, body io.Reader, length int64) (data []byte, leave func(), err error) {
 	var taken []func()
-	leave = func() {
+	leave = sync.OnceFunc(func() {
 		for _, each := range taken {
 			each()
 		}
-	}
+	})
 	defer func() {
 		if err != nil {
 			leave()

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
@@ -34,6 +35,10 @@ type Config struct {
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Audit receives a line for each decision; nil for none.
 	Audit *slog.Logger
+	// Memory is what bodies have; nil is that of the default limit.
+	Memory *budget.Budget
+	// Payer is for whom the memory of a request counts; nil is where it comes from.
+	Payer func(*http.Request) string
 }
 
 // Reason is why a request is not passed on.
@@ -66,10 +71,15 @@ type Refusal struct {
 
 // Middleware judges what goes to the next handler.
 func Middleware(config Config) func(http.Handler) http.Handler {
+	if config.Memory == nil {
+		config.Memory = budget.New(budget.Default)
+	}
+	if config.Payer == nil {
+		config.Payer = budget.ByAddress
+	}
 	return func(next http.Handler) http.Handler {
 		return &judge{
 			config: config, next: next,
-			large: share.New(largeBodies, share.Half(largeBodies)), long: semaphore.NewWeighted(1),
 			lists: share.New(largeAnswers, share.Half(largeAnswers)), sends: semaphore.NewWeighted(largeSends),
 			callers: share.New(largeAnswers+largeSends, largeEach),
 		}
@@ -79,33 +89,15 @@ func Middleware(config Config) func(http.Handler) http.Handler {
 type judge struct {
 	config Config
 	next   http.Handler
-	// large has room for the bytes of bodies, long for one that is judged, lists for answers that
-	// are filtered, sends for those that are sent.
-	large, lists *share.Places
-	long, sends  *semaphore.Weighted
+	// lists has room for answers that are filtered, sends for those that are sent.
+	lists *share.Places
+	sends *semaphore.Weighted
 	// callers bounds the large answers of one caller, filtered or sent.
 	callers *share.Places
 }
 
-const (
-	// smallBody is the longest body, in bytes, that waits for no other.
-	smallBody = 64 << 10
-	// largeBodies is how many bytes of longer bodies are held at once: a body is
-	// judged as a whole, and callers decide how many they send.
-	largeBodies = 32 << 20
-)
-
-// room waits until there is memory for a body.
-func (j *judge) room(r *http.Request) (release func(), err error) {
-	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
-		return func() {}, nil
-	}
-	size := r.ContentLength
-	if size < 0 || size > int64(share.Half(largeBodies)) { // a caller never has more than half
-		size = largeBodies / 8
-	}
-	return j.large.Wait(r.Context(), sharer(j.config.Caller(r)), size)
-}
+// smallBody is the longest answer to a list, in bytes, that waits for no other.
+const smallBody = 64 << 10
 
 // ServeHTTP implements http.Handler.
 func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -126,14 +118,9 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
-	release, err := j.room(r)
-	if err != nil {
-		j.config.Failed(w, r, err)
-		return
-	}
+	body, release, err := j.config.Memory.Read(r.Context(), j.config.Payer(r), r.Body, r.ContentLength)
 	release = sync.OnceFunc(release)
 	defer release()
-	body, err := whole(r)
 	if err != nil {
 		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 			j.audit(r, decided{detail: "the body is too long"})
@@ -159,21 +146,22 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 }
 
 // verdict returns why a body is refused, nil if it is not, and the last of its methods
-// whose answer holds a list. Judging takes many times the memory of what is judged, so a long body
-// has it for itself.
+// whose answer holds a list.
 func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list string, err error) {
-	if len(body) > smallBody {
-		if err := j.long.Acquire(r.Context(), 1); err != nil {
-			return nil, "", err
-		}
-		defer j.long.Release(1)
+	done, err := j.config.Memory.Turn(r.Context(), j.config.Payer(r), len(body))
+	if err != nil {
+		return nil, "", err
 	}
-	messages, batch, err := jsonrpc.Parse(body)
+	defer done()
+	messages, batch, err := budget.Parse(body)
 	if err != nil {
 		j.audit(r, decided{detail: "the body is no message"})
 		return &Refusal{Reason: NotReadable, Message: err.Error()}, "", nil
 	}
 	for _, m := range messages {
+		if err := r.Context().Err(); err != nil {
+			return nil, "", err // nobody waits for the rest
+		}
 		refusal, lists := j.judge(r, m, batch)
 		if refusal != nil {
 			return refusal, "", nil

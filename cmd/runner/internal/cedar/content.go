@@ -1,7 +1,6 @@
 package cedar
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -42,17 +41,6 @@ func readable(header http.Header) error {
 		return fmt.Errorf("header Content-Type is %q: send no parameter but charset", value)
 	}
 	return nil
-}
-
-// whole is the body of a request. The proxy bounds it.
-func whole(r *http.Request) ([]byte, error) {
-	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		return io.ReadAll(r.Body)
-	}
-	// A byte more, so that the end is found without another buffer.
-	body := bytes.NewBuffer(make([]byte, 0, r.ContentLength+bytes.MinRead))
-	_, err := body.ReadFrom(r.Body)
-	return body.Bytes(), err
 }
 
 // judged is a body on its way to the backend. It gives up its memory, and its

@@ -38,7 +38,9 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 		guard := Middleware(Config{
 			Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
 			Refuse: func(w http.ResponseWriter, r Refusal) { http.Error(w, r.Message, http.StatusBadRequest) },
-			Failed: func(w http.ResponseWriter, _ *http.Request, err error) { http.Error(w, err.Error(), http.StatusInternalServerError) },
+			Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			},
 		})(backend)
 		for _, arguments := range []string{
 			`{"path":"/data/a","Path":"/etc/shadow"}`, `{"PATH":"/etc/shadow"}`, `{"path":"/data/a","\u0050ATH":"/etc/shadow"}`,

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -97,7 +98,7 @@ func TestACallerThatDoesNotReadLeavesRoomForOthers(t *testing.T) {
 // A body that says it is longer than all that one caller may have does not wait for what never comes.
 func TestABodyLongerThanTheShareOfACallerHasRoom(t *testing.T) {
 	h := guarded(t, &backend{kind: "application/json", body: "{}"}, nil)
-	for _, length := range []int64{largeBodies / 2, largeBodies/2 + 1, largeBodies, largeBodies + 1} {
+	for _, length := range []int64{budget.MaxBody, budget.MaxBody + 1, 16<<20 + 1, 32<<20 + 1} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"id":1,"method":"ping"}`))
 		r.Header, r.ContentLength = http.Header{"Content-Type": {"application/json"}, "As": {"ann"}}, length
@@ -115,12 +116,12 @@ func TestACallerLeavesRoomForBodiesOfOthers(t *testing.T) {
 	h := guarded(t, &backend{kind: "application/json", body: "{}"}, nil)
 	send := func(as string, body io.Reader) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", body)
-		r.Header, r.ContentLength = http.Header{"Content-Type": {"application/json"}, "As": {as}}, -1
+		r.Header, r.ContentLength = http.Header{"Content-Type": {"application/json"}, "As": {as}}, budget.MaxBody
 		return r
 	}
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	for range 2 * largeBodies / (largeBodies / 8) { // each takes an eighth
+	for range 8 { // four take all that one caller may have
 		body, slow := io.Pipe()
 		defer slow.Close()
 		calls.Go(func() { h.ServeHTTP(httptest.NewRecorder(), send("mallory", body)) })

@@ -15,6 +15,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,20 +24,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-const (
-	// smallBody is the longest body, in bytes, that waits for no other, and largeBodies how many longer ones there are at once. A
-	// subscription, which may stay for long, has a small one.
-	smallBody   = 64 << 10
-	largeBodies = 16
-	// largeTime is how long a longer one waits for others.
-	largeTime = 5 * time.Second
-)
+// smallBody is the longest body of a subscription, in bytes, which may stay for long.
+const smallBody = 64 << 10
 
 // DefaultKeepAlive is shorter than what load balancers wait for the next byte of an answer.
 const DefaultKeepAlive = 15 * time.Second
@@ -60,6 +56,10 @@ type Config struct {
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Log receives what was found of the backend.
 	Log *slog.Logger
+	// Memory is what bodies and answers have; nil is that of the default limit.
+	Memory *budget.Budget
+	// Payer is for whom the memory of a request counts; nil is where it comes from.
+	Payer func(*http.Request) string
 }
 
 // Translator stands in front of a backend. Make it with New.
@@ -72,7 +72,6 @@ type Translator struct {
 	probing  chan struct{} // is full while somebody asks which eras the backend speaks
 	overdue  int           // how often the backend did not tell in time; whoever fills probing has it
 	denials  denials
-	large    *share.Places
 	listens  *share.Places
 	sessions sessions
 	pending  pending
@@ -87,6 +86,12 @@ func New(config Config, pass, send http.Handler) *Translator {
 	if config.Share == nil {
 		config.Share = func(*http.Request) string { return "" }
 	}
+	if config.Memory == nil {
+		config.Memory = budget.New(budget.Default)
+	}
+	if config.Payer == nil {
+		config.Payer = budget.ByAddress
+	}
 	if config.Identity == nil {
 		config.Identity = func(*http.Request) context.Context { return context.Background() }
 	}
@@ -94,7 +99,7 @@ func New(config Config, pass, send http.Handler) *Translator {
 		config.Credential = func(string) bool { return false }
 	}
 	t := &Translator{
-		config: config, pass: pass, send: send, large: share.New(largeBodies, share.Half(largeBodies)),
+		config: config, pass: pass, send: send,
 		listens: share.New(maxListens, share.Half(maxListens)), probing: make(chan struct{}, 1),
 	}
 	t.sessions.translator, t.sessions.places = t, share.New(maxSessions, share.Half(maxSessions))
@@ -123,26 +128,24 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // post passes a message on, or translates it.
 func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	if err == nil && len(body) > smallBody {
-		// A long body is held while its call is on its way, and callers decide how many they send.
-		leave := t.largeBody(w, r)
-		if leave == nil {
-			return
-		}
-		defer leave()
-		var rest []byte
-		rest, err = io.ReadAll(r.Body)
-		body = append(body, rest...)
-	}
+	// The body is held while its call is on its way, which may be sent again.
+	who := t.config.Payer(r)
+	body, leave, err := t.config.Memory.Read(r.Context(), who, r.Body, r.ContentLength)
+	defer leave()
 	if err != nil {
 		t.config.Failed(w, r, err)
 		return
 	}
 	_ = r.Body.Close() //nolint:errcheck // it was read to its end, and may hold memory
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-	messages, batch, err := jsonrpc.Parse(body)
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&spent{bytes.NewReader(body)}), int64(len(body)), nil
+	messages, batch, err := t.config.Memory.Parse(r.Context(), who, body)
+	var malformed *budget.Malformed
+	if err != nil && !errors.As(err, &malformed) {
+		t.config.Failed(w, r, err)
+		return
+	}
 	if err != nil || batch || messages[0].Method == "" {
+		leave()                // nothing is sent again
 		t.pass.ServeHTTP(w, r) // the backend's to refuse, in its own way
 		return
 	}
@@ -164,20 +167,6 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	default:
 		t.pass.ServeHTTP(w, r)
 	}
-}
-
-// largeBody waits for a place among the long bodies. It returns how to leave it, nil after it has answered that there is none.
-func (t *Translator) largeBody(w http.ResponseWriter, r *http.Request) (leave func()) {
-	ctx, cancel := context.WithTimeout(r.Context(), largeTime)
-	defer cancel()
-	leave, err := t.large.Wait(ctx, t.config.Share(r), 1)
-	switch {
-	case err != nil && r.Context().Err() != nil:
-		(&output{w: w}).cut(r.Context(), nil)
-	case err != nil:
-		(&output{w: w}).busy(nil, "TooManyLongBodies: too many calls with bodies over 64 KiB are on their way, of all callers or of this one")
-	}
-	return leave
 }
 
 // asModern reports whether a message is of the modern era: by its header, and without one by its own words.

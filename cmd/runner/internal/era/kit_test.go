@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
@@ -154,7 +155,7 @@ func drainable(t *testing.T, b *backend, keepAlive time.Duration) (endpoint stri
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return era.New(era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				KeepAlive: keepAlive, Credential: proxy.APIKey,
+				KeepAlive: keepAlive, Credential: proxy.APIKey, Memory: budget.New(0), Payer: func(r *http.Request) string { return r.Header.Get("X-Login") },
 				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
 			}, pass, send)
 		},

@@ -135,7 +135,7 @@ func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Objec
 		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInvalidRequest, "the server asks for input (%s), which a client of the legacy era cannot give it", kind))
 		return
 	}
-	out.end(http.StatusOK, response(m.ID, encoded(legacyResult(result))))
+	out.end(http.StatusOK, response(m.ID, joinedMembers(legacyResult(result))))
 }
 
 // sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a lost session.

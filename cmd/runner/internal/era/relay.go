@@ -1,6 +1,7 @@
 package era
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
@@ -38,7 +40,11 @@ func (o *output) begin() {
 // event sends a message that is not the last.
 func (o *output) event(message []byte) {
 	o.begin()
-	o.write(sse.Message(message))
+	if len(message) <= budget.Long || bytes.ContainsAny(message, "\r\n") {
+		o.write(sse.Message(message))
+		return
+	}
+	o.write([]byte("event: message\ndata: "), message, []byte("\n\n"))
 }
 
 // comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a stream has none.
@@ -47,10 +53,32 @@ func (o *output) comment() {
 	o.write([]byte(":\n\n"))
 }
 
-func (o *output) write(event []byte) {
-	_, _ = o.w.Write(event) //nolint:errcheck // that the client has left is told by its context
+func (o *output) write(parts ...[]byte) {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	defer o.hurry(size)()
+	for _, part := range parts {
+		if _, err := o.w.Write(part); err != nil {
+			return // that the client has left is told by its context
+		}
+	}
 	o.flush()
 }
+
+// hurry bounds the time in which a client reads what takes room until it is sent. done takes the bound back.
+func (o *output) hurry(size int) (done func()) {
+	if size <= budget.Long {
+		return func() {}
+	}
+	control := http.NewResponseController(o.w)
+	_ = control.SetWriteDeadline(time.Now().Add(sendTime + time.Duration(size>>20)*time.Second)) //nolint:errcheck // only recorders have none
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }                                  //nolint:errcheck // as above
+}
+
+// sendTime is how long a client may take to read an answer that takes room, and a second more for each MiB.
+const sendTime = 15 * time.Second
 
 func (o *output) flush() {
 	_ = http.NewResponseController(o.w).Flush() //nolint:errcheck // as above
@@ -62,6 +90,7 @@ func (o *output) end(status int, message []byte) {
 		o.event(message)
 		return
 	}
+	defer o.hurry(len(message))()
 	jsonrpc.Write(o.w, status, message)
 }
 
@@ -161,11 +190,11 @@ func (t *Translator) done(c *call) {
 func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
 	case m.Response() && m.Result != nil && string(m.ID) == strconv.FormatInt(c.sent, 10):
-		t.done(c)
-		out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
+		defer t.done(c) // what the answer takes is the exchange's until it is sent
+		out.end(http.StatusOK, response(c.id, joinedMembers(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
 		return true
 	case m.Response() && m.Error != nil && (!m.Identified() || string(m.ID) == strconv.FormatInt(c.sent, 10)):
-		t.done(c)
+		defer t.done(c)
 		if !t.visitURL(out, c, m.Error) {
 			out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered, message: m})
 		}

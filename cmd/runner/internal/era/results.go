@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
@@ -32,7 +33,30 @@ func notification(method string, params jsonrpc.Object) []byte {
 }
 
 func response(id, result jsontext.Value) []byte {
-	return encoded(map[string]any{"jsonrpc": "2.0", "id": orNull(id), "result": result})
+	return joinedMembers(jsonrpc.Object{"jsonrpc": jsontext.Value(`"2.0"`), "id": orNull(id), "result": result})
+}
+
+// joinedMembers is an object as JSON, as encoded makes it, with one copy of what it has: that may be many MiB, and has been read before.
+func joinedMembers(o jsonrpc.Object) jsontext.Value {
+	size := len("{}")
+	for name, value := range o {
+		size += len(name) + len(value) + len(`"":,`)
+	}
+	if size <= budget.Long {
+		return encoded(o)
+	}
+	out := append(make(jsontext.Value, 0, size), '{')
+	for i, name := range slices.Sorted(maps.Keys(o)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		quoted, err := jsontext.AppendQuote(out, name)
+		if err != nil {
+			panic(fmt.Sprintf("encoding a message: %v", err)) // a decoder read it
+		}
+		out = append(append(quoted, ':'), o[name]...)
+	}
+	return append(out, '}')
 }
 
 // modernRequest is a request of the modern era, of a client with the given capabilities.

@@ -128,7 +128,7 @@ func TestACallerLeavesOthersTheirLongBodies(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t, legacyOnly)
 	endpoint := front(t, b)
-	long := strings.Repeat("x", 70<<10)
+	long := strings.Repeat("x", 500<<10)
 	call := func(text string) string {
 		return modern("1", "tools/call", `"name":"echo","arguments":{"text":"`+text+long+`"}`, "")
 	}

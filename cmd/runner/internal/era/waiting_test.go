@@ -18,7 +18,7 @@ import (
 // A call that waits for its client holds nothing of the request, which comes again.
 func TestACallThatWaitsIsSmall(t *testing.T) {
 	c := &call{
-		id: jsontext.Value("1"), method: "tools/call", held: &held{},
+		id: jsontext.Value("1"), method: "tools/call", held: &held{}, origin: httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody),
 		params: jsonrpc.Object{"arguments": encoded(strings.Repeat("x", 1<<20))},
 		meta:   jsonrpc.Object{protocol.MetaCapabilities: jsontext.Value(`{"roots":{}}`)},
 	}

@@ -53,6 +53,16 @@ func (s *State) Handler() http.Handler {
 	return mux
 }
 
+// Bounds of who asks: kubelet, and Prometheus.
+const (
+	// MaxConnections is how many connections there are at a time, half of them from one address.
+	MaxConnections = 64
+	// MaxFields is how many header fields a request has.
+	MaxFields = 32
+	// maxHeader is how long they are, in bytes.
+	maxHeader = 4 << 10
+)
+
 // Server is the server for Handler.
 func (s *State) Server() *http.Server {
 	return &http.Server{
@@ -60,6 +70,7 @@ func (s *State) Server() *http.Server {
 		ReadHeaderTimeout: 5 * time.Second,
 		WriteTimeout:      5 * time.Second,
 		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    maxHeader,
 	}
 }
 

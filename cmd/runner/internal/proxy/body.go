@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,13 +17,14 @@ const (
 	// MaxBody is the largest request body in bytes, the same as the MCP Go
 	// SDK's default, so that proxy and backend refuse the same requests.
 	MaxBody = 4 << 20
-	// MaxHeader is how long the headers of a request and of an answer may be, in
-	// bytes.
+	// MaxRequestHeader is how long the headers of a request may be, in bytes.
+	MaxRequestHeader = 16 << 10
+	// MaxHeader is how long the headers of an answer may be, in bytes.
 	MaxHeader = 64 << 10
 	// bodyTime is how long a client may take to send it.
 	bodyTime = time.Minute
-	// remembered is how much of a body is kept while its call is in flight, to
-	// find the call's id if the proxy has to end its stream.
+	// remembered is how much of a body is kept until it has come, to find the
+	// call's id if the proxy has to end its stream. Of more than longestDirect the id alone is kept then.
 	remembered = 64 << 10
 )
 
@@ -33,9 +35,13 @@ type callBody struct {
 	deadline func(time.Time) error
 	client   context.Context //nolint:containedctx // one request's; ends when it has been answered, or the client leaves
 	length   int64           // as the client announced it, -1 if it did not
+	room     func() (leave func(), err error)
 
 	mu    sync.Mutex // the transport reads while the response is read
 	seen  []byte
+	leave func() // gives the room of what is kept back; nil where it has none
+	lost  bool   // there was no room
+	id    jsonrpc.Message
 	whole bool
 	ended bool // it was read to its end
 	late  bool // the client did not send it in time
@@ -43,7 +49,7 @@ type callBody struct {
 }
 
 // limited replaces the request's body. Requests without one get nil.
-func limited(w http.ResponseWriter, r *http.Request) *callBody {
+func (p *Proxy) limited(w http.ResponseWriter, r *http.Request) *callBody {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return nil
 	}
@@ -52,6 +58,9 @@ func limited(w http.ResponseWriter, r *http.Request) *callBody {
 		deadline:   http.NewResponseController(w).SetReadDeadline,
 		client:     r.Context(),
 		length:     r.ContentLength,
+		room: func() (func(), error) {
+			return p.config.Memory.Bodies.Take(p.config.Payer(r), remembered)
+		},
 	}
 	b.setDeadline(time.Now().Add(bodyTime))
 	r.Body = b
@@ -79,7 +88,8 @@ func (b *callBody) Read(p []byte) (int, error) {
 	b.remember(p[:n])
 	if errors.Is(err, io.EOF) {
 		b.ended = true
-		b.whole = b.length < remembered && len(b.seen) < remembered
+		b.whole = b.length < remembered && len(b.seen) < remembered && !b.lost
+		b.shrink()
 		b.setDeadline(time.Time{})
 	}
 	b.late = b.late || errors.Is(err, os.ErrDeadlineExceeded)
@@ -90,13 +100,50 @@ func (b *callBody) Read(p []byte) (int, error) {
 // remember keeps what was read, in one piece of the right size if that is known
 // beforehand.
 func (b *callBody) remember(p []byte) {
-	switch {
-	case b.length >= remembered || len(p) == 0:
+	if b.length >= remembered || len(p) == 0 || b.lost {
 		return
-	case b.seen == nil:
+	}
+	if b.leave == nil && max(b.length, int64(len(b.seen)+len(p))) > longestDirect {
+		var err error
+		if b.leave, err = b.room(); err != nil {
+			b.seen, b.lost = nil, true
+			return
+		}
+	}
+	if b.seen == nil {
 		b.seen = make([]byte, 0, max(int(b.length), len(p)))
 	}
 	b.seen = append(b.seen, p[:min(len(p), remembered-len(b.seen))]...)
+}
+
+// shrink keeps of what takes room the call's id. The lock is held.
+func (b *callBody) shrink() {
+	if b.leave == nil {
+		return
+	}
+	if c, ok := b.read(); ok {
+		b.id = jsonrpc.Message{ID: c.ID.Clone(), Method: strings.Clone(c.Method)}
+	}
+	b.seen = nil
+	b.giveBack()
+}
+
+func (b *callBody) giveBack() {
+	if b.leave != nil {
+		b.leave()
+		b.leave = nil
+	}
+}
+
+// end lets go of what is kept.
+func (b *callBody) end() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen, b.lost = nil, true
+	b.giveBack()
 }
 
 // stop ends the wait for a client that is still sending the body.
@@ -136,6 +183,14 @@ func (b *callBody) call() (c jsonrpc.Message, ok bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.id.Method != "" {
+		return b.id, true
+	}
+	return b.read()
+}
+
+// read decodes what is kept. The lock is held.
+func (b *callBody) read() (c jsonrpc.Message, ok bool) {
 	if !b.whole {
 		return c, false
 	}

@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -27,7 +30,7 @@ func TestCallsAreKnownByTheirBody(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"met`:             ``,
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-		b := limited(httptest.NewRecorder(), r)
+		b := New(Config{Backend: new(url.URL)}).limited(httptest.NewRecorder(), r)
 		if _, ok := b.call(); ok {
 			t.Errorf("%s: known before it was read", body)
 		}
@@ -37,6 +40,52 @@ func TestCallsAreKnownByTheirBody(t *testing.T) {
 		if c, ok := b.call(); ok != (want != "") || ok && string(c.ID) != want {
 			t.Errorf("%s: got id %s, %v", body, c.ID, ok)
 		}
+	}
+}
+
+// Of a long body the id alone is kept once it has come, and what was kept before counts for who sends it.
+func TestOfALongBodyTheIDIsKept(t *testing.T) {
+	memory := budget.New(budget.Default)
+	p := New(Config{Backend: new(url.URL), Memory: memory, Payer: func(*http.Request) string { return "ann" }})
+	half := int64(share.Half(budget.Default / 8))
+	free := func() bool {
+		leave, err := memory.Bodies.Take("ann", half)
+		if err == nil {
+			leave()
+		}
+		return err == nil
+	}
+	text := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"x":"` + strings.Repeat("x", 60_000) + `"}}`
+	read := func(until int64) *callBody {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(text))
+		b := p.limited(httptest.NewRecorder(), r)
+		_, _ = io.CopyN(io.Discard, r.Body, until)
+		return b
+	}
+	slow := read(50_000)
+	if free() {
+		t.Error("what has come of a slow body is not counted")
+	}
+	slow.end()
+	if !free() || slow.seen != nil {
+		t.Error("something is kept of a body that did not come")
+	}
+	whole := read(1 << 20)
+	if c, ok := whole.call(); !ok || string(c.ID) != "7" || c.Method != "subscriptions/listen" {
+		t.Errorf("the call is %+v, %v", c, ok)
+	}
+	if !free() || whole.seen != nil {
+		t.Error("the body is kept while its call is answered")
+	}
+	leave, err := memory.Bodies.Take("ann", half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	if none := read(1 << 20); none.seen != nil {
+		t.Error("a body is kept for which there is no room")
+	} else if _, ok := none.call(); ok {
+		t.Error("its call is known")
 	}
 }
 
@@ -62,7 +111,7 @@ func TestBodyStaysAtItsEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end() // nothing waits for this call
 	r = r.WithContext(ctx)
-	limited(httptest.NewRecorder(), r)
+	New(Config{Backend: new(url.URL)}).limited(httptest.NewRecorder(), r)
 	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
 		t.Fatalf("got %q, %v", body, err)
 	}

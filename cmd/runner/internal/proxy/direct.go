@@ -85,6 +85,9 @@ func (c *wire) ask(request *http.Request) (*http.Response, error) {
 	if !c.sending {
 		messages.Put(message)
 	}
+	if body, ok := request.Body.(*readBody); ok {
+		body.Reset(nil) // it has been sent, and the answer may take for long
+	}
 	return c.answer(request)
 }
 

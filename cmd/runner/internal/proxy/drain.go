@@ -42,7 +42,7 @@ func (p *Proxy) Server() *http.Server {
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    MaxHeader,
+		MaxHeaderBytes:    MaxRequestHeader,
 		ErrorLog:          slog.NewLogLogger(p.config.Log.Handler(), slog.LevelWarn),
 	}
 }
@@ -95,6 +95,7 @@ type flight struct {
 	traffic *traffic
 	place   place
 	held    *held    // nil where no stream can be taken
+	leave   func()   // gives the caller's place back; nil where it has none
 	conn    net.Conn // the client's, once it has been taken; traffic.mu guards it
 	ours    bool     // not the client's own request, but one that Config.Translate makes: no drain knows it
 }
@@ -191,6 +192,10 @@ func (t *traffic) end(f *flight) {
 	}
 	delete(t.flights, f)
 	f.cancel(nil)
+	f.body.end()
+	if f.leave != nil {
+		f.leave()
+	}
 	t.tell()
 }
 

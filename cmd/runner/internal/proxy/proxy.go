@@ -11,7 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 )
@@ -51,6 +53,12 @@ type Config struct {
 	Caller func(*http.Request) string
 	// Log receives changes of the backend's reachability.
 	Log *slog.Logger
+	// Memory is what is divided among callers; nil is that of the default limit.
+	Memory *budget.Budget
+	// Payer is for whom the memory of a request counts; nil is where it comes from.
+	Payer func(*http.Request) string
+	// LoggedIn is who sent a request, of callers that have logged in; "" for others. Nil is nobody.
+	LoggedIn func(*http.Request) string
 }
 
 // Proxy is an http.Handler. Make it with New, serve it with Server, end it
@@ -80,6 +88,12 @@ const flushInterval = 50 * time.Millisecond
 
 // New makes a proxy that serves at once.
 func New(config Config) *Proxy {
+	if config.Memory == nil {
+		config.Memory = budget.New(budget.Default)
+	}
+	if config.Payer == nil {
+		config.Payer = budget.ByAddress
+	}
 	p := &Proxy{
 		config:  config,
 		origins: newOrigins(config.AllowedOrigins, config.Hosts),
@@ -120,16 +134,36 @@ func New(config Config) *Proxy {
 		p.within = config.Translate(p.inner, http.HandlerFunc(p.send), p.failed)
 	}
 	p.guarded = p.within
+	if config.LoggedIn != nil {
+		p.guarded = p.shared(p.guarded)
+	}
 	if config.Guard != nil {
-		p.guarded = config.Guard(p.within, p.failed)
+		p.guarded = config.Guard(p.guarded, p.failed)
 	}
 	return p
+}
+
+// shared gives each caller that has logged in its share of the requests on their way. An address has its share of connections.
+func (p *Proxy) shared(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who := p.config.LoggedIn(r); who != "" {
+			leave, err := p.config.Memory.Calls.Take(who, 1)
+			if err != nil {
+				w.Header().Set("Retry-After", "1")
+				Answer(w, jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal, "TooManyCalls: %v", err), nil)
+				return
+			}
+			flightOf(r.Context()).leave = leave
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // send makes a request that is not the client's own. A drain waits for the client's, and ends that: what it asked for ends by itself,
 // after the backend has been told.
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request) {
-	flight := p.traffic.flight(r, limited(w, r))
+	flight := p.traffic.flight(r, p.limited(w, r))
+	defer flight.body.end()
 	defer flight.cancel(nil)
 	flight.ours = true
 	p.inner.ServeHTTP(w, r.WithContext(flight.ctx))
@@ -179,7 +213,7 @@ func (p *Proxy) serve(w *outcome, r *http.Request, next http.Handler) {
 		}
 		return
 	}
-	flight, ctx := p.traffic.begin(r, limited(w.ResponseWriter, r)) // it tells the server of a body that is too large
+	flight, ctx := p.traffic.begin(r, p.limited(w.ResponseWriter, r)) // it tells the server of a body that is too large
 	defer p.traffic.end(flight)
 	next.ServeHTTP(w, r.WithContext(ctx))
 }
@@ -238,6 +272,9 @@ func (p *Proxy) response(response *http.Response) error {
 // failed answers a call that got no response from the backend.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if f := p.why(flightOf(r.Context()), err); f != nil {
+		if errors.Is(err, budget.ErrBusy) {
+			w.Header().Set("Retry-After", "1")
+		}
 		Answer(w, f, nil)
 	}
 }
@@ -256,6 +293,8 @@ func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
 		return nil // the backend is not to blame
 	case wrong != nil:
 		return wrong
+	case errors.Is(err, budget.ErrBusy):
+		return budget.ErrBusy
 	case errors.As(err, &unsealed):
 		return noKey(unsealed.error)
 	case errors.As(err, &keyless):

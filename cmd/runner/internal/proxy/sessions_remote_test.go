@@ -46,7 +46,7 @@ func TestASessionOfAServerElsewhereIsItsCallersAtEachProxy(t *testing.T) {
 		"another caller":                 {proxies[0], id, "bob"},
 		"nobody":                         {proxies[0], id, ""},
 		"the server's own id":            {proxies[0], own, "ann"},
-		"a long id":                      {proxies[0], strings.Repeat("x", 60<<10), "ann"},
+		"a long id":                      {proxies[0], strings.Repeat("x", 15<<10), "ann"},
 		"another url":                    {b.beforeRemote(secret, "elsewhere"), id, "ann"},
 		"that of a pod":                  {proxies[0], ofPod, "ann"},
 		"at a proxy with pods":           {server, id, "ann"},

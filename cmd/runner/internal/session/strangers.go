@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
@@ -67,9 +68,9 @@ func (p *peers) Accept() (net.Conn, error) {
 
 // admit has a connection wait among the strangers. It ends the one that has waited longest where there is no place for any.
 func (p *peers) admit(conn net.Conn) (leave func(), err error) {
-	left, err := p.places.Take(addressOf(conn), 1)
+	left, err := p.places.Take(budget.Address(conn.RemoteAddr().String()), 1)
 	if errors.Is(err, share.ErrAll) && p.end() {
-		left, err = p.places.Take(addressOf(conn), 1)
+		left, err = p.places.Take(budget.Address(conn.RemoteAddr().String()), 1)
 	}
 	if err != nil {
 		return nil, err
@@ -97,14 +98,6 @@ func (p *peers) end() bool {
 	_ = oldest.Close()                         //nolint:errcheck // nothing was sent
 	oldest.leave()
 	return true
-}
-
-func addressOf(conn net.Conn) string {
-	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-	if err != nil {
-		return conn.RemoteAddr().String()
-	}
-	return host
 }
 
 // peerConn is a connection that leaves the strangers at the end of its handshake. To look whose key was shown is not enough: a certificate

@@ -43,8 +43,58 @@ func New(all, each int) *Places {
 
 // Wait waits for n places of a caller's until ctx ends, and returns how to leave them.
 func (p *Places) Wait(ctx context.Context, caller string, n int64) (leave func(), err error) {
+	l, err := p.Lease(ctx, caller, n)
+	if err != nil {
+		return nil, err
+	}
+	return l.Leave, nil
+}
+
+// Lease is Wait for places that need not all be left at once.
+func (p *Places) Lease(ctx context.Context, caller string, n int64) (*Lease, error) {
 	wait := func(s *semaphore.Weighted) error { return s.Acquire(ctx, n) }
 	return p.enter(caller, n, wait, wait)
+}
+
+// Lease are places that somebody has.
+type Lease struct {
+	mu     sync.Mutex
+	places *Places
+	caller string
+	its    *place // nil for nobody that could be told from another
+	n      int64
+	left   bool
+}
+
+// Shrink leaves all but n of them.
+func (l *Lease) Shrink(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.left && n < l.n {
+		l.release(l.n - n)
+		l.n = n
+	}
+}
+
+// Leave leaves all of them.
+func (l *Lease) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left {
+		return
+	}
+	l.left = true
+	l.release(l.n)
+	if l.its != nil {
+		l.places.part(l.caller, l.its)
+	}
+}
+
+func (l *Lease) release(n int64) {
+	l.places.all.Release(n)
+	if l.its != nil {
+		l.its.free.Release(n)
+	}
 }
 
 // Take takes n places now. It returns ErrOwn or ErrAll where there are not so many.
@@ -57,24 +107,30 @@ func (p *Places) Take(caller string, n int64) (leave func(), err error) {
 			return none
 		}
 	}
-	return p.enter(caller, n, try(ErrOwn), try(ErrAll))
-}
-
-func (p *Places) enter(caller string, n int64, own, all func(*semaphore.Weighted) error) (leave func(), err error) {
-	gone := func() {}
-	if caller != "" {
-		its := p.join(caller)
-		if err := own(its.free); err != nil {
-			p.part(caller, its)
-			return nil, err
-		}
-		gone = func() { its.free.Release(n); p.part(caller, its) }
-	}
-	if err := all(p.all); err != nil {
-		gone()
+	l, err := p.enter(caller, n, try(ErrOwn), try(ErrAll))
+	if err != nil {
 		return nil, err
 	}
-	return sync.OnceFunc(func() { p.all.Release(n); gone() }), nil
+	return l.Leave, nil
+}
+
+func (p *Places) enter(caller string, n int64, own, all func(*semaphore.Weighted) error) (*Lease, error) {
+	l := &Lease{places: p, caller: caller, n: n}
+	if caller != "" {
+		l.its = p.join(caller)
+		if err := own(l.its.free); err != nil {
+			p.part(caller, l.its)
+			return nil, err
+		}
+	}
+	if err := all(p.all); err != nil {
+		if l.its != nil {
+			l.its.free.Release(n)
+			p.part(caller, l.its)
+		}
+		return nil, err
+	}
+	return l, nil
 }
 
 func (p *Places) join(caller string) *place {

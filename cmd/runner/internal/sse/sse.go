@@ -77,19 +77,23 @@ func (s *Splitter) Write(p []byte) (int, error) {
 func (s *Splitter) Rest() []byte { return s.buffer }
 
 // Data is the data of an event: its data lines, joined by line feeds; nil if it
-// has none.
+// has none. That of one line is a part of the event.
 func Data(event []byte) []byte {
 	var data []byte
-	found := false
+	found := 0
 	for line := range lines(event) {
 		value, ok := field(line, "data")
 		if !ok {
 			continue
 		}
-		if found {
-			data = append(data, '\n')
+		if found++; found == 1 {
+			data = value[:len(value):len(value)]
+			continue
 		}
-		data, found = append(data, value...), true
+		data = append(append(data, '\n'), value...)
+	}
+	if found > 0 && len(data) == 0 {
+		return nil
 	}
 	return data
 }
