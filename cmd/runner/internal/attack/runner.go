@@ -49,31 +49,8 @@ func start(ctx context.Context, binary string, judged bool) (p *process, err err
 		return nil, err
 	}
 	p.clean = append(p.clean, func() { _ = os.RemoveAll(dir) }) //nolint:errcheck // the system does it else
-	run := runconfig.RunConfig{
-		Version:  runconfig.Version,
-		Server:   runconfig.Server{Namespace: "attack", Name: "attack", UID: "1"},
-		Backend:  runconfig.Backend{Image: "attack", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
-		Proxy:    runconfig.Proxy{Port: 8000, Path: "/mcp"},
-		Workload: runconfig.Workload{Generation: 1}, Rendering: runconfig.Rendering{Proxy: "p", Backend: "b"},
-	}
-	if judged {
-		run.Proxy.Authorization = &runconfig.Authorization{Policies: policies}
-	}
-	if run.Workload.Hash, err = run.ContentHash(); err != nil {
-		return nil, err
-	}
-	data, err := run.Encode()
+	config, keys, err := write(dir, judged)
 	if err != nil {
-		return nil, err
-	}
-	config, keys := filepath.Join(dir, "run.json"), filepath.Join(dir, "keys")
-	if err := os.WriteFile(config, data, 0o600); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(keys, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(keys, runconfig.SessionKey), []byte(rand.Text()+rand.Text()), 0o600); err != nil {
 		return nil, err
 	}
 	if p.calls, err = free(ctx); err != nil {
@@ -93,6 +70,38 @@ func start(ctx context.Context, binary string, judged bool) (p *process, err err
 	}()
 	p.group = enter(p.command.Process.Pid)
 	return p, p.ready(ctx)
+}
+
+// write writes what a runner is told: its run config, and a key of sessions.
+func write(dir string, judged bool) (config, keys string, err error) {
+	run := runconfig.RunConfig{
+		Version:  runconfig.Version,
+		Server:   runconfig.Server{Namespace: "attack", Name: "attack", UID: "1"},
+		Backend:  runconfig.Backend{Image: "attack", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
+		Proxy:    runconfig.Proxy{Port: 8000, Path: "/mcp"},
+		Workload: runconfig.Workload{Generation: 1}, Rendering: runconfig.Rendering{Proxy: "p", Backend: "b"},
+	}
+	if judged {
+		run.Proxy.Authorization = &runconfig.Authorization{Policies: policies}
+	}
+	if run.Workload.Hash, err = run.ContentHash(); err != nil {
+		return "", "", err
+	}
+	data, err := run.Encode()
+	if err != nil {
+		return "", "", err
+	}
+	config, keys = filepath.Join(dir, "run.json"), filepath.Join(dir, "keys")
+	if err := os.WriteFile(config, data, 0o600); err != nil {
+		return "", "", err
+	}
+	if err := os.Mkdir(keys, 0o700); err != nil {
+		return "", "", err
+	}
+	if err := os.WriteFile(filepath.Join(keys, runconfig.SessionKey), []byte(rand.Text()+rand.Text()), 0o600); err != nil {
+		return "", "", err
+	}
+	return config, keys, nil
 }
 
 func free(ctx context.Context) (string, error) {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -22,7 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
@@ -48,14 +46,7 @@ type exchange struct {
 	messages chan jsontext.Value
 	err      error
 
-	// room is what the answer has of the memory, nil while it is short; who is for whom it counts.
-	room   *share.Lease
-	has    int64
-	memory *budget.Budget
-	who    string
-	mu     sync.Mutex
-	over   bool
-
+	room   room
 	begin  sync.Once
 	header http.Header
 	split  *sse.Splitter // of an event stream
@@ -68,11 +59,11 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
 	x := &exchange{
 		ctx: ctx, began: make(chan struct{}), messages: make(chan jsontext.Value), header: http.Header{},
-		memory: t.config.Memory, who: t.config.Payer(r),
+		room: room{memory: t.config.Memory, who: t.config.Payer(r)},
 	}
 	x.cancel = func() {
 		cancel()
-		x.leave()
+		x.room.leave()
 	}
 	out := r.Clone(ctx)
 	out.Method, out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = method, http.NoBody, 0, nil, nil
@@ -176,7 +167,11 @@ func (x *exchange) WriteHeader(status int) {
 // Write implements io.Writer.
 func (x *exchange) Write(p []byte) (int, error) {
 	x.WriteHeader(http.StatusOK)
-	if err := x.hold(len(p)); err != nil {
+	size := x.whole.Len() + len(p)
+	if x.split != nil {
+		size = len(x.split.Rest()) + len(p)
+	}
+	if err := x.room.grow(x.ctx, size, expected(x.header, x.split != nil, size)); err != nil {
 		x.err = err
 		return 0, err
 	}
@@ -197,66 +192,12 @@ func (x *exchange) Write(p []byte) (int, error) {
 // Flush implements http.Flusher.
 func (x *exchange) Flush() {}
 
-// hold waits for room before an answer becomes long. What the backend has sent meanwhile waits for that.
-func (x *exchange) hold(more int) error {
-	size, expected := x.whole.Len()+more, int64(maxAnswer)
-	if x.split != nil {
-		size = len(x.split.Rest()) + more
-	} else if n, err := strconv.ParseInt(x.header.Get("Content-Length"), 10, 64); err == nil && n >= 0 && n < expected {
-		expected = n
-	}
-	if size <= budget.Long || x.has >= x.memory.AnswerRoom(int64(size)) {
-		return nil
-	}
-	x.leaveRoom()
-	n := x.memory.AnswerRoom(max(expected, int64(size)))
-	room, err := x.memory.Answers.Lease(x.ctx, x.who, n)
-	if err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		room.Leave()
-		return context.Canceled
-	}
-	x.room, x.has = room, n
-	return nil
-}
-
-// leave gives the room back: nobody needs the answer any more.
-func (x *exchange) leave() {
-	x.mu.Lock()
-	x.over = true
-	x.mu.Unlock()
-	x.leaveRoom()
-}
-
-func (x *exchange) leaveRoom() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.room != nil {
-		x.room.Leave()
-		x.room, x.has = nil, 0
-	}
-}
-
-// shrink gives back what a message does not need of the room.
-func (x *exchange) shrink(size int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := x.memory.AnswerRoom(int64(size)); x.room != nil && n < x.has {
-		x.room.Shrink(n)
-		x.has = n
-	}
-}
-
 // give hands a message on when it is asked for.
 func (x *exchange) give(message []byte) error {
 	if len(message) == 0 {
 		return nil
 	}
-	x.shrink(len(message))
+	x.room.shrink(len(message))
 	select {
 	case x.messages <- message:
 		return nil

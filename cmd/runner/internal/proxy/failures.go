@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
+)
+
+// failed answers a call that got no response from the backend.
+func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if f := p.why(flightOf(r.Context()), err); f != nil {
+		if errors.Is(err, budget.ErrBusy) {
+			w.Header().Set("Retry-After", "1")
+		}
+		Answer(w, f, nil)
+	}
+}
+
+// why is what the client is told of a call that failed, nil where nobody is there to read it.
+func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
+	var tooLong *http.MaxBytesError
+	var unsealed *unsealed
+	var keyless session.ErrNoKey
+	switch wrong := flight.body.wrong(); {
+	case errors.As(err, &tooLong):
+		return errTooLarge
+	case flight.drained():
+		return errDraining
+	case flight.deserted():
+		return nil // the backend is not to blame
+	case wrong != nil:
+		return wrong
+	case errors.Is(err, budget.ErrBusy):
+		return budget.ErrBusy
+	case errors.As(err, &unsealed):
+		return noKey(unsealed.error)
+	case errors.As(err, &keyless):
+		// Every call goes to another proxy, or to this one in the same way.
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v", keyless)
+	case flight.lost(err):
+		return errSessionGone
+	}
+	return p.unreached(err)
+}
+
+func (p *Proxy) unreached(err error) *jsonrpc.Fault {
+	var refusal *remote.Refusal
+	if errors.As(err, &refusal) {
+		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal)
+	}
+	// One that starts is asked by the runner, which tells why it does not answer.
+	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
+		p.config.Log.Warn("the backend does not answer", "backend", p.config.Backend.Host, "error", err)
+	}
+	host, why := p.config.Backend.Host, remote.Why(err)
+	if !p.backend.answered.Load() {
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting, "BackendStarting: the backend %s has not answered yet: %s", host, why)
+	}
+	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "BackendUnreachable: no answer from the backend %s: %s", host, why)
+}
