@@ -1,8 +1,6 @@
 package authz
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -22,7 +20,6 @@ const (
 )
 
 var (
-	errObject   = errors.New("it is no object")
 	errElements = fmt.Errorf("an array that a policy reads has more than %d elements", maxElements)
 	errNested   = fmt.Errorf("an array of arrays or objects that a policy reads has more than %d values in it", maxNested)
 )
@@ -43,20 +40,11 @@ func (v *values) attributes(into types.RecordMap, prefix string, object jsontext
 	if len(object) == 0 || object.Kind() == 'n' {
 		return nil
 	}
-	decoder := jsontext.NewDecoder(bytes.NewReader(object))
-	if begin, err := decoder.ReadToken(); err != nil || begin.Kind() != '{' {
-		return errors.Join(err, errObject)
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(object, &members); err != nil {
+		return err
 	}
-	for decoder.PeekKind() == '"' {
-		token, err := decoder.ReadToken()
-		if err != nil {
-			return err
-		}
-		name := token.String()
-		raw, err := decoder.ReadValue()
-		if err != nil {
-			return err
-		}
+	for name, raw := range members {
 		if !reads(name) {
 			continue
 		}
@@ -68,8 +56,7 @@ func (v *values) attributes(into types.RecordMap, prefix string, object jsontext
 			into[types.String(prefix+name)] = made
 		}
 	}
-	_, err := decoder.ReadToken()
-	return err
+	return nil
 }
 
 func (v *values) value(raw jsontext.Value, depth int) (types.Value, error) {

@@ -193,7 +193,7 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, f, nil)
 		return
 	}
-	messages, batch, err := b.config.Memory.Parse(r.Context(), r.Header.Get(protocol.HeaderCaller), body)
+	messages, batch, err := b.config.Memory.Parse(r, callerOf, body)
 	if err != nil {
 		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err), nil)
 		return
@@ -212,6 +212,9 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "no %s: send initialize first", protocol.HeaderSession), messages[0].ID)
 	}
 }
+
+// callerOf is who sent a request, "" where that is not known.
+func callerOf(r *http.Request) string { return r.Header.Get(protocol.HeaderCaller) }
 
 // body reads the body of a request. Its bytes are in flight until leave is called.
 func (b *Bridge) body(w http.ResponseWriter, r *http.Request) (body []byte, leave func(), f *jsonrpc.Fault) {

@@ -20,9 +20,20 @@ const patience = 5 * time.Second
 var ErrBusy = jsonrpc.Fail(http.StatusServiceUnavailable, protocol.CodeInternal,
 	"TooManyLongBodies: too many long bodies are on their way, of all callers or of this one")
 
-// Read reads a body as a whole, of the announced length, -1 for none. It has its room until leave is called. It returns ErrBusy,
-// and the errors of the body.
-func (b *Budget) Read(ctx context.Context, who string, body io.Reader, length int64) (data []byte, leave func(), err error) {
+// Payer is for whom the memory of a request counts.
+type Payer = func(*http.Request) string
+
+// Read reads the body of a request as a whole. It has its room until leave is called. It returns ErrBusy, and the errors of the body.
+func (b *Budget) Read(r *http.Request, payer Payer) (data []byte, leave func(), err error) {
+	if r.ContentLength >= 0 && r.ContentLength <= Least {
+		data, err = readTo(r.Body, make([]byte, 0, r.ContentLength+1), MaxBody+1)
+		return data, func() {}, err
+	}
+	return b.read(r.Context(), payer(r), r.Body, r.ContentLength)
+}
+
+// read reads a body that needs room, or of no announced length, which is -1.
+func (b *Budget) read(ctx context.Context, who string, body io.Reader, length int64) (data []byte, leave func(), err error) {
 	var taken []func()
 	leave = sync.OnceFunc(func() {
 		for _, each := range taken {
@@ -42,10 +53,8 @@ func (b *Budget) Read(ctx context.Context, who string, body io.Reader, length in
 		return err
 	}
 	if length >= 0 {
-		if length > Least {
-			if err := room(min(length, MaxBody)); err != nil {
-				return nil, leave, err
-			}
+		if err := room(min(length, MaxBody)); err != nil {
+			return nil, leave, err
 		}
 		// A byte more, so that the end is found without another buffer.
 		data, err = readTo(body, make([]byte, 0, min(length, MaxBody)+1), MaxBody+1)
@@ -96,16 +105,16 @@ func (b *Budget) wait(ctx context.Context, who string, n int64) (leave func(), e
 
 // Turn waits until a body of that size may be taken apart, which takes many times its length: of long ones there is one at a time of each
 // caller, and two of all. done ends the turn.
-func (b *Budget) Turn(ctx context.Context, who string, size int) (done func(), err error) {
+func (b *Budget) Turn(r *http.Request, payer Payer, size int) (done func(), err error) {
 	if size <= Long {
 		return func() {}, nil
 	}
-	return b.turns.Wait(ctx, who, 1)
+	return b.turns.Wait(r.Context(), payer(r), 1)
 }
 
 // Parse takes a body apart when it is its turn. What cannot be read is a *Malformed.
-func (b *Budget) Parse(ctx context.Context, who string, body []byte) (messages []jsonrpc.Message, batch bool, err error) {
-	done, err := b.Turn(ctx, who, len(body))
+func (b *Budget) Parse(r *http.Request, payer Payer, body []byte) (messages []jsonrpc.Message, batch bool, err error) {
+	done, err := b.Turn(r, payer, len(body))
 	if err != nil {
 		return nil, false, err
 	}

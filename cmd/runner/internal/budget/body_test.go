@@ -5,9 +5,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
+
+// by is a request of somebody's.
+func by(who string, ctx context.Context, body io.Reader, length int64) (*http.Request, Payer) { //nolint:revive // as it is read
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", body)
+	r.ContentLength = length
+	return r, func(*http.Request) string { return who }
+}
 
 // onlyReader hides what else a reader can.
 type onlyReader struct{ io.Reader }
@@ -32,7 +41,7 @@ func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
 				length = -1
 			}
 			want := bytes.Repeat([]byte("x"), tc.size)
-			got, leave, err := b.Read(t.Context(), "ann", onlyReader{bytes.NewReader(want)}, length)
+			got, leave, err := b.Read(by("ann", t.Context(), onlyReader{bytes.NewReader(want)}, length))
 			if err != nil || !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes, %v", len(got), err)
 			}
@@ -56,7 +65,7 @@ func TestRead_TakesRoomForWhatIsLong(t *testing.T) {
 func TestRead_GivesBackWhereTheBodyBreaksOff(t *testing.T) {
 	b := New(Default)
 	broken := io.MultiReader(strings.NewReader("x"), &brokenReader{})
-	if _, _, err := b.Read(t.Context(), "ann", broken, 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, _, err := b.Read(by("ann", t.Context(), broken, 1<<20)); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.Bodies.Take("ann", 16<<20); err != nil {
@@ -73,15 +82,19 @@ func TestTurn_OneLongBodyOfACallerAtATime(t *testing.T) {
 	b := New(Default)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	first, err := b.Turn(t.Context(), "ann", Long+1)
+	turn := func(ctx context.Context, who string, size int) (func(), error) {
+		r, payer := by(who, ctx, http.NoBody, 0)
+		return b.Turn(r, payer, size)
+	}
+	first, err := turn(t.Context(), "ann", Long+1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Turn(over, "ann", Long+1); err == nil {
+	if _, err := turn(over, "ann", Long+1); err == nil {
 		t.Error("two at a time")
 	}
 	for who, size := range map[string]int{"ann": Long, "bob": Long + 1} {
-		done, err := b.Turn(t.Context(), who, size)
+		done, err := turn(t.Context(), who, size)
 		if err != nil {
 			t.Errorf("%s waits with %d bytes", who, size)
 		} else {
@@ -89,7 +102,7 @@ func TestTurn_OneLongBodyOfACallerAtATime(t *testing.T) {
 		}
 	}
 	first()
-	if done, err := b.Turn(t.Context(), "ann", Long+1); err != nil {
+	if done, err := turn(t.Context(), "ann", Long+1); err != nil {
 		t.Error("the turn does not end")
 	} else {
 		done()

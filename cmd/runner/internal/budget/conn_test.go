@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -80,8 +81,9 @@ func TestListen_BoundsTheFieldsOfEachHead(t *testing.T) {
 					_, _ = io.Copy(io.Discard, response.Body)
 					got = append(got, response.StatusCode)
 				}
-				// A head that comes with the request before it may be refused first.
-				if last := len(tc.want) - 1; len(got) > 0 && tc.want[last] == http.StatusRequestHeaderFieldsTooLarge && got[len(got)-1] == tc.want[last] {
+				// A head that comes with the request before it may be refused first, and one that is lost may find the connection closed.
+				last := tc.want[len(tc.want)-1]
+				if last != http.StatusOK && served(got) <= served(tc.want) && (last != http.StatusRequestHeaderFieldsTooLarge || slices.Contains(got, last)) {
 					continue
 				}
 				if fmt.Sprint(got) != fmt.Sprint(tc.want) {
@@ -90,6 +92,16 @@ func TestListen_BoundsTheFieldsOfEachHead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// served is how many of the answers are of requests that were passed on.
+func served(statuses []int) (n int) {
+	for _, status := range statuses {
+		if status == http.StatusOK {
+			n++
+		}
+	}
+	return n
 }
 
 // An unfinished head takes no more than its bounds: without them 9,000 fields were a megabyte.

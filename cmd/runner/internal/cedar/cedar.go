@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,7 +37,7 @@ type Config struct {
 	// Memory is what bodies have; nil is that of the default limit.
 	Memory *budget.Budget
 	// Payer is for whom the memory of a request counts; nil is where it comes from.
-	Payer func(*http.Request) string
+	Payer budget.Payer
 }
 
 // Reason is why a request is not passed on.
@@ -118,8 +117,7 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
-	body, release, err := j.config.Memory.Read(r.Context(), j.config.Payer(r), r.Body, r.ContentLength)
-	release = sync.OnceFunc(release)
+	body, release, err := j.config.Memory.Read(r, j.config.Payer)
 	defer release()
 	if err != nil {
 		if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
@@ -148,7 +146,7 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 // verdict returns why a body is refused, nil if it is not, and the last of its methods
 // whose answer holds a list.
 func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list string, err error) {
-	done, err := j.config.Memory.Turn(r.Context(), j.config.Payer(r), len(body))
+	done, err := j.config.Memory.Turn(r, j.config.Payer, len(body))
 	if err != nil {
 		return nil, "", err
 	}

@@ -59,7 +59,7 @@ type Config struct {
 	// Memory is what bodies and answers have; nil is that of the default limit.
 	Memory *budget.Budget
 	// Payer is for whom the memory of a request counts; nil is where it comes from.
-	Payer func(*http.Request) string
+	Payer budget.Payer
 }
 
 // Translator stands in front of a backend. Make it with New.
@@ -129,8 +129,7 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // post passes a message on, or translates it.
 func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	// The body is held while its call is on its way, which may be sent again.
-	who := t.config.Payer(r)
-	body, leave, err := t.config.Memory.Read(r.Context(), who, r.Body, r.ContentLength)
+	body, leave, err := t.config.Memory.Read(r, t.config.Payer)
 	defer leave()
 	if err != nil {
 		t.config.Failed(w, r, err)
@@ -138,7 +137,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = r.Body.Close() //nolint:errcheck // it was read to its end, and may hold memory
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&spent{bytes.NewReader(body)}), int64(len(body)), nil
-	messages, batch, err := t.config.Memory.Parse(r.Context(), who, body)
+	messages, batch, err := t.config.Memory.Parse(r, t.config.Payer, body)
 	var malformed *budget.Malformed
 	if err != nil && !errors.As(err, &malformed) {
 		t.config.Failed(w, r, err)

@@ -56,7 +56,7 @@ type Config struct {
 	// Memory is what is divided among callers; nil is that of the default limit.
 	Memory *budget.Budget
 	// Payer is for whom the memory of a request counts; nil is where it comes from.
-	Payer func(*http.Request) string
+	Payer budget.Payer
 	// LoggedIn is who sent a request, of callers that have logged in; "" for others. Nil is nobody.
 	LoggedIn func(*http.Request) string
 }
