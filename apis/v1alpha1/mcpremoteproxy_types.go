@@ -175,6 +175,13 @@ type MCPRemoteProxyStatus struct {
 	// +optional
 	Workload *WorkloadStatus `json:"workload,omitempty"`
 
+	// servedGeneration is the highest workload generation that has served: its pods had
+	// replaced all others, and MCP had answered through them. What goes wrong later does
+	// not change it. It is absent before the first.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ServedGeneration int64 `json:"servedGeneration,omitempty"`
+
 	// runtime is what the proxy learned from the MCP server.
 	// +optional
 	Runtime *RuntimeStatus `json:"runtime,omitempty"`

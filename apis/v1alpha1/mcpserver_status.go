@@ -24,6 +24,13 @@ type MCPServerStatus struct {
 	// +optional
 	Workload *WorkloadStatus `json:"workload,omitempty"`
 
+	// servedGeneration is the highest workload generation that has served: its pods had
+	// replaced all others, and MCP had answered through them. What goes wrong later does
+	// not change it. It is absent before the first.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ServedGeneration int64 `json:"servedGeneration,omitempty"`
+
 	// runtime is what the proxy learned from the running MCP server.
 	// +optional
 	Runtime *RuntimeStatus `json:"runtime,omitempty"`
@@ -89,9 +96,8 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Configs []WorkloadConfig `json:"configs,omitempty"`
 
-	// configRollout says that the server took this content when its turn to take a
-	// changed configuration came. Until it is ready it counts among those that are
-	// under way at a time, and holds back the others if it fails.
+	// configRollout was written by earlier releases: it is read as inTurn of all configs,
+	// and goes with the next content.
 	// +optional
 	ConfigRollout bool `json:"configRollout,omitempty"`
 }
@@ -116,6 +122,12 @@ type WorkloadConfig struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Hash string `json:"hash"`
+
+	// inTurn says that the workload took this content of the configuration when its turn
+	// came. Until it has served with it (servedGeneration) it counts among those that are
+	// under way at a time, and holds back the others if it fails.
+	// +optional
+	InTurn bool `json:"inTurn,omitempty"`
 }
 
 // RuntimeStatus is what the proxy's runner observed.

@@ -1603,6 +1603,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: runtime
       type:
         namedType: com.github.freehold-dev.freehold.apis.v1alpha1.RuntimeStatus
+    - name: servedGeneration
+      type:
+        scalar: numeric
     - name: url
       type:
         scalar: string
@@ -1788,6 +1791,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: selector
       type:
         scalar: string
+    - name: servedGeneration
+      type:
+        scalar: numeric
     - name: url
       type:
         scalar: string
@@ -2063,6 +2069,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: inTurn
+      type:
+        scalar: boolean
     - name: kind
       type:
         scalar: string

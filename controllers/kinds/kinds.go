@@ -134,7 +134,7 @@ func remote(o *v1alpha1.MCPRemoteProxy) *v1alpha1.MCPServer {
 		},
 		Status: v1alpha1.MCPServerStatus{
 			ObservedGeneration: status.ObservedGeneration, Conditions: status.Conditions,
-			Workload: status.Workload, Runtime: status.Runtime, URL: status.URL,
+			ServedGeneration: status.ServedGeneration, Workload: status.Workload, Runtime: status.Runtime, URL: status.URL,
 		},
 	}
 }

@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	p := &pass{frame, object, server, turn}
-	p.Patience = patience(server, v1alpha1.ReasonApplyFailed)
+	p.Patience, p.Served = patience(server, v1alpha1.ReasonApplyFailed), server.Status.ServedGeneration
 	w, err := observe(ctx, r.reader, r.live, server)
 	if err != nil {
 		return p.End(ctx, errors.Join(leftErr, err))
@@ -164,7 +164,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 // carries it. It reports false if the pass must end here.
 func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (bool, error) {
 	server := p.server
-	if !want.renderable() || want.waitsFor != nil {
+	if !want.renderable() || want.kept {
 		return true, nil
 	}
 	if want.claimed(server) {

@@ -65,11 +65,12 @@ type carrier struct {
 func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	found, _ := r.specs.Get(server.UID)
 	k, ok := found.(known)
-	if !ok || k.generation != server.Generation || k.login != versionOf(w.login) || k.authz != versionOf(w.authz) {
+	if !ok || w.waits() != nil || k.generation != server.Generation || k.login != versionOf(w.login) || k.authz != versionOf(w.authz) {
 		return wanted{}, false
 	}
 	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision, unmatched: k.unmatched, reason: k.reason}
-	want.refer(server, w, k.ownHash)
+	want.ownHash = k.ownHash
+	want.record(server, w)
 	if !want.renderable() {
 		want.keep(server, w, r.options.ProxyReplicas)
 		want.isolate(server, w, r.options.Network)

@@ -41,13 +41,11 @@ type wanted struct {
 	problems []podtemplate.Problem
 	// reason is that of the problems, where nothing but references is wrong.
 	reason string
-	// configs and ownHash are what a claim records beside the revision, and rollsConfig
-	// that nothing but a configuration's turn is taken.
-	configs     []v1alpha1.WorkloadConfig
-	ownHash     string
-	rollsConfig bool
-	// waitsFor is a configuration whose content it is not the server's turn to take:
-	// what stands is kept.
+	// configs and ownHash are what a claim records beside the revision.
+	configs []v1alpha1.WorkloadConfig
+	ownHash string
+	// waitsFor is a configuration whose content it is not the server's turn to take: it
+	// goes on with what it has of it.
 	waitsFor *v1alpha1.WorkloadConfig
 	// revision is the number that the content has or is to be given.
 	revision revision.Revision
@@ -77,9 +75,10 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	want := wanted{}
 	options.Login, options.Policies, options.Remote = w.login, w.policies, w.remote
 	rendered := workload.Render(server, options)
+	keeps := want.takesTurns(server, &w, &rendered, options)
 	want.content, want.problems, want.unmatched, want.reason = rendered.Content, rendered.Problems, rendered.Unmatched, rendered.Reason
-	want.refer(server, w, rendered.OwnHash)
-	if want.waitsFor = w.turnOf(server, rendered); want.waitsFor != nil {
+	want.ownHash = rendered.OwnHash
+	if keeps {
 		want.keep(server, w, options.ProxyReplicas)
 		want.children = around(server, w)
 		want.isolate(server, w, options.Network)
@@ -90,6 +89,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 			want.refuse(revision.AnnotationGeneration, errors.New("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes"))
 		}
 		want.content = rendered.Claimed(want.revision.Generation)
+		want.record(server, w)
 		want.unclaimed = w.unclaimed(server, want.revision)
 		want.carry(server, w, rendered)
 	}
@@ -221,9 +221,11 @@ func (want *wanted) backendHash() string { return want.content.Rendering.Backend
 
 // changes says what the wanted content makes anew, and for which configuration.
 func (want *wanted) changes(server *v1alpha1.MCPServer, w world) string {
-	if claimed := server.Status.Workload; want.rollsConfig && claimed != nil {
+	if claimed := server.Status.Workload; claimed != nil && claimed.OwnHash == want.ownHash {
 		for _, c := range want.configs {
-			if !slices.Contains(claimed.Configs, c) {
+			if c.InTurn && !slices.ContainsFunc(claimed.Configs, func(had v1alpha1.WorkloadConfig) bool {
+				return had.Kind == c.Kind && had.Name == c.Name && had.Hash == c.Hash
+			}) {
 				return fmt.Sprintf("%s, because %s %q changed", want.replaces(w), c.Kind, c.Name)
 			}
 		}

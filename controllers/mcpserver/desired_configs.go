@@ -3,47 +3,76 @@ package mcpserver
 import (
 	"slices"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// refer notes what a claim records of the configurations. A server counts among
-// those that take a configuration in turns until it answers: also if it is changed
-// meanwhile, since it may have failed. A later change of its own holds up nobody.
-func (want *wanted) refer(server *v1alpha1.MCPServer, w world, ownHash string) {
-	want.ownHash = ownHash
-	claimed, answered := server.Status.Workload, rollout.OfServer(server).Answered
-	same := claimed != nil && claimed.OwnHash == ownHash
-	for _, s := range w.shared {
-		want.configs = append(want.configs, s.WorkloadConfig)
-		turn := s.phase == rollout.Waiting || s.phase == rollout.Moving
-		again := claimed != nil && claimed.ConfigRollout && (s.phase == rollout.Moving && !answered() || s.phase == rollout.Failed)
-		want.rollsConfig = want.rollsConfig || same && turn || again
+// record notes what a claim records of the configurations.
+func (want *wanted) record(server *v1alpha1.MCPServer, w world) {
+	want.configs = nil
+	for _, turn := range w.turns {
+		want.configs = append(want.configs, rollout.OfServer(server).Records(turn, want.claimed(server)))
 	}
 }
 
-// turnOf is a configuration for which a server has to wait, nil if it takes all of
-// them. It waits only for what nothing but configurations has changed, and with
-// content that needs nothing to go on: what it was rendered from is gone.
-func (w *world) turnOf(server *v1alpha1.MCPServer, rendered workload.Rendered) *v1alpha1.WorkloadConfig {
-	claimed := server.Status.Workload
-	if claimed == nil || len(rendered.Problems) > 0 || claimed.OwnHash != rendered.OwnHash || claimed.Hash == rendered.Hash {
-		return nil
+// takesTurns renders a server that is to wait for a configuration with what it has of
+// that. It reports true where what stands is to be kept as it is: because nothing
+// else has changed, or because what it has of it cannot be told, as where another
+// release wrote it. One of which nothing is left does not wait: what it was rendered
+// from is gone. What ran is believed by the hash that was claimed.
+func (want *wanted) takesTurns(server *v1alpha1.MCPServer, w *world, rendered *workload.Rendered, options podtemplate.Options) (keeps bool) {
+	claimed, waits := server.Status.Workload, w.waits()
+	switch {
+	case waits == nil, claimed == nil, len(rendered.Problems) > 0:
+		return false
+	case w.ran == nil, claimed.Hash == rendered.Hash:
+		w.admitAll() // nothing waits, or nothing is new
+		return false
 	}
+	want.waitsFor = waits
 	runs := revision.Revision{Generation: claimed.Generation, Hash: claimed.Hash}
-	if revisionOf(w.proxy) != runs || !w.carriesConfig() && w.config(workload.RunConfigName(kinds.Key(server), runs)) == nil {
-		return nil
+	if revisionOf(w.proxy) == runs && claimed.OwnHash == rendered.OwnHash && w.takesNone() {
+		return true
 	}
-	for i := range w.shared {
-		if !w.shared[i].admitted {
-			return &w.shared[i].WorkloadConfig
+	for _, turn := range w.turns {
+		had := rollout.OfServer(server).Records(turn, true).Hash
+		switch {
+		case turn.Admitted:
+		case turn.Kind == contract.MCPAuthzConfig.Kind:
+			options.Policies = runspec.PoliciesBefore(w.ran, had)
+		default:
+			options.Login = runspec.LoginBefore(w.ran, had)
 		}
 	}
-	return nil
+	before := workload.Render(server, options)
+	if len(before.Problems) > 0 {
+		return true
+	}
+	*rendered = before
+	return false
+}
+
+// admitAll lets a server go on with all configurations.
+func (w *world) admitAll() {
+	w.turns = slices.Clone(w.turns)
+	for i := range w.turns {
+		w.turns[i].Admitted = true
+	}
+}
+
+// takesNone reports whether a server has all configurations but those for which it is
+// to wait.
+func (w *world) takesNone() bool {
+	return !slices.ContainsFunc(w.turns, func(t rollout.Turn) bool {
+		return t.Admitted && t.Phase != rollout.Done && t.Phase != rollout.Moving && t.Phase != rollout.Failed
+	})
 }
 
 // bridged is what a claim records of a backend with a bridge: its hash, and the
@@ -66,11 +95,7 @@ func (want *wanted) recorded(server *v1alpha1.MCPServer) bool {
 // workloadStatus is the claim of the wanted revision.
 func (want *wanted) workloadStatus(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
 	claim := v1alpha1ac.WorkloadStatus().WithGeneration(want.revision.Generation).WithHash(want.revision.Hash)
-	rolls := want.rollsConfig
-	if want.claimed(server) {
-		rolls = server.Status.Workload.ConfigRollout
-	}
-	if rolls {
+	if want.claimed(server) && server.Status.Workload.ConfigRollout {
 		claim.WithConfigRollout(true)
 	}
 	if want.ownHash != "" {
@@ -80,7 +105,11 @@ func (want *wanted) workloadStatus(server *v1alpha1.MCPServer) *v1alpha1ac.MCPSe
 		claim.WithBackendHash(backend).WithBridgeImage(image)
 	}
 	for _, c := range want.configs {
-		claim.WithConfigs(v1alpha1ac.WorkloadConfig().WithKind(c.Kind).WithName(c.Name).WithHash(c.Hash))
+		config := v1alpha1ac.WorkloadConfig().WithKind(c.Kind).WithName(c.Name).WithHash(c.Hash)
+		if c.InTurn {
+			config.WithInTurn(true)
+		}
+		claim.WithConfigs(config)
 	}
 	return stated(server, v1alpha1ac.MCPServerStatus().WithWorkload(claim))
 }

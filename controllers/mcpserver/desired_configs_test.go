@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -58,38 +58,41 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 		Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
 	}}
-	w.shared = []shared{{named("MCPAuthzConfig", "team", w.policies.Hash), phase, admitted}}
+	w.turns = []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "team", w.policies.Hash), Phase: phase, Admitted: admitted}}
+	w.ran = &rendered.Content
 	return server, w
 }
 
+// What comes of a server: it keeps what runs, changes with the configuration that it
+// has, or takes the present one.
+const keeps, changes, takes, takesInTurn = "keeps", "changes", "takes", "takes in turn"
+
 func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
+	image := func(s *v1alpha1.MCPServer, _ *world) { s.Spec.Image = "other" }
 	for name, tc := range map[string]struct {
 		phase    rollout.Phase
 		admitted bool
 		edit     func(*v1alpha1.MCPServer, *world)
-		waits    bool
-		rolls    bool // counts among those under way
+		want     string
 	}{
-		"not its turn":   {rollout.Waiting, false, nil, true, false},
-		"its turn":       {rollout.Waiting, true, nil, false, true},
-		"it had begun":   {rollout.Moving, true, nil, false, true},
-		"not in turns":   {rollout.Apart, true, nil, false, false},
-		"its own change": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, _ *world) { s.Spec.Image = "other" }, false, false},
-		"its own change after it failed": {rollout.Failed, true, func(s *v1alpha1.MCPServer, _ *world) {
-			s.Spec.Image, s.Status.Workload.ConfigRollout = "other", true
-		}, false, true},
-		"its own change after it answered": {rollout.Moving, true, func(s *v1alpha1.MCPServer, _ *world) {
-			s.Spec.Image, s.Status.Workload.ConfigRollout = "other", true
-			s.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3, ServerUID: "uid"}
-			s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBackendAnswers, Status: metav1.ConditionTrue}}
-		}, false, false},
-		"its proxy is gone":      {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = nil }, false, true},
-		"its run config is gone": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs = nil }, false, true},
-		"its pod template has its run config": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) {
-			w.configs, w.proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig] = nil, "{}"
-		}, true, false},
-		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = proxyOf(older) }, false, true},
-		"nothing changes for it":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.policies = reads(all) }, false, true},
+		"not its turn":   {rollout.Waiting, false, nil, keeps},
+		"it is down":     {rollout.Down, false, nil, keeps},
+		"its turn":       {rollout.Waiting, true, nil, takesInTurn},
+		"again":          {rollout.Again, true, nil, takesInTurn},
+		"not in turns":   {rollout.Apart, true, nil, takes},
+		"its own change": {rollout.Waiting, false, image, changes},
+		"its own change, and what it has cannot be told": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
+			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{}
+		}, keeps},
+		"its own change, and somebody wrote other policies into what runs": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
+			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{Proxy: runconfig.Proxy{Authorization: &reads(nothing).Authorization}}
+		}, keeps},
+		"its own change in its turn": {rollout.Waiting, true, image, takesInTurn},
+		"another release":            {rollout.Waiting, false, func(s *v1alpha1.MCPServer, _ *world) { s.Status.Workload.OwnHash = "old" }, changes},
+		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy, w.ran = nil, nil }, takesInTurn},
+		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs, w.ran = nil, nil }, takesInTurn},
+		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = proxyOf(older) }, changes},
+		"nothing changes for it":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.policies = reads(all) }, takes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, w := guarded(t, tc.phase, tc.admitted)
@@ -97,20 +100,22 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 				tc.edit(server, &w)
 			}
 			want := desired(server, w, options)
-			if waits := want.waitsFor != nil; waits != tc.waits || len(want.problems) > 0 {
-				t.Fatalf("waits: %t, want %t; problems %v", waits, tc.waits, want.problems)
+			if waits := want.waitsFor != nil; waits != (tc.want == keeps || tc.want == changes) || len(want.problems) > 0 || want.kept != (tc.want == keeps) {
+				t.Fatalf("waits: %t, kept: %t; problems %v", waits, want.kept, want.problems)
 			}
-			if tc.waits {
-				if !want.kept || want.stopped || want.revision != revisionOf(w.proxy) {
+			if tc.want == keeps {
+				if want.stopped || want.revision != revisionOf(w.proxy) {
 					t.Errorf("what stands is not kept: %+v", want)
 				}
 				return
 			}
 			claim := want.workloadStatus(server).Status.Workload
-			if rolls := claim.ConfigRollout != nil && *claim.ConfigRollout; rolls != tc.rolls && !want.claimed(server) {
-				t.Errorf("counts among those under way: %t, want %t", rolls, tc.rolls)
+			hash := w.turns[0].Hash
+			if tc.want == changes {
+				hash = reads(all).Hash
 			}
-			if len(claim.Configs) != 1 || *claim.Configs[0].Hash != w.shared[0].Hash || *claim.OwnHash == "" {
+			inTurn := claim.Configs[0].InTurn != nil && *claim.Configs[0].InTurn
+			if len(claim.Configs) != 1 || *claim.Configs[0].Hash != hash || *claim.OwnHash == "" || inTurn != (tc.want == takesInTurn) {
 				t.Errorf("the claim records %+v", claim)
 			}
 		})
@@ -130,6 +135,10 @@ func TestAServerThatWaitsIsNotReady(t *testing.T) {
 	}{
 		"it serves":        {false, func(*scene) {}, v1alpha1.ReasonRolloutPending, `MCPAuthzConfig "team" has changed`},
 		"it is in trouble": {false, trouble, v1alpha1.ReasonImagePull, ""},
+		"its claim was refused": {false, func(s *scene) {
+			s.world.turns[0].Phase = rollout.Blocked
+			said(v1alpha1.ReasonApplyFailed)(s)
+		}, v1alpha1.ReasonApplyFailed, ""},
 		// Else it would not count among those under way, however many there are.
 		"its turn, and a pod of it is in trouble": {true, trouble, v1alpha1.ReasonUpdating, ""},
 		"its turn, after it waited":               {true, said(v1alpha1.ReasonRolloutPending), v1alpha1.ReasonUpdating, ""},

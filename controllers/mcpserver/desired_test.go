@@ -381,7 +381,7 @@ func TestAClaimSaysWhatChanges(t *testing.T) {
 		"replaces the pods of proxy and backend": up(func(s *scene) { s.want.content = contentOf(older) }),
 		`replaces the pods of the proxy, because MCPAuthzConfig "b" changed`: up(func(s *scene) {
 			s.server.Status.Workload.Configs = []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "a", "1"), named("MCPAuthzConfig", "b", "1")}
-			s.want.configs, s.want.rollsConfig = []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "a", "1"), named("MCPAuthzConfig", "b", "2")}, true
+			s.want.configs = []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "a", "1"), {Kind: "MCPAuthzConfig", Name: "b", Hash: "2", InTurn: true}}
 		}),
 	} {
 		if got := s.want.changes(s.server, s.world); got != want {

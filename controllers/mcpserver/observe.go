@@ -16,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -47,13 +49,16 @@ type world struct {
 	// configs are run configs, without their data.
 	configs []metav1.PartialObjectMetadata
 	// login and authz are the configurations that the server refers to, policies what
-	// authz says, and shared how far the server is with each.
+	// authz says, and turns how far the server is with each.
 	login    *v1alpha1.MCPOIDCConfig
 	authz    *v1alpha1.MCPAuthzConfig
 	policies *runspec.SharedPolicies
-	shared   []shared
-	pods     []corev1.Pod
-	mounts   []corev1.Event
+	turns    []rollout.Turn
+	// ran is the run config of the proxy that stands, where the server is to wait for one
+	// of them.
+	ran    *runconfig.RunConfig
+	pods   []corev1.Pod
+	mounts []corev1.Event
 	// refusal is why the API server refuses pods of the backend, if the pass
 	// asked.
 	refusal string

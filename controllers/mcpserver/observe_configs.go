@@ -4,33 +4,29 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// shared is a configuration that a server refers to, as it is now.
-type shared struct {
-	v1alpha1.WorkloadConfig
-	// phase is how far the server is on its way to it, and admitted says that it may
-	// go on.
-	phase    rollout.Phase
-	admitted bool
-}
-
 // refer looks at the configurations that a server refers to, and, where it is to
-// wait for one, at the other servers that do.
+// wait for one, at the other servers that do, and at what it runs with.
 // It is not ready while the pass has to wait for its turn at a large one that nobody has
 // read yet.
 func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, err error) {
 	server := p.server
 	w.remote = remote(p.object)
+	var configs []v1alpha1.WorkloadConfig
 	if w.authz != nil {
 		verdict, known := r.Policies.Policies(w.authz)
 		if !known {
@@ -39,24 +35,59 @@ func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, 
 			}
 			verdict.Hash = w.policies.Hash
 		}
-		w.shared = append(w.shared, shared{WorkloadConfig: named(contract.MCPAuthzConfig.Kind, w.authz.Name, verdict.Hash)})
+		configs = append(configs, named(contract.MCPAuthzConfig.Kind, w.authz.Name, verdict.Hash))
 	}
 	if w.login != nil {
-		w.shared = append(w.shared, shared{WorkloadConfig: named(contract.MCPOIDCConfig.Kind, w.login.Name, runspec.LoginHash(w.login))})
+		configs = append(configs, named(contract.MCPOIDCConfig.Kind, w.login.Name, runspec.LoginHash(w.login)))
 	}
-	for i := range w.shared {
-		s := &w.shared[i]
-		if s.phase = rollout.OfServer(server).Member(s.Kind, s.Name, s.Hash).Phase; s.phase != rollout.Waiting {
-			s.admitted = true
-			continue
-		}
-		plan, err := r.plan(ctx, server.Namespace, s.WorkloadConfig)
+	for _, config := range configs {
+		turn, err := rollout.OfServer(server).Turn(config, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, config) })
 		if err != nil {
 			return false, err
 		}
-		s.admitted = plan.Admits(kinds.Key(server))
+		w.turns = append(w.turns, turn)
+	}
+	if w.waits() != nil {
+		if w.ran, err = r.runs(ctx, server, w); err != nil {
+			return false, err
+		}
 	}
 	return true, nil
+}
+
+// waits is the first configuration whose turn it is not, nil if there is none.
+func (w *world) waits() *v1alpha1.WorkloadConfig {
+	for i := range w.turns {
+		if !w.turns[i].Admitted {
+			return &w.turns[i].WorkloadConfig
+		}
+	}
+	return nil
+}
+
+// runs is the run config of the proxy that stands, nil if nobody has it any more. The
+// cache has those that are objects without their data.
+func (r *Reconciler) runs(ctx context.Context, server *v1alpha1.MCPServer, w *world) (*runconfig.RunConfig, error) {
+	if w.proxy == nil {
+		return nil, nil
+	}
+	text := w.proxy.Spec.Template.Annotations[podtemplate.AnnotationRunConfig]
+	if name := workload.RunConfigName(kinds.Key(server), revisionOf(w.proxy)); text == "" && w.config(name) != nil {
+		object := &corev1.ConfigMap{}
+		if err := r.live.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, object); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		text = object.Data[runconfig.FileName]
+	}
+	if text == "" {
+		return nil, nil
+	}
+	run, err := runconfig.Decode([]byte(text))
+	if err != nil {
+		// Another release wrote it: there is something to go on with, and no telling what.
+		return &runconfig.RunConfig{}, nil //nolint:nilerr // as said above
+	}
+	return &run, nil
 }
 
 func named(kind, name, hash string) v1alpha1.WorkloadConfig {

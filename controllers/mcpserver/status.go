@@ -33,6 +33,9 @@ func (r *Reconciler) report(ctx context.Context, p *pass, w world, want wanted, 
 	if scalars != nil {
 		_, scaled = p.Apply(ctx, r.kind.StatusManager, p.object, scalars)
 	}
+	if serves(answer.Reason) || complete(server, w, want) {
+		p.Served = max(p.Served, want.revision.Generation)
+	}
 	w.conflicts = p.Conflicts
 	found := findings(server, w, want, answer, r.Now())
 	// Reconciling begins anew with each wait.

@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -74,8 +75,8 @@ func standing(server *v1alpha1.MCPServer, conditionType string, limit time.Durat
 }
 
 // left is how long a server that shows Reconciling may still go on without
-// progress. One whose turn it is to take a configuration has an end in any case,
-// since others wait: pods that become ready again and again are no progress for ever.
+// progress. One that takes a configuration in its turn, or keeps its place until it
+// serves again, has an end in any case, since others wait: pods that become ready again and again are no progress for ever.
 func (w *world) left(server *v1alpha1.MCPServer, moving *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
 	since := moving.LastTransitionTime.Time
 	end := since.Add(turns * limit)
@@ -83,7 +84,7 @@ func (w *world) left(server *v1alpha1.MCPServer, moving *metav1.Condition, limit
 		since = p
 	}
 	until := since.Add(limit)
-	if claim := server.Status.Workload; claim != nil && claim.ConfigRollout && until.After(end) {
+	if (rollout.InTurn(server.Status.Workload) || w.waits() != nil) && until.After(end) {
 		until = end
 	}
 	return until.Sub(now)

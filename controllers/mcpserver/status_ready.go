@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,19 +32,17 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 	if len(want.unclaimed) > 0 {
 		return unclaimedNumbers(want)
 	}
-	runtime := server.Status.Runtime
 	if was && !want.claimed(server) {
 		return replacesPods(server) // it serves, and the number comes next: what troubles a pod of it is not why
 	}
-	hasBackend := kinds.Of(server).Backend
-	if !want.claimed(server) || !w.proxyRolledOut(want.revision, was) || hasBackend && !w.backendRolledOut(want.revision, want.backendHash(), was) ||
-		runtime == nil || runtime.ServerUID != string(server.UID) || runtime.Generation < want.revision.Generation {
+	if !rolledOut(server, w, want, was) {
 		return moving(server, w, want)
 	}
+	hasBackend := kinds.Of(server).Backend
 	if f := backendRefused(server, want); f != nil {
 		return *f
 	}
-	if w.proxy.Status.AvailableReplicas == 0 || hasBackend && w.backend.Status.ReadyReplicas == 0 {
+	if !available(server, w) {
 		if reason := lastReason(server); !serves(reason) && reason != v1alpha1.ReasonUnavailable {
 			return moving(server, w, want) // its pods are not up yet
 		}
@@ -56,9 +55,34 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return moving(server, w, want)
 	}
 	if c := want.waitsFor; c != nil {
+		if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady); last != nil && last.Reason == v1alpha1.ReasonApplyFailed &&
+			slices.ContainsFunc(w.turns, rollout.Turn.StaysRefused) {
+			return conditions.False(last.Reason, last.Message)
+		}
 		return rollout.Pending(c.Kind, c.Name)
 	}
 	return conditions.True(v1alpha1.ReasonReady, "MCP calls are served at "+address(server))
+}
+
+// rolledOut reports whether nothing runs but the wanted content, and the runner knows it.
+func rolledOut(server *v1alpha1.MCPServer, w world, want wanted, was bool) bool {
+	runtime, hasBackend := server.Status.Runtime, kinds.Of(server).Backend
+	return want.claimed(server) && w.proxyRolledOut(want.revision, was) && (!hasBackend || w.backendRolledOut(want.revision, want.backendHash(), was)) &&
+		runtime != nil && runtime.ServerUID == string(server.UID) && runtime.Generation >= want.revision.Generation
+}
+
+func available(server *v1alpha1.MCPServer, w world) bool {
+	return w.proxy.Status.AvailableReplicas > 0 && (!kinds.Of(server).Backend || w.backend.Status.ReadyReplicas > 0)
+}
+
+// complete reports whether the content that was claimed last has served, also where
+// something keeps a newer one from being taken.
+func complete(server *v1alpha1.MCPServer, w world, want wanted) bool {
+	if !rolledOut(server, w, want, false) || !available(server, w) {
+		return false
+	}
+	answered, _ := answers(server, want)
+	return answered
 }
 
 func noPodReady(hasBackend bool) string {

@@ -79,6 +79,8 @@ type Pass struct {
 	// Patience is how long the deletion of the object may be refused before it is Stalled;
 	// ProgressDeadline unless it is set.
 	Patience time.Duration
+	// Served is what the report says of status.servedGeneration, 0 for nothing.
+	Served int64
 	// due is when the next pass is due though nothing happens, 0 for never.
 	due time.Duration
 	// Conflicts are the field conflicts that the pass has met.

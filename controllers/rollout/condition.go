@@ -16,37 +16,33 @@ func RolledOut(members []Member, percent int) conditions.Finding {
 		return conditions.False(v1alpha1.ReasonHeld, fmt.Sprintf(
 			"%s is not ready with this content, so no other one takes it: correct what its condition Ready says, or this configuration", kinds.Title(plan.Failed)))
 	}
-	if name := elsewhere(plan, members); name != "" {
-		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-			"%s may take this content, and waits for its turn in another configuration, which its condition Ready names", kinds.Title(name)))
-	}
-	apart := ""
+	names, moves := map[Phase]string{}, false
 	for _, m := range members {
-		switch {
-		case m.Phase == Waiting || m.Phase == Moving:
-			return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
-				"%d percent of the workloads that refer to this configuration take its present content at a time; the others serve with the content before", percent))
-		case m.Phase == Apart && (apart == "" || m.Name < apart):
-			apart = m.Name
+		moves = moves || m.Phase == Moving || plan.Admits(m.Name) && (m.Phase == Waiting || m.Phase == Again)
+		if first, ok := names[m.Phase]; !ok || m.Name < first {
+			names[m.Phase] = m.Name
 		}
 	}
-	if apart != "" {
+	name := func(phases ...Phase) string {
+		for _, p := range phases {
+			if n, ok := names[p]; ok {
+				return n
+			}
+		}
+		return ""
+	}
+	down, rest := name(Down), name(Waiting, Again, Moving)
+	switch {
+	case down != "" && !moves:
+		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%s does not serve at present, and keeps its place until it does or is Stalled: its conditions say why", kinds.Title(down)))
+	case rest != "" || down != "":
+		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
+			"%d percent of the workloads that refer to this configuration take its present content at a time; the others serve with the content before", percent))
+	}
+	if apart := name(Blocked, Free, Apart); apart != "" {
 		return conditions.False(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"%s does not have this content yet: its conditions say why", kinds.Title(apart)))
 	}
 	return conditions.True(v1alpha1.ReasonRolledOut, "every workload that refers to this configuration has its present content")
-}
-
-// elsewhere is the first of those that may go on, if none of them does, because each
-// waits for another configuration; empty otherwise.
-func elsewhere(plan Plan, members []Member) (first string) {
-	for _, m := range members {
-		switch {
-		case m.Phase == Moving, m.Phase == Waiting && !m.Elsewhere && plan.Admits(m.Name):
-			return ""
-		case m.Elsewhere && plan.Admits(m.Name) && (first == "" || m.Name < first):
-			first = m.Name
-		}
-	}
-	return first
 }

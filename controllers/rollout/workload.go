@@ -17,8 +17,13 @@ type Workload struct {
 	// Name is its key among the workloads of all kinds.
 	Name string
 	// Stopped says that it has no pods to replace, by intent, or is being deleted.
-	Stopped    bool
-	Claim      *v1alpha1.WorkloadStatus
+	Stopped bool
+	Claim   *v1alpha1.WorkloadStatus
+	// Served is the highest workload generation that has served, 0 where none has, or
+	// where an earlier release wrote the status: then the runner's report tells.
+	Served int64
+	// URL is where it served first.
+	URL        string
 	Runtime    *v1alpha1.RuntimeStatus
 	Conditions []metav1.Condition
 }
@@ -31,37 +36,129 @@ func OfServer(server *v1alpha1.MCPServer) Workload {
 		Name: kinds.Key(server),
 		Stopped: server.DeletionTimestamp != nil || spec.Suspend || none(spec.Replicas) ||
 			spec.Proxy != nil && none(spec.Proxy.Replicas),
-		Claim: status.Workload, Runtime: status.Runtime, Conditions: status.Conditions,
+		Claim: status.Workload, Served: status.ServedGeneration, URL: status.URL, Runtime: status.Runtime, Conditions: status.Conditions,
 	}
 }
 
 // Has reports whether the workload was claimed with a configuration, whatever that
 // said then.
 func (w Workload) Has(kind, name string) bool {
-	return w.Claim != nil && slices.ContainsFunc(w.Claim.Configs, func(c v1alpha1.WorkloadConfig) bool {
-		return c.Kind == kind && c.Name == name
-	})
+	_, has := w.claimed(kind, name)
+	return has
 }
 
-// wrong are the reasons of a workload whose reference is wrong, by the kind that it
-// refers to: it takes a content of that kind once the reference is right again, and
-// until then none of another. What it refuses to begin with, since it is being
-// deleted, is of no kind.
-var wrong = map[string]string{
+func (w Workload) claimed(kind, name string) (v1alpha1.WorkloadConfig, bool) {
+	if w.Claim == nil {
+		return v1alpha1.WorkloadConfig{}, false
+	}
+	i := slices.IndexFunc(w.Claim.Configs, func(c v1alpha1.WorkloadConfig) bool { return c.Kind == kind && c.Name == name })
+	if i < 0 {
+		return v1alpha1.WorkloadConfig{}, false
+	}
+	return w.Claim.Configs[i], true
+}
+
+// InTurn reports whether a claim has taken a configuration in turn.
+func InTurn(claim *v1alpha1.WorkloadStatus) bool {
+	return claim != nil && (claim.ConfigRollout || slices.ContainsFunc(claim.Configs, func(c v1alpha1.WorkloadConfig) bool { return c.InTurn }))
+}
+
+// HasServed reports whether the content that the workload claimed last has served once.
+// Earlier releases did not record it: it is read from what the runner reports of that
+// generation, which keeps what the server said of itself when it answered.
+func (w Workload) HasServed() bool {
+	if w.Claim == nil || w.Served > 0 {
+		return w.Claim != nil && w.Served >= w.Claim.Generation
+	}
+	return w.now("") == Serving ||
+		w.Runtime != nil && w.Runtime.Generation >= w.Claim.Generation &&
+			(len(w.Runtime.ProtocolVersions) > 0 || meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionBackendAnswers))
+}
+
+// Facts are what of a workload its phase is decided by.
+type Facts struct {
+	// Has says that it claimed the present content, Before that it claimed an earlier one
+	// of this configuration and has served: there is something to go on with.
+	Has, Before bool
+	// InTurn says that it took what it claimed in its turn.
+	InTurn bool
+	// Served says that what it claimed has served once, New that nothing ever has.
+	Served, New bool
+	// Stopped says that it has no pods, by intent, Stalled that it has not served for
+	// longer than its progress deadline.
+	Stopped, Stalled bool
+	Now              Now
+}
+
+// Now is what a workload says of itself, by the reason of its condition Ready.
+type Now int
+
+const (
+	// Rolling is on its way to what it claimed, or about to claim, or has said nothing yet.
+	Rolling Now = iota
+	// Serving serves, or says nothing but what is wrong with this configuration.
+	Serving
+	// Troubled does not serve.
+	Troubled
+	// Barred cannot take any content: its spec, another reference or the API server
+	// keeps it from that.
+	Barred
+)
+
+// bars are the reasons of a workload that cannot take any content, and those whose
+// cause is the kind of configuration they stand with: it takes one of that kind as
+// soon as that is right again.
+var bars = map[string]string{
+	v1alpha1.ReasonSpecInvalid:         "",
+	v1alpha1.ReasonApplyFailed:         "",
+	v1alpha1.ReasonNameTaken:           "",
+	v1alpha1.ReasonNotAdoptable:        "",
+	v1alpha1.ReasonNotEnforced:         "",
+	v1alpha1.ReasonUnclaimedGeneration: "",
+	v1alpha1.ReasonAuthzConfigDeleting: "",
+	v1alpha1.ReasonOIDCConfigDeleting:  "",
 	v1alpha1.ReasonAuthzConfigInvalid:  "MCPAuthzConfig",
 	v1alpha1.ReasonAuthzConfigNotFound: "MCPAuthzConfig",
-	v1alpha1.ReasonAuthzConfigDeleting: "",
 	v1alpha1.ReasonOIDCConfigNotFound:  "MCPOIDCConfig",
-	v1alpha1.ReasonOIDCConfigDeleting:  "",
+}
+
+// now is what the workload says of itself, as far as a configuration of this kind is
+// concerned.
+func (w Workload) now(kind string) Now {
+	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return Rolling
+	}
+	of, barred := bars[ready.Reason]
+	switch {
+	case ready.Status == metav1.ConditionTrue, ready.Reason == v1alpha1.ReasonRolloutPending, barred && of != "" && of == kind:
+		return Serving
+	case barred:
+		return Barred
+	case ready.Reason == v1alpha1.ReasonStarting, ready.Reason == v1alpha1.ReasonUpdating:
+		return Rolling
+	}
+	return Troubled
+}
+
+// Facts are those of the workload as one that refers to a configuration whose content
+// has this hash.
+func (w Workload) Facts(kind, name, hash string) Facts {
+	claimed, has := w.claimed(kind, name)
+	isNew := w.Served == 0 && w.URL == "" && !w.HasServed()
+	f := Facts{
+		Has: has && claimed.Hash == hash, Before: has && claimed.Hash != hash && !isNew,
+		InTurn: has && (claimed.InTurn || w.Claim.ConfigRollout), Served: w.HasServed(), New: isNew,
+		Stopped: w.Stopped, Now: w.now(kind),
+	}
+	f.Stalled = (f.Now == Rolling || f.Now == Troubled) && meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionStalled)
+	return f
 }
 
 // Member is the workload as one that refers to a configuration whose content has
 // this hash.
 func (w Workload) Member(kind, name, hash string) Member {
-	m := Member{Name: w.Name, Phase: w.phase(v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash})}
-	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
-	m.Elsewhere = m.Phase == Waiting && ready.Reason == v1alpha1.ReasonRolloutPending && ready.Message != Pending(kind, name).Message
-	return m
+	return Member{Name: w.Name, Phase: w.Facts(kind, name, hash).Phase()}
 }
 
 // Pending is what a workload says of Ready while it waits for its turn in a
@@ -70,57 +167,4 @@ func Pending(kind, name string) conditions.Finding {
 	return conditions.False(v1alpha1.ReasonRolloutPending, fmt.Sprintf(
 		"%s %q has changed, and servers take the change in turns: calls are served with the content before until it is this one's turn. "+
 			"See the condition RolledOut of the %[1]s", kind, name))
-}
-
-func (w Workload) phase(config v1alpha1.WorkloadConfig) Phase {
-	has := w.Claim != nil && slices.Contains(w.Claim.Configs, config)
-	missing := Done
-	if !has {
-		missing = Apart
-	}
-	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case w.Stopped, w.Claim == nil, ready == nil:
-		return missing
-	case ready.Status == metav1.ConditionTrue && has:
-		return Done
-	case ready.Status == metav1.ConditionTrue:
-		return Waiting
-	}
-	rolling := ready.Reason == v1alpha1.ReasonStarting || ready.Reason == v1alpha1.ReasonUpdating
-	of, isWrong := wrong[ready.Reason]
-	waiting := ready.Reason == v1alpha1.ReasonRolloutPending || isWrong && of == config.Kind
-	switch {
-	// Its claim was refused: that of the next one would be, too.
-	case !has && ready.Reason == v1alpha1.ReasonApplyFailed && w.Answered():
-		return Failed
-	// Another reference keeps it from taking this one.
-	case isWrong && of != config.Kind:
-		return Apart
-	// Taken down by its own pass, which claims next: it was admitted.
-	case !has && rolling && w.Answered():
-		return Moving
-	case !has && waiting && (w.Answered() || !w.Claim.ConfigRollout):
-		return Waiting
-	// It is ready with the content, and waits for that of another configuration.
-	case has && ready.Reason == v1alpha1.ReasonRolloutPending && w.Answered(),
-		has && ready.Reason == v1alpha1.ReasonStarting && !w.Claim.ConfigRollout:
-		return Done
-	// What is wrong came later. Older pods may still serve.
-	case w.Answered() && !rolling:
-		return Apart
-	// It moves by a change of its own, and older pods may still serve.
-	case !w.Claim.ConfigRollout:
-		return Apart
-	case !has, waiting, rolling && !meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionStalled):
-		return Moving
-	}
-	return Failed
-}
-
-// Answered reports whether MCP has answered through a proxy of the claimed content:
-// what goes wrong after that is not for the content.
-func (w Workload) Answered() bool {
-	return w.Runtime != nil && w.Runtime.Generation >= w.Claim.Generation &&
-		meta.IsStatusConditionTrue(w.Conditions, v1alpha1.ConditionBackendAnswers)
 }

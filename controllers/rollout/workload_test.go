@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,7 @@ const (
 // claimed is a workload whose third content was rendered from a configuration.
 func claimed(hash string) Workload {
 	return Workload{
-		Name:    "echo",
+		Name: "echo", URL: "http://echo",
 		Claim:   &v1alpha1.WorkloadStatus{Generation: 3, Configs: []v1alpha1.WorkloadConfig{{Kind: kind, Name: name, Hash: hash}}},
 		Runtime: &v1alpha1.RuntimeStatus{Generation: 3},
 	}
@@ -39,8 +41,30 @@ func (w Workload) known() Workload {
 // rolled is one that took its content as the configuration changed.
 func (w Workload) rolled() Workload {
 	claim := *w.Claim
-	claim.ConfigRollout = true
+	claim.ConfigRollout = true // as earlier releases say it
 	w.Claim = &claim
+	return w
+}
+
+// answeredOnce is what a runner reports of a server that has answered it.
+func (w Workload) answeredOnce() Workload {
+	w.Runtime = &v1alpha1.RuntimeStatus{Generation: 3, ProtocolVersions: []string{"2025-11-25"}}
+	return w
+}
+
+func (w Workload) older() Workload {
+	w.Runtime = &v1alpha1.RuntimeStatus{Generation: 2, ProtocolVersions: []string{"2025-11-25"}}
+	return w
+}
+
+// served is one of which is recorded that it has served with what it claimed.
+func served(w Workload) Workload {
+	w.Served = w.Claim.Generation
+	return w
+}
+
+func born(w Workload) Workload {
+	w.URL, w.Runtime = "", nil
 	return w
 }
 
@@ -62,43 +86,46 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		"ready with it":                            {ready(claimed(after)), Done},
 		"ready with it, as it changed":             {ready(claimed(after).rolled()), Done},
 		"ready with what it said before":           {ready(claimed(before)), Waiting},
-		"ready with another one":                   {ready(Workload{Claim: &v1alpha1.WorkloadStatus{Generation: 3}}), Waiting},
+		"ready without any":                        {ready(Workload{Claim: &v1alpha1.WorkloadStatus{Generation: 3}}), Apart},
 		"waits":                                    {claimed(before).known().notReady(v1alpha1.ReasonRolloutPending), Waiting},
 		"waits again":                              {claimed(before).rolled().known().notReady(v1alpha1.ReasonRolloutPending), Waiting},
 		"waits for a correction":                   {claimed(before).known().notReady(v1alpha1.ReasonAuthzConfigInvalid), Waiting},
-		"refers to another that is missing":        {claimed(before).known().notReady(v1alpha1.ReasonOIDCConfigNotFound), Apart},
-		"took it, and refers to one that is gone":  {claimed(after).rolled().notReady(v1alpha1.ReasonOIDCConfigNotFound), Apart},
-		"refers to one that is being deleted":      {claimed(before).known().notReady(v1alpha1.ReasonAuthzConfigDeleting), Apart},
-		"never answered, and waits":                {claimed(before).notReady(v1alpha1.ReasonAuthzConfigInvalid), Waiting},
-		"was admitted":                             {claimed(before).known().notReady(v1alpha1.ReasonUpdating), Moving},
-		"was claimed, and says nothing yet":        {claimed(after).rolled().notReady(v1alpha1.ReasonRolloutPending), Moving},
+		"refers to another that is missing":        {claimed(before).known().notReady(v1alpha1.ReasonOIDCConfigNotFound), Blocked},
+		"served, and refers to one that is gone":   {claimed(after).rolled().known().notReady(v1alpha1.ReasonOIDCConfigNotFound), Done},
+		"refers to one that is being deleted":      {claimed(before).known().notReady(v1alpha1.ReasonAuthzConfigDeleting), Blocked},
+		"was admitted":                             {claimed(before).known().notReady(v1alpha1.ReasonUpdating), Waiting},
 		"is on its way":                            {claimed(after).rolled().notReady(v1alpha1.ReasonUpdating), Moving},
-		"is nearly there":                          {claimed(after).rolled().known().notReady(v1alpha1.ReasonUpdating), Moving},
-		"changed again on its way":                 {claimed(before).rolled().notReady(v1alpha1.ReasonUpdating), Moving},
-		"changed again, and says nothing yet":      {claimed(before).rolled().notReady(v1alpha1.ReasonRolloutPending), Moving},
-		"changed again after it failed":            {claimed(before).rolled().notReady(v1alpha1.ReasonCrashLoop), Moving},
+		"changed again on its way":                 {claimed(before).rolled().notReady(v1alpha1.ReasonUpdating), Again},
+		"changed again after it failed":            {claimed(before).rolled().notReady(v1alpha1.ReasonCrashLoop), Again},
+		"changed long after it failed":             {stalled(claimed(before).rolled()).notReady(v1alpha1.ReasonCrashLoop), Free},
+		"failed, and its own spec is wrong":        {stalled(claimed(before).rolled()).notReady(v1alpha1.ReasonSpecInvalid), Blocked},
+		"failed with it, and its spec is wrong":    {stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonSpecInvalid), Failed},
 		"failed":                                   {claimed(after).rolled().notReady(v1alpha1.ReasonCrashLoop), Failed},
 		"is stalled":                               {stalled(claimed(after).rolled()).notReady(v1alpha1.ReasonUpdating), Failed},
 		"waits for another configuration":          {claimed(after).rolled().known().notReady(v1alpha1.ReasonRolloutPending), Done},
-		"failed after it was ready":                {claimed(after).rolled().known().notReady(v1alpha1.ReasonCrashLoop), Apart},
-		"its claim was refused":                    {claimed(before).known().notReady(v1alpha1.ReasonApplyFailed), Failed},
-		"something else of it was refused":         {claimed(after).known().notReady(v1alpha1.ReasonApplyFailed), Apart},
+		"failed after it was ready":                {claimed(after).rolled().known().notReady(v1alpha1.ReasonCrashLoop), Done},
+		"its claim was refused":                    {claimed(before).known().notReady(v1alpha1.ReasonApplyFailed), Blocked},
+		"something else of it was refused":         {claimed(after).known().notReady(v1alpha1.ReasonApplyFailed), Done},
+		"a pod of it restarts":                     {claimed(before).known().notReady(v1alpha1.ReasonUnavailable), Down},
+		"it is down for long":                      {stalled(claimed(before).known()).notReady(v1alpha1.ReasonUnavailable), Free},
 		"fails by itself":                          {claimed(after).notReady(v1alpha1.ReasonCrashLoop), Apart},
-		"fails by itself, without the content":     {claimed(before).known().notReady(v1alpha1.ReasonCrashLoop), Apart},
+		"fails with a change of its own":           {claimed(before).notReady(v1alpha1.ReasonCrashLoop), Free},
 		"changes by itself":                        {claimed(after).notReady(v1alpha1.ReasonUpdating), Apart},
-		"starts":                                   {claimed(after).notReady(v1alpha1.ReasonStarting), Done},
-		"fails by itself after it was ready":       {claimed(after).known().notReady(v1alpha1.ReasonCrashLoop), Apart},
-		"changes by itself, without the content":   {claimed(before).notReady(v1alpha1.ReasonUpdating), Apart},
-		"is wrong, and does not have the content":  {claimed(before).known().notReady(v1alpha1.ReasonSpecInvalid), Apart},
+		"starts":                                   {born(claimed(after)).notReady(v1alpha1.ReasonStarting), Done},
+		"starts with what it said before":          {born(claimed(before)).notReady(v1alpha1.ReasonStarting), Apart},
+		"changes by itself, without the content":   {claimed(before).notReady(v1alpha1.ReasonUpdating), Down},
+		"is wrong, and does not have the content":  {claimed(before).known().notReady(v1alpha1.ReasonSpecInvalid), Blocked},
 		"is stopped with it":                       {ready(claimed(after)).stopped(), Done},
-		"is stopped without it":                    {ready(claimed(before)).stopped(), Apart},
+		"is stopped without it":                    {ready(claimed(before)).stopped(), Free},
 		"is stopped after it failed":               {claimed(after).rolled().notReady(v1alpha1.ReasonCrashLoop).stopped(), Done},
-		"says nothing, because it has just begun":  {claimed(before), Apart},
-		"of a runner that speaks of older content": {Workload{Claim: &v1alpha1.WorkloadStatus{Generation: 4, ConfigRollout: true}, Runtime: &v1alpha1.RuntimeStatus{Generation: 3}}.known().notReady(v1alpha1.ReasonCrashLoop), Moving},
+		"resumes":                                  {served(claimed(before)), Waiting},
+		"its server elsewhere went down later":     {served(claimed(after).rolled()).says(v1alpha1.ConditionBackendAnswers, metav1.ConditionFalse, "").notReady(v1alpha1.ReasonNotAnswering), Done},
+		"of an earlier release, went down later":   {claimed(after).rolled().answeredOnce().notReady(v1alpha1.ReasonNotAnswering), Done},
+		"of a runner that speaks of older content": {claimed(after).rolled().older().known().notReady(v1alpha1.ReasonCrashLoop), Failed},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if got := tc.w.Member(kind, name, after).Phase; got != tc.want {
-				t.Errorf("phase %d, want %d", got, tc.want)
+				t.Errorf("it is %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -118,5 +145,54 @@ func TestAServerThatServesNoCallsIsStopped(t *testing.T) {
 	}
 	if OfServer(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{}}}).Stopped {
 		t.Error("one that runs is")
+	}
+}
+
+// A claim keeps what it has of a configuration until the turn of that comes, and counts
+// among those under way until it has served: also if it is changed meanwhile.
+func TestAClaimRecordsWhatWasTakenInTurn(t *testing.T) {
+	turn := func(hash string, phase Phase, admitted bool) Turn {
+		return Turn{WorkloadConfig: v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash}, Phase: phase, Admitted: admitted}
+	}
+	took := claimed(after)
+	took.Claim.Configs[0].InTurn = true
+	for what, tc := range map[string]struct {
+		w      Workload
+		turn   Turn
+		same   bool
+		hash   string
+		inTurn bool
+	}{
+		"its turn":                          {served(claimed(before)), turn(after, Waiting, true), false, after, true},
+		"not its turn":                      {served(claimed(before)), turn(after, Waiting, false), false, before, false},
+		"it does not serve":                 {claimed(before), turn(after, Free, true), false, after, false},
+		"it was refused":                    {claimed(before), turn(after, Blocked, true), false, after, true},
+		"nothing of before":                 {Workload{}, turn(after, Apart, true), false, after, false},
+		"its own change on the way":         {took, turn(after, Moving, true), false, after, true},
+		"its own change later":              {served(took), turn(after, Done, true), false, after, false},
+		"its own change, of an old release": {claimed(after).rolled(), turn(after, Failed, true), false, after, true},
+		"the same number":                   {served(took), turn(after, Done, true), true, after, true},
+		"the same number, said otherwise":   {served(claimed(before)), turn(after, Waiting, true), true, after, false},
+	} {
+		if got := tc.w.Records(tc.turn, tc.same); got.Hash != tc.hash || got.InTurn != tc.inTurn {
+			t.Errorf("%s: it records %+v, want %s, in turn: %t", what, got, tc.hash, tc.inTurn)
+		}
+	}
+}
+
+// The page has the table, row by row.
+func TestThePageHasTheTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/concepts/rollout.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for _, r := range table {
+		line := "| " + r.says + " | *" + r.phase.String() + "* |"
+		i := strings.Index(string(page)[at:], line)
+		if i < 0 {
+			t.Fatalf("docs/concepts/rollout.md does not have, in its place, %s", line)
+		}
+		at += i
 	}
 }

@@ -73,6 +73,43 @@ func authentication(server *v1alpha1.MCPServer, proxy runconfig.Proxy, url strin
 	return a
 }
 
+// LoginBefore is an MCPOIDCConfig that says what one of this hash said, read from a run
+// config that was rendered from it; nil where that does not tell.
+func LoginBefore(run *runconfig.RunConfig, hash string) *v1alpha1.MCPOIDCConfig {
+	a := run.Proxy.Authentication
+	if a == nil {
+		return nil
+	}
+	login := &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{ClockSkewSeconds: &a.ClockSkewSeconds}}
+	if a.Issuer == "" {
+		login.Spec.Kubernetes = &v1alpha1.KubernetesIssuer{}
+		for _, name := range a.Usernames {
+			if part := strings.Split(name, ":"); len(part) == usernameParts {
+				login.Spec.Kubernetes.ServiceAccounts = append(login.Spec.Kubernetes.ServiceAccounts, v1alpha1.ServiceAccountReference{Namespace: part[2], Name: part[3]})
+			}
+		}
+	} else {
+		login.Spec.OIDC = &v1alpha1.OIDCIssuer{
+			Issuer: a.Issuer, JWKSURL: a.KeysURL, Algorithms: a.Algorithms, UsernameClaim: a.UsernameClaim, GroupsClaim: a.GroupsClaim,
+		}
+		if i := a.Introspection; i != nil {
+			login.Spec.OIDC.Introspection = &v1alpha1.Introspection{
+				URL: i.URL, ClientID: i.ClientID, ClientSecretRef: v1alpha1.SecretKeyReference{LocalReference: v1alpha1.LocalReference{Name: i.ClientSecret.Name}, Key: i.ClientSecret.Key},
+			}
+		}
+		if b := a.CABundle; b != nil {
+			login.Spec.OIDC.CABundleRef = &v1alpha1.CABundleReference{LocalReference: v1alpha1.LocalReference{Name: b.Name}, Key: b.Key}
+		}
+	}
+	if LoginHash(login) != hash {
+		return nil
+	}
+	return login
+}
+
+// usernameParts are those of system:serviceaccount:NAMESPACE:NAME.
+const usernameParts = 4
+
 // set is sorted: another order says nothing new, and must restart nothing.
 func set(items []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(items)))

@@ -32,6 +32,16 @@ func ReadPolicies(config *v1alpha1.MCPAuthzConfig) SharedPolicies {
 	return p
 }
 
+// PoliciesBefore are those that an MCPAuthzConfig of this hash had, read from a run
+// config that was rendered from it; nil where that does not tell.
+func PoliciesBefore(run *runconfig.RunConfig, hash string) *SharedPolicies {
+	a := run.Proxy.Authorization
+	if a == nil || hashOf(*a) != hash {
+		return nil
+	}
+	return &SharedPolicies{Authorization: *a, Hash: hash}
+}
+
 // authorization has policies in canonical form, sorted by name: another order or
 // other spaces say nothing new, and must restart nothing.
 func authorization(config *v1alpha1.AuthzConfig) *runconfig.Authorization {

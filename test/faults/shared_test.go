@@ -183,7 +183,7 @@ func (c *shared) runs(name string, with ...v1alpha1.WorkloadConfig) {
 	c.s.Await(server, fmt.Sprintf("%s is ready with its content %d", name, n), func() error {
 		ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
 		w := server.Status.Workload
-		if ready == nil || ready.Status != metav1.ConditionTrue || w == nil || w.Generation != n || len(with) > 0 && !slices.Equal(w.Configs, with) {
+		if ready == nil || ready.Status != metav1.ConditionTrue || w == nil || w.Generation != n || len(with) > 0 && !slices.EqualFunc(w.Configs, with, alike) {
 			return fmt.Errorf("it says %+v of %+v, and should run with %v", ready, w, with)
 		}
 		return nil
@@ -195,6 +195,11 @@ func (c *shared) runs(name string, with ...v1alpha1.WorkloadConfig) {
 		}
 		return nil
 	})
+}
+
+// alike says whether it is the same content of the same configuration, however it was taken.
+func alike(a, b v1alpha1.WorkloadConfig) bool {
+	return a.Kind == b.Kind && a.Name == b.Name && a.Hash == b.Hash
 }
 
 // pods are the uids of the pods of a component, by the server.

@@ -44,7 +44,7 @@ func rolledOutSays(s *kit.Env, text string) {
 
 const both = "oidcConfigRef: {name: company}\nauthzConfigRef: {name: company}"
 
-var _ = It("Two configurations that change together are taken in turns, and one that is held by the other says so", func() {
+var _ = It("Two configurations that change together are taken in turns, and one that is held does not hold the other", func() {
 	s := newEnv()
 	operate(s)
 	s.RunProxies()
@@ -59,7 +59,9 @@ var _ = It("Two configurations that change together are taken in turns, and one 
 	s.Apply(git, loginWith(", caBundleRef: {name: company-ca}", 10))
 	notReady(s, "a", v1alpha1.ReasonMissingReference)
 	s.Apply(git, policies("company", denyAll))
-	rolledOutSays(s, `MCPServer "s0" may take this content, and waits for its turn in another configuration`)
+	denied := hashOf(s)
+	f.awaitSome("have the new policies, and wait for the login", 3, func(live *v1alpha1.MCPServer) bool { return waits(live) && recorded(live, denied) })
+	rolledOutSays(s, "every workload")
 
 	By("what was missing is made")
 	s.Apply(git, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\ndata: {ca.crt: x}\n")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -247,17 +248,21 @@ var _ = It("The first server that fails with a changed configuration holds the o
 		return nil
 	})
 
-	By("a new leader holds them too, and a change of a server's own goes on")
-	op.restart()
+	By("a new leader of another release holds them too, and a change of a server's own goes on without the login")
+	op.stop()
+	op.start(controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:next"}})
 	s.Apply(git, server("s5", "oidcConfigRef: {name: company}\nargs: [a]"))
-	f.awaitSome("fail with the new login", 3, fails)
-	f.awaitSome("wait", 5, waits)
+	f.awaitSome("have the other release, and wait", 6, func(live *v1alpha1.MCPServer) bool { return waits(live) && live.Status.Workload.Generation > 1 })
+	f.awaitSome("have the other release, and fail", 2, func(live *v1alpha1.MCPServer) bool { return fails(live) && live.Status.Workload.Generation > 2 })
+
+	By("the spec of one that fails is wrong too, which ends no hold")
+	s.Apply(git, server("s0", "oidcConfigRef: {name: company}\npodTemplate: {spec: {hostNetwork: true}}"))
+	notReady(s, "s0", v1alpha1.ReasonSpecInvalid)
+	f.awaitSome("wait", 6, waits)
 
 	By("what was missing is made")
 	s.Apply(git, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: company-ca}\ndata: {ca.crt: x}\n")
-	f.await("ready with the new login", func(server *v1alpha1.MCPServer) bool {
-		return unreadyFor(server, "") && server.Status.Workload.Generation == 2
-	})
+	f.awaitSome("ready with the new login", 7, has(loginHash(s)))
 	neverOpen(servers, pods)
 })
 

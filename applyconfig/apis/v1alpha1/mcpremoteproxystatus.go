@@ -21,6 +21,10 @@ type MCPRemoteProxyStatusApplyConfiguration struct {
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// workload numbers the content that the proxy is to run.
 	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
+	// servedGeneration is the highest workload generation that has served: its pods had
+	// replaced all others, and MCP had answered through them. What goes wrong later does
+	// not change it. It is absent before the first.
+	ServedGeneration *int64 `json:"servedGeneration,omitempty"`
 	// runtime is what the proxy learned from the MCP server.
 	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
 	// url is the URL that clients in the cluster call.
@@ -59,6 +63,14 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithConditions(values ...*v1.Co
 // If called multiple times, the Workload field is set to the value of the last call.
 func (b *MCPRemoteProxyStatusApplyConfiguration) WithWorkload(value *WorkloadStatusApplyConfiguration) *MCPRemoteProxyStatusApplyConfiguration {
 	b.Workload = value
+	return b
+}
+
+// WithServedGeneration sets the ServedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServedGeneration field is set to the value of the last call.
+func (b *MCPRemoteProxyStatusApplyConfiguration) WithServedGeneration(value int64) *MCPRemoteProxyStatusApplyConfiguration {
+	b.ServedGeneration = &value
 	return b
 }
 

@@ -21,6 +21,10 @@ type MCPServerStatusApplyConfiguration struct {
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// workload is the content that proxy and backend are to run, by number and hash.
 	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
+	// servedGeneration is the highest workload generation that has served: its pods had
+	// replaced all others, and MCP had answered through them. What goes wrong later does
+	// not change it. It is absent before the first.
+	ServedGeneration *int64 `json:"servedGeneration,omitempty"`
 	// runtime is what the proxy learned from the running MCP server.
 	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
 	// url is the URL that clients in the cluster call.
@@ -66,6 +70,14 @@ func (b *MCPServerStatusApplyConfiguration) WithConditions(values ...*v1.Conditi
 // If called multiple times, the Workload field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithWorkload(value *WorkloadStatusApplyConfiguration) *MCPServerStatusApplyConfiguration {
 	b.Workload = value
+	return b
+}
+
+// WithServedGeneration sets the ServedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServedGeneration field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithServedGeneration(value int64) *MCPServerStatusApplyConfiguration {
+	b.ServedGeneration = &value
 	return b
 }
 

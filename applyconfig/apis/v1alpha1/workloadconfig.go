@@ -14,6 +14,10 @@ type WorkloadConfigApplyConfiguration struct {
 	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal
 	// digits. It changes if the meaning changes, and not if only white space does.
 	Hash *string `json:"hash,omitempty"`
+	// inTurn says that the workload took this content of the configuration when its turn
+	// came. Until it has served with it (servedGeneration) it counts among those that are
+	// under way at a time, and holds back the others if it fails.
+	InTurn *bool `json:"inTurn,omitempty"`
 }
 
 // WorkloadConfigApplyConfiguration constructs a declarative configuration of the WorkloadConfig type for use with
@@ -43,5 +47,13 @@ func (b *WorkloadConfigApplyConfiguration) WithName(value string) *WorkloadConfi
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *WorkloadConfigApplyConfiguration) WithHash(value string) *WorkloadConfigApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithInTurn sets the InTurn field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InTurn field is set to the value of the last call.
+func (b *WorkloadConfigApplyConfiguration) WithInTurn(value bool) *WorkloadConfigApplyConfiguration {
+	b.InTurn = &value
 	return b
 }

@@ -27,9 +27,8 @@ type WorkloadStatusApplyConfiguration struct {
 	BridgeImage *string `json:"bridgeImage,omitempty"`
 	// configs are the shared configurations that the content was rendered from.
 	Configs []WorkloadConfigApplyConfiguration `json:"configs,omitempty"`
-	// configRollout says that the server took this content when its turn to take a
-	// changed configuration came. Until it is ready it counts among those that are
-	// under way at a time, and holds back the others if it fails.
+	// configRollout was written by earlier releases: it is read as inTurn of all configs,
+	// and goes with the next content.
 	ConfigRollout *bool `json:"configRollout,omitempty"`
 }
 
