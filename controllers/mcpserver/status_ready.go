@@ -78,6 +78,9 @@ func available(server *v1alpha1.MCPServer, w world) bool {
 // complete reports whether the content that was claimed last has served, also where
 // something keeps a newer one from being taken.
 func complete(server *v1alpha1.MCPServer, w world, want wanted) bool {
+	if want.kept {
+		want.content.Rendering.Backend = backendHash(w.backend) // the spec may say another one
+	}
 	if !rolledOut(server, w, want, false) || !available(server, w) {
 		return false
 	}
