@@ -1,15 +1,19 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -92,7 +96,20 @@ func editor(s *kit.Env, t *testing.T) client.Client {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"}},
 	}), "giving edit")
-	return clientOf(t, plane.As("mallory"))
+	c := clientOf(t, plane.As("mallory"))
+	// The authorizer hears of the binding a moment later.
+	s.Must(wait.PollUntilContextTimeout(s.Ctx, 50*time.Millisecond, kit.Patience, true, func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe}}"), client.DryRunAll)
+		return err == nil, ignoreForbidden(err)
+	}), "waiting for edit")
+	return c
+}
+
+func ignoreForbidden(err error) error {
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // templates are the kinds that make pods, with labels of the template.
