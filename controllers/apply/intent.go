@@ -148,7 +148,7 @@ func prune(v any) (empty bool) {
 		maps.DeleteFunc(v, func(name string, child any) bool {
 			gone := prune(child)
 			_, object := child.(map[string]any)
-			return gone && !(object && telling[name])
+			return gone && (!object || !telling[name])
 		})
 		return len(v) == 0
 	case []any:

@@ -140,8 +140,10 @@ func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
 		"long chains":     {when("context" + strings.Repeat(".a", 8000)), "", []string{"more than 500 dots and signs"}},
 		"long sums":       {when("1" + strings.Repeat("+1", 8000) + " == 1"), "", []string{"more than 500 dots and signs"}},
 		"deep signs":      {when(strings.Repeat("!", 16000) + "true"), "", []string{"the text nests more than 100 levels"}},
-		"deep entities": {"permit(principal, action, resource);", `[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + "}}]",
-			[]string{"entities: they nest more than 100 levels"}},
+		"deep entities": {
+			"permit(principal, action, resource);", `[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000) + "}}]",
+			[]string{"entities: they nest more than 100 levels"},
+		},
 	} {
 		_, err := Parse([]Source{{"team", tc.text}}, tc.entities)
 		_, also := Unmatched([]Source{{"team", tc.text}}, tc.entities)

@@ -182,7 +182,7 @@ func (p *Policies) ambiguous(arguments jsontext.Value, request cedar.Request) st
 		case err != nil:
 			return err.Error()
 		}
-		switch token.Kind() {
+		switch token.Kind() { //nolint:exhaustive // scalars but texts have no name
 		case '{':
 			seen = append(seen, map[string]string{})
 		case '[':

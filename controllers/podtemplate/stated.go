@@ -34,7 +34,7 @@ func Stated(template *corev1ac.PodTemplateSpecApplyConfiguration) *corev1ac.PodT
 		}
 	}
 	if spec.ServiceAccountName != nil {
-		spec.WithDeprecatedServiceAccount(*spec.ServiceAccountName) //nolint:staticcheck // stated so that it goes with its successor
+		spec.WithDeprecatedServiceAccount(*spec.ServiceAccountName) // so that it goes with its successor
 	}
 	spec.InitContainers, spec.Containers = withPullPolicy(spec.InitContainers), withPullPolicy(spec.Containers)
 	return &out

@@ -54,7 +54,8 @@ func TestAPassHoldsOneTurn(t *testing.T) {
 	var large Turn
 	now := time.Unix(1000, 0)
 	first, second := large.Of("a"), large.Of("b")
-	if first.Take(now) != 0 || first.Take(now) != 0 || second.Take(now) == 0 {
+	once, again := first.Take(now), first.Take(now)
+	if once != 0 || again != 0 || second.Take(now) == 0 {
 		t.Error("a turn is not one pass's")
 	}
 	second.Leave()
