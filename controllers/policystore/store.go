@@ -33,8 +33,9 @@ type Verdict struct {
 
 // Store is for all controllers of a process.
 type Store struct {
-	// reading is held by who parses.
-	reading                sync.Mutex
+	// reading is held by who parses, and readingLarge by who parses what takes seconds, so
+	// that nobody waits for that who has little to read.
+	reading, readingLarge  sync.Mutex
 	verdicts, small, large *lru.Cache
 }
 
@@ -96,13 +97,17 @@ func (s *Store) Text(config *v1alpha1.MCPAuthzConfig) (*runspec.SharedPolicies, 
 
 // Read is what a whole MCPAuthzConfig says.
 func (s *Store) Read(config *v1alpha1.MCPAuthzConfig) *runspec.SharedPolicies {
-	s.reading.Lock()
-	defer s.reading.Unlock()
+	digest, size := Digest(config)
+	reading := &s.reading
+	if size >= reconcile.LargeObject {
+		reading = &s.readingLarge
+	}
+	reading.Lock()
+	defer reading.Unlock()
 	if known, ok := s.Text(config); ok {
 		return known
 	}
 	read := runspec.ReadPolicies(config)
-	digest, size := Digest(config)
 	s.verdicts.Add(digest, Verdict{Hash: read.Hash, Err: read.Err, Unmatched: read.Unmatched})
 	s.of(size).Add(digest, read)
 	return &read
