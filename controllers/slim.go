@@ -139,8 +139,8 @@ func slimChild(child client.Object) client.Object {
 		o.Status.Conditions = only(o.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == appsv1.DeploymentReplicaFailure })
 	case *appsv1.StatefulSet:
 		pod, meta := o.Spec.Template.Spec, o.Spec.Template.Annotations
-		o.Spec = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas}
-		o.Spec.Template.Annotations = picked(meta, workload.AnnotationBackendHash)
+		o.Spec = appsv1.StatefulSetSpec{Replicas: o.Spec.Replicas, UpdateStrategy: o.Spec.UpdateStrategy}
+		o.Spec.Template.Annotations = picked(meta, workload.AnnotationBackendHash, podtemplate.AnnotationRestartedAt)
 		o.Spec.Template.Spec = corev1.PodSpec{InitContainers: named(pod.InitContainers), Containers: named(pod.Containers), Volumes: volumes(pod.Volumes)}
 	case *corev1.Service:
 		if key := o.Labels[workload.LabelServer]; o.Name == workload.BackendName(key) || o.Name == workload.HeadlessName(key) {

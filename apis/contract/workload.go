@@ -110,6 +110,7 @@ func (w Workload) children() []ownership.Grant {
 	proxy.Versioned, proxy.Baseline = true, true
 	session := build(Secret, w.key("-session"), "has the key of session ids", "data")
 	session.Once, session.Mode = true, ownership.Shared // people change the keys
+	session.Names = append(session.Names, w.key("-session-*"))
 	grants := []ownership.Grant{
 		build(ServiceAccount, w.key("-runner"), "is the runner's identity", "automountServiceAccountToken"),
 		session,

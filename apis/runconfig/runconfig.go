@@ -201,6 +201,9 @@ type Proxy struct {
 	Authentication *Authentication `json:"authentication,omitempty"`
 	// Authorization says which calls are allowed; nil allows all.
 	Authorization *Authorization `json:"authorization,omitempty"`
+	// SessionSecret is the Secret with the keys of session ids, which the proxy mounts;
+	// empty where it seals none.
+	SessionSecret string `json:"sessionSecret,omitempty"`
 	// GraceSeconds is how many seconds the proxy's pods have to end; 0 for DefaultGrace.
 	GraceSeconds int32 `json:"graceSeconds,omitempty"`
 	// NoAudit keeps the decisions of these two out of the log.

@@ -82,6 +82,8 @@ const (
 	ReasonMissingReference = "MissingReference"
 	// ReasonUnschedulable says that no node takes a pod.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonPaused says that somebody holds the rollout of the proxy or the backend.
+	ReasonPaused = "Paused"
 	// ReasonMustRunAsRoot says that an image wants to run as root.
 	ReasonMustRunAsRoot = "MustRunAsRoot"
 	// ReasonPodRefused says that the API server refuses to create a pod.

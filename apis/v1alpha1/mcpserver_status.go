@@ -89,6 +89,12 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	BridgeImage string `json:"bridgeImage,omitempty"`
 
+	// sessionSecret is the name of the Secret with the keys of session ids, which the
+	// proxies mount. It does not change while the object exists.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	SessionSecret string `json:"sessionSecret,omitempty"`
+
 	// configs are the shared configurations that the content was rendered from.
 	// +optional
 	// +listType=map

@@ -2122,6 +2122,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ownHash
       type:
         scalar: string
+    - name: sessionSecret
+      type:
+        scalar: string
 - name: __untyped_atomic_
   scalar: untyped
   list:

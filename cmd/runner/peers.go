@@ -11,7 +11,6 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
-	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // farSessions is how many sessions a proxy has at a time with a server elsewhere of the
@@ -28,7 +27,7 @@ type far struct {
 
 // keys are those of the server's sessions.
 func (s settings) keys() *session.Keys {
-	return session.Follow(s.sessions, workload.SessionName(workload.OwnerIn(s.run.Server).Key()), s.run.Server.UID)
+	return session.Follow(s.sessions, s.run.Proxy.SessionSecret, s.run.Server.UID)
 }
 
 // bridgeFar serves the bridge until end, and notes where; nil for a server that needs none. It tells failed

@@ -20,6 +20,9 @@ var (
 	// ErrForeign is returned for an object of the name that this manager did not
 	// write, and that the owner in the intent does not control. Nothing is written.
 	ErrForeign = errors.New("an object of this name exists that is not controlled by the same owner")
+	// ErrHandedOver is ErrForeign for an object that was handed over, where nothing is to
+	// be taken over (Untaken).
+	ErrHandedOver = fmt.Errorf("%w, and was handed over", ErrForeign)
 	// ErrGone is returned if the object that was read no longer exists.
 	ErrGone = errors.New("the object is gone")
 	// ErrReincarnated is returned if the object was deleted and made anew

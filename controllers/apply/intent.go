@@ -29,8 +29,9 @@ type intent struct {
 	// owned is fields as the API server writes them into managedFields.
 	owned string
 	value *typed.TypedValue
-	// restated says that content was taken from the live object.
-	restated bool
+	// restated says that content was taken from the live object, untaken that no object is
+	// taken over by it.
+	restated, untaken bool
 }
 
 // stripped are the fields that the API server never counts as owned.
@@ -60,6 +61,7 @@ func (c *Converter) freeze(ac runtime.ApplyConfiguration, opts ...Option) (inten
 		key:      types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()},
 		content:  content,
 		restated: restated,
+		untaken:  slices.Contains(opts, Untaken),
 	}
 	if in.gvk.Kind == "" || in.key.Name == "" {
 		return intent{}, &BadIntent{Err: fmt.Errorf("intent without kind or name")}

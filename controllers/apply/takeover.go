@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -78,8 +79,11 @@ func (w *Writer) handedOver(live client.Object) bool {
 // a foreign object that was not handed over.
 func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (*transfer, error) {
 	foreign := grant.Create && !w.ours(live, in)
-	if foreign && !w.handedOver(live) {
+	switch {
+	case foreign && !w.handedOver(live):
 		return nil, ErrForeign
+	case foreign && in.untaken:
+		return nil, ErrHandedOver
 	}
 	c, entries := w.applier.contract, live.GetManagedFields()
 	// The API server takes no managedFields from a write to a subresource.
@@ -136,6 +140,41 @@ func (w *Writer) going(before, after []metav1.ManagedFieldsEntry, in intent) ([]
 	var fields []string
 	has.Difference(had).Difference(in.fields).Leaves().Iterate(func(p fieldpath.Path) { fields = append(fields, p.String()) })
 	return fields, nil
+}
+
+// Adoptable returns nil if the object is not there, is ours, or was handed over and can
+// become ours as ac says; else ErrForeign, or *Unadoptable. It writes nothing. live is as
+// in Apply, and read from the server where it is nil: a caller of several objects asks
+// for each of them before it takes over one.
+func (w *Writer) Adoptable(ctx context.Context, live client.Object, ac runtime.ApplyConfiguration) error {
+	in, err := w.applier.converter.freeze(ac)
+	if err != nil {
+		return fmt.Errorf("adopting as %s: %w", w.manager, err)
+	}
+	if err := w.mayAdopt(ctx, live, in); err != nil {
+		return fmt.Errorf("adopting %s %s as %s: %w", in.gvk.Kind, in.key, w.manager, err)
+	}
+	return nil
+}
+
+func (w *Writer) mayAdopt(ctx context.Context, live client.Object, in intent) error {
+	grant, err := w.grant(in)
+	if err != nil {
+		return err
+	}
+	if absent(live) {
+		live, err = w.applier.read(ctx, in.gvk, in.key)
+		if err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	switch {
+	case w.ours(live, in):
+		return nil
+	case !w.handedOver(live):
+		return ErrForeign
+	}
+	return w.adoptable(ctx, live, in, grant, preconditions{uid: live.GetUID()})
 }
 
 // takeOver applies the intent after what it needs was transferred. What was taken

@@ -62,6 +62,8 @@ const (
 	// and not what it should be: empty maps and lists in it are stated, which are
 	// left out otherwise, and nothing is taken over, for ac could not keep it.
 	Restated
+	// Untaken leaves an object that was handed over as it is, which is ErrHandedOver.
+	Untaken
 )
 
 // Apply makes the object be as ac says, in the fields of the writer's grant.
@@ -72,7 +74,7 @@ const (
 // is given up.
 //
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
-// object that is not ours, *Unadoptable if it was handed over; ErrExists if a
+// object that is not ours, *Unadoptable or ErrHandedOver if it was handed over; ErrExists if a
 // birth met an object that appeared meanwhile; ErrGone, ErrReincarnated or
 // ErrStale if the object moved; *Conflict where other managers hold fields of a
 // shared grant, or those of an exclusive one were repaired often enough for now;

@@ -44,17 +44,32 @@ func FieldConflict[C fmt.Stringer](conflicts []C) Finding {
 		"Freehold owns these fields, and sets them back once a minute: remove them from what that manager writes")
 }
 
-// NameTaken words that an object with another owner has the name of one of the
-// server's objects.
-func NameTaken(err error) Finding {
-	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%v: delete or rename that object, give this server another name, "+
-		"or annotate the object with %s=true to hand it over", err, contract.AdoptAnnotation))
+// NameTaken words that objects with another owner have the names of the server's.
+func NameTaken(errs ...error) Finding {
+	if len(errs) > 1 {
+		return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%s: delete or rename these objects, give this server another name, "+
+			"or annotate each of them with %s=true to hand them over", joined(errs), contract.AdoptAnnotation))
+	}
+	return False(v1alpha1.ReasonNameTaken, fmt.Sprintf("%s: delete or rename that object, give this server another name, "+
+		"or annotate the object with %s=true to hand it over", joined(errs), contract.AdoptAnnotation))
 }
 
-// NotAdoptable words that such an object was handed over and cannot become the
-// server's.
-func NotAdoptable(err error) Finding {
-	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%v: Freehold left it as it is; delete or rename it, or give this server another name", err))
+// NotAdoptable words that such objects, of which some were handed over, cannot become
+// the server's.
+func NotAdoptable(errs ...error) Finding {
+	if len(errs) > 1 {
+		return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf(
+			"%s: Freehold took over none of the server's objects and left all as they are; delete or rename these, or give this server another name", joined(errs)))
+	}
+	return False(v1alpha1.ReasonNotAdoptable, fmt.Sprintf("%s: Freehold left it as it is; delete or rename it, or give this server another name", joined(errs)))
+}
+
+func joined(errs []error) string {
+	texts := make([]string, 0, len(errs))
+	for _, err := range errs {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "; ")
 }
 
 // PolicyUnmatched warns of policies that match no call, and stops nothing: what they

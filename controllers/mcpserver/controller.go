@@ -5,10 +5,10 @@
 //
 // controller.go is the pass, controller_kind.go what the frame is told of a kind,
 // controller_claims.go who claims, controller_protect.go what goes out though the
-// rest was refused, controller_known.go
-// what need not be rendered again, controller_identity.go what the runner acts
+// rest was refused, controller_adopt.go what is taken
+// over, controller_known.go what need not be rendered again, controller_identity.go what the runner acts
 // with, controller_session.go the key of its session ids, observe.go all its reads, observe_revisions.go the numbers in them,
-// observe_refusal.go why pods are refused, observe_configs.go and desired_configs.go
+// observe_refusal.go why pods are refused, observe_unseen.go what a cache does not show, observe_configs.go and desired_configs.go
 // the configurations that servers share, desired.go what is wanted, desired_grow.go of how many pods, status.go
 // what is reported, and who overwrites it, status_ready.go whether calls are served, status_spec.go what
 // is wrong with a spec, status_pods.go what is wrong with pods, status_progress.go
@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,9 +58,9 @@ type Reconciler struct {
 	// what this process claimed, refusals what refuses pods, and numbers how many there
 	// are where others are reported, all by uid.
 	going, lastClaims, refusals, numbers *lru.Cache
-	// specs are what came of specs, by uid of the server, sessions what is known of its
-	// Secret, and objects those that were found to carry specs, by their own.
-	specs, objects, sessions *lru.Cache
+	// specs are what came of specs, by uid of the server, and objects those that were found
+	// to carry specs, by their own.
+	specs, objects *lru.Cache
 	// Large and Policies are those of the process, and Percent is how many of a hundred servers
 	// take a changed configuration at a time.
 	Large    *reconcile.Turn
@@ -73,7 +74,7 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 		Core: reconcile.NewCore(applier, recorder, framed(kind)), kind: kind,
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered), numbers: lru.New(remembered),
-		specs: lru.New(remembered), objects: lru.New(2 * remembered), sessions: lru.New(remembered),
+		specs: lru.New(remembered), objects: lru.New(2 * remembered),
 		Large: &reconcile.Turn{}, Policies: policystore.New(), Percent: rollout.DefaultPercent,
 	}
 }
@@ -103,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := &pass{frame, object, server, turn}
 	p.Patience, p.Served = patience(server, v1alpha1.ReasonApplyFailed), server.Status.ServedGeneration
-	w, err := observe(ctx, r.reader, r.live, server)
+	w, err := r.observe(ctx, p)
 	if err != nil {
 		return p.End(ctx, errors.Join(leftErr, err))
 	}
@@ -183,6 +184,9 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	if isReady(server) || lastReason(server) == v1alpha1.ReasonRolloutPending {
 		return false, r.report(ctx, p, w, want, nil)
 	}
+	if err := r.makeKey(ctx, p, w, want); err != nil {
+		return false, err
+	}
 	// Before the write, for its answer may be lost.
 	r.hold(server, want.revision)
 	_, err := p.Apply(ctx, r.kind.WorkloadManager, p.object, want.workloadStatus(server), apply.AtVersion)
@@ -193,18 +197,18 @@ func (r *Reconciler) claim(ctx context.Context, p *pass, w world, want wanted) (
 	return true, nil
 }
 
-// applyChildren applies what stands around the proxy, then the proxy, if all
-// that its pods need is there, and carries the scale to the backend.
-func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want wanted) error {
+// applyAround applies what stands around the proxy, then the proxy, if all
+// that its pods need is there.
+func (r *Reconciler) applyAround(ctx context.Context, p *pass, w world, want wanted, opts ...apply.Option) error {
 	server := p.server
-	ours, err := r.applyIdentity(ctx, p, w, want)
-	errs := []error{err, r.applySession(ctx, p, w, want)}
+	ours, err := r.applyIdentity(ctx, p, w, want, opts...)
+	errs := []error{err}
 	for _, child := range want.children {
 		if errors.Is(err, apply.ErrNamespaceTerminating) {
 			break // nor would the others be born
 		}
 		var done apply.Outcome
-		done, err = p.Apply(ctx, child.manager, child.live, child.ac)
+		done, err = p.Apply(ctx, child.manager, child.live, child.ac, opts...)
 		if config, ok := child.live.(*metav1.PartialObjectMetadata); ok && config != nil && err == nil {
 			r.found(server, config, done)
 		}
@@ -216,7 +220,7 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	// that does not run yet must not start without it. What is in conflict is there.
 	stands := revisionOf(w.proxy) == want.revision && (ours || server.Spec.Suspend)
 	if apply.WithoutConflicts(refused) == nil || stands {
-		refused = errors.Join(refused, r.applyProxy(ctx, p, w.proxy, want))
+		refused = errors.Join(refused, r.applyProxy(ctx, p, w.proxy, want, opts...))
 	}
 	if apply.WithoutConflicts(refused) != nil {
 		refused = errors.Join(refused, r.stopOutdated(ctx, p, w, want))
@@ -228,17 +232,16 @@ func (r *Reconciler) applyChildren(ctx context.Context, p *pass, w world, want w
 	if want.opens != nil {
 		refused = errors.Join(refused, p.Remove(ctx, r.kind.ChildrenManager, want.opens))
 	}
-	// What was refused is about content, and the scale is not.
-	return errors.Join(refused, r.applyScale(ctx, p, w, want))
+	return refused
 }
 
 // applyProxy applies the Deployment through the gate, so that a leader that
 // does not know it has been replaced cannot roll it back.
-func (r *Reconciler) applyProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted) error {
+func (r *Reconciler) applyProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted, opts ...apply.Option) error {
 	if want.proxy == nil {
 		return nil
 	}
-	err := r.gatedProxy(ctx, p, live, want)
+	err := r.gatedProxy(ctx, p, live, want, opts...)
 	if !errors.Is(err, apply.ErrExists) {
 		return err
 	}
@@ -248,16 +251,16 @@ func (r *Reconciler) applyProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 	if err := r.live.Get(ctx, key, live); err != nil {
 		return fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
-	return r.gatedProxy(ctx, p, live, want)
+	return r.gatedProxy(ctx, p, live, want, opts...)
 }
 
-func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted) error {
+func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deployment, want wanted, opts ...apply.Option) error {
 	decision := revision.Gate(want.revision, live != nil, revisionOf(live))
 	if decision == revision.StandBack && !want.kept {
 		return nil // the next pass claims a number above, or it is said what stands in the way
 	}
 	left := want.clearHostNamespaces(live)
-	opts := []apply.Option{apply.AtVersion}
+	opts = append(slices.Clone(opts), apply.AtVersion)
 	if want.kept {
 		opts = append(opts, apply.Restated)
 	}

@@ -16,11 +16,11 @@ import (
 // runner's rights would be that owner's, and a Role with another owner may hold
 // anything. Where one of the two has another owner, the RoleBinding that we made goes.
 // It reports whether pods may be started as the account.
-func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want wanted) (ours bool, err error) {
+func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want wanted, opts ...apply.Option) (ours bool, err error) {
 	ours = true
 	var errs []error
 	for i, part := range want.identity {
-		_, err := p.Apply(ctx, part.manager, part.live, part.ac)
+		_, err := p.Apply(ctx, part.manager, part.live, part.ac, opts...)
 		if conflicts := apply.Conflicts(err); conflicts != nil && part.lost {
 			err = fmt.Errorf("%w: %s", apply.ErrForeign, conflicts[0].String()) // it refuses, so it is no conflict
 		}
@@ -44,7 +44,7 @@ func (r *Reconciler) withdrawLost(ctx context.Context, p *pass, w world, want wa
 	if w.binding == nil {
 		return nil
 	}
-	_, err := r.applyIdentity(ctx, p, w, want)
+	_, err := r.applyIdentity(ctx, p, w, want, apply.Untaken)
 	return err
 }
 

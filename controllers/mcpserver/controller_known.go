@@ -102,7 +102,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 		return // nor is which pods run, or whose turn it is
 	}
 	content := want.content
-	content.Backend, content.Remote, content.Proxy = runconfig.Backend{Bridge: want.content.Backend.Bridge}, nil, runconfig.Proxy{}
+	content.Backend, content.Remote, content.Proxy = runconfig.Backend{Bridge: want.content.Backend.Bridge}, nil, runconfig.Proxy{SessionSecret: want.content.Proxy.SessionSecret}
 	// Whether a proxy that stands may serve depends on that there are such.
 	if want.content.Proxy.Authentication != nil {
 		content.Proxy.Authentication = &runconfig.Authentication{}

@@ -84,12 +84,13 @@ func (want *wanted) bridged() (backend, image string) {
 	return "", ""
 }
 
-// recorded reports whether the claim says which configurations its content is of, and
-// with which bridge. Another one may say the same.
+// recorded reports whether the claim says which configurations its content is of, with
+// which bridge and Secret. Another one may say the same.
 func (want *wanted) recorded(server *v1alpha1.MCPServer) bool {
 	s := server.Status.Workload
 	backend, image := want.bridged()
-	return s != nil && s.OwnHash == want.ownHash && slices.Equal(s.Configs, want.configs) && s.BackendHash == backend && s.BridgeImage == image
+	return s != nil && s.OwnHash == want.ownHash && slices.Equal(s.Configs, want.configs) && s.BackendHash == backend && s.BridgeImage == image &&
+		s.SessionSecret == want.content.Proxy.SessionSecret
 }
 
 // workloadStatus is the claim of the wanted revision.
@@ -103,6 +104,9 @@ func (want *wanted) workloadStatus(server *v1alpha1.MCPServer) *v1alpha1ac.MCPSe
 	}
 	if backend, image := want.bridged(); image != "" {
 		claim.WithBackendHash(backend).WithBridgeImage(image)
+	}
+	if secret := want.content.Proxy.SessionSecret; secret != "" {
+		claim.WithSessionSecret(secret)
 	}
 	for _, c := range want.configs {
 		config := v1alpha1ac.WorkloadConfig().WithKind(c.Kind).WithName(c.Name).WithHash(c.Hash)

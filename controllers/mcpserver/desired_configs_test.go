@@ -37,7 +37,8 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 	rendered := workload.Render(server, opts)
 	rev := revision.Revision{Generation: 3, Hash: rendered.Hash}
 	server.Status.Workload = &v1alpha1.WorkloadStatus{
-		Generation: rev.Generation, Hash: rev.Hash, OwnHash: rendered.OwnHash,
+		SessionSecret: "made",
+		Generation:    rev.Generation, Hash: rev.Hash, OwnHash: rendered.OwnHash,
 		Configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", opts.Policies.Hash)},
 	}
 	server.Status.URL = "http://old"

@@ -110,7 +110,7 @@ func TestTheMarkOfWantedContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
 			if tc.status != nil {
-				server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: tc.status.Generation, Hash: tc.status.Hash}
+				server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: tc.status.Generation, Hash: tc.status.Hash, SessionSecret: "made"}
 			}
 			got := desired(server, tc.world, options)
 			if rev := (revision.Revision{Generation: tc.want, Hash: hash}); got.revision != rev {
@@ -141,7 +141,7 @@ func TestANumberThatNoClaimMadeIsSaid(t *testing.T) {
 		"a run config":          {world{configs: []metav1.PartialObjectMetadata{config(high)}}, nil},
 	} {
 		server := echo()
-		server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: same.Generation, Hash: hash}
+		server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: same.Generation, Hash: hash, SessionSecret: "made"}
 		want := desired(server, tc.world, options)
 		if diff := cmp.Diff(tc.want, want.unclaimed); diff != "" || want.revision != same {
 			t.Errorf("%s: the revision is %v, and said is (-want +got):\n%s", name, want.revision, diff)
@@ -170,7 +170,7 @@ func TestDesiredKnowsWhatIsThere(t *testing.T) {
 	w := world{account: &corev1.ServiceAccount{}, service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}}}
 	rev := revision.Revision{Generation: 7, Hash: contentHash(t, server)}
 	w.configs = []metav1.PartialObjectMetadata{config(older), config(rev)}
-	server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: rev.Generation, Hash: rev.Hash}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{Generation: rev.Generation, Hash: rev.Hash, SessionSecret: "made"}
 	want := desired(server, w, options)
 	identity, children := want.identity, want.children
 	if identity[0].live != w.account || children[0].live != w.service || children[1].live != &w.configs[1] {

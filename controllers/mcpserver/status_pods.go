@@ -1,9 +1,11 @@
 package mcpserver
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -47,6 +49,9 @@ func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
 	if w.refusal != "" && backendHash(w.backend) == hash {
 		return new(conditions.Refusal(w.refusal))
 	}
+	if f := paused(w, rev, hash); f != nil {
+		return f
+	}
 	if w.proxy == nil || revisionOf(w.proxy) != rev {
 		return nil
 	}
@@ -54,6 +59,25 @@ func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
 		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
 			return new(conditions.Refusal(c.Message))
 		}
+	}
+	return nil
+}
+
+// paused says that somebody holds the rollout of what is wanted: by spec.paused of the
+// Deployment, or by a partition of the StatefulSet. Neither is a field of Freehold.
+func paused(w world, rev revision.Revision, hash string) *conditions.Finding {
+	d, s := w.proxy, w.backend
+	if d != nil && d.Spec.Paused && revisionOf(d) == rev && (d.Status.Replicas == 0 || !w.proxyRolledOut(rev, false)) {
+		return new(conditions.False(v1alpha1.ReasonPaused, fmt.Sprintf(
+			"somebody has paused Deployment %[1]s, so that its pods are not replaced: kubectl rollout resume deployment/%[1]s", d.Name)))
+	}
+	if s == nil || backendHash(s) != hash || s.Spec.UpdateStrategy.RollingUpdate == nil || w.backendRolledOut(rev, hash, false) {
+		return nil
+	}
+	if partition := ptr.Deref(s.Spec.UpdateStrategy.RollingUpdate.Partition, 0); partition > 0 {
+		return new(conditions.False(v1alpha1.ReasonPaused, fmt.Sprintf(
+			"somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet %s to %d, so that pods below that number are not replaced: set it to 0",
+			s.Name, partition)))
 	}
 	return nil
 }

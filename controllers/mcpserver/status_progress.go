@@ -36,7 +36,7 @@ func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
 		v1alpha1.ReasonOIDCConfigDeleting, v1alpha1.ReasonAuthzConfigDeleting, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
 		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonMustRunAsRoot:
 		return 0
-	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked,
+	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked, v1alpha1.ReasonPaused,
 		v1alpha1.ReasonAddressNotAllowed, v1alpha1.ReasonNotTrusted, v1alpha1.ReasonCredentialsRefused:
 		return whole / retried
 	case v1alpha1.ReasonRolloutPending:

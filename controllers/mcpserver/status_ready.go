@@ -105,9 +105,9 @@ func refused(err error) conditions.Finding {
 	var unadoptable *apply.Unadoptable
 	switch {
 	case errors.As(err, &unadoptable):
-		return conditions.NotAdoptable(err)
+		return conditions.NotAdoptable(apply.Parts(err)...)
 	case errors.Is(err, apply.ErrForeign):
-		return conditions.NameTaken(err)
+		return conditions.NameTaken(apply.Parts(err)...)
 	}
 	return conditions.False(v1alpha1.ReasonApplyFailed, err.Error())
 }

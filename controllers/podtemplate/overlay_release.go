@@ -35,8 +35,8 @@ func CheckRelease(opts Options) []Problem {
 		return []Problem{{releaseOverlay(nil).field, fmt.Sprintf("is longer than %d bytes: keep what all proxies need, and put long texts into ConfigMaps", releaseLimit)}}
 	}
 	key := &runconfig.Key{Name: "a", Key: "a"}
-	_, problems := Proxy(Names{ServiceAccount: "a", Session: "a", RunConfig: "a"}, &v1alpha1.ProxySpec{}, runconfig.RunConfig{
-		Proxy:  runconfig.Proxy{Port: runspec.ProxyPort(nil), Authentication: &runconfig.Authentication{CABundle: key}},
+	_, problems := Proxy(Names{ServiceAccount: "a", RunConfig: "a"}, &v1alpha1.ProxySpec{}, runconfig.RunConfig{
+		Proxy:  runconfig.Proxy{Port: runspec.ProxyPort(nil), SessionSecret: "a", Authentication: &runconfig.Authentication{CABundle: key}},
 		Remote: &runconfig.Remote{Transport: string(v1alpha1.TransportSSE), CABundle: key},
 	}, opts)
 	return problems

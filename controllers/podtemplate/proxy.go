@@ -73,8 +73,6 @@ type Names struct {
 	Labels map[string]string
 	// ServiceAccount is the runner's.
 	ServiceAccount string
-	// Session is the Secret with the keys of session ids; empty for none.
-	Session string
 	// RunConfig is a ConfigMap that no run config is called, until AtRevision names
 	// the one that is mounted: the hash of the content covers the template.
 	RunConfig string
@@ -111,8 +109,8 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 		template.Spec.WithVolumes(corev1ac.Volume().WithName(f.volume).WithProjected(f.sources))
 		template.Spec.Containers[0].WithVolumeMounts(mount(f.volume, f.path))
 	}
-	if names.Session != "" {
-		template.Spec.WithVolumes(sessionKeys(names.Session))
+	if secret := run.Proxy.SessionSecret; secret != "" {
+		template.Spec.WithVolumes(sessionKeys(secret))
 		template.Spec.Containers[0].WithVolumeMounts(mount(sessionVolume, runconfig.SessionPath))
 	}
 	if run.Remote != nil && run.Remote.Bridged() {

@@ -66,6 +66,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 		problems = append(problems, CheckNetwork("spec.network", server.Spec.Network)...)
 		problems = append(problems, podtemplate.UnknownValues("spec", &server.Spec)...)
 	}
+	run.Proxy.SessionSecret = sessionSecret(server)
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
 	rendered := RenderProxy(OwnerOf(server), server.Spec.Proxy, run, opts)
@@ -119,9 +120,6 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig,
 	names := podtemplate.Names{
 		Labels: Labels(owner.Key(), ComponentProxy), ServiceAccount: RunnerName(owner.Key()),
 		RunConfig: RunConfigName(owner.Key(), revision.Revision{Hash: strconv.Itoa(shortLimit)}),
-	}
-	if owner.Sessions {
-		names.Session = SessionName(owner.Key())
 	}
 	proxy, wrong := podtemplate.Proxy(names, spec, run, opts)
 	problems = append(problems, wrong...)

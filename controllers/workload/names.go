@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -25,8 +28,25 @@ const (
 // RunnerName is the ServiceAccount, Role and RoleBinding of the runner.
 func RunnerName(key string) string { return key + podtemplate.RunnerSuffix }
 
-// SessionName is the Secret with the keys of session ids.
-func SessionName(key string) string { return key + "-session" }
+// SessionName is the Secret with the keys of session ids. The beginning of the owner's uid
+// is in it, so that no earlier owner of the name had one of this name.
+func SessionName(key string, uid types.UID) string {
+	id, _, _ := strings.Cut(string(uid), "-")
+	return olderSessionName(key) + "-" + id
+}
+
+// olderSessionName is that of an owner whose content was claimed before its status said
+// which: with another name its sessions would end.
+func olderSessionName(key string) string { return key + "-session" }
+
+// sessionSecret is the Secret of a server, or of an object in the form of one.
+func sessionSecret(server *v1alpha1.MCPServer) string {
+	key := kinds.Key(server)
+	if claimed := server.Status.Workload; claimed != nil && (claimed.SessionSecret == "" || claimed.SessionSecret == olderSessionName(key)) {
+		return olderSessionName(key)
+	}
+	return SessionName(key, server.UID)
+}
 
 // ProxyName is the proxy's Deployment and Service.
 func ProxyName(key string) string { return dnsLabel(key, "-proxy") }
@@ -69,9 +89,9 @@ func IsRunConfigName(key, name string) bool {
 }
 
 // IsChildName reports whether name is one that a child of the owner with this key
-// has.
+// has, of the kinds that are read.
 func IsChildName(key, name string) bool {
-	return slices.Contains([]string{RunnerName(key), SessionName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
+	return slices.Contains([]string{RunnerName(key), ProxyName(key), BackendName(key), HeadlessName(key)}, name) ||
 		IsRunConfigName(key, name)
 }
 

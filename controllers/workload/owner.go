@@ -23,9 +23,6 @@ type Owner struct {
 	Suffix string
 	// Backend says that the owner's runner makes a backend.
 	Backend bool
-	// Sessions says that the owner's proxies seal the ids of sessions, with a key in a
-	// Secret of the owner's.
-	Sessions bool
 
 	Namespace, Name string
 	UID             types.UID
@@ -42,7 +39,7 @@ func OwnerIn(id runconfig.Server) Owner {
 	}
 	return Owner{
 		APIVersion: kind.Object.GroupVersion().String(), Kind: kind.Object.Kind, Resource: kind.Object.Resource(), Suffix: kind.Suffix, Backend: kind.Backend,
-		Sessions: true, Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
+		Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
 	}
 }
 

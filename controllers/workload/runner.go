@@ -32,8 +32,8 @@ func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfigura
 
 // SessionSecret holds the first key of an owner's session ids. It is made and never
 // written again: who rotates the keys owns them (docs/how-to/sessions.md).
-func SessionSecret(owner Owner, key string) *corev1ac.SecretApplyConfiguration {
-	return corev1ac.Secret(SessionName(owner.Key()), owner.Namespace).
+func SessionSecret(owner Owner, name, key string) *corev1ac.SecretApplyConfiguration {
+	return corev1ac.Secret(name, owner.Namespace).
 		WithLabels(Labels(owner.Key(), ComponentRunner)).
 		WithOwnerReferences(owner.reference()).
 		WithData(map[string][]byte{runconfig.SessionKey: []byte(key)})

@@ -205,7 +205,7 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.RBACChildren, workload.Role(owner)},
 		{contract.RBACChildren, workload.RoleBinding(owner)},
 		{contract.MCPServerChildren, workload.ProxyService(owner, server.Spec.Proxy)},
-		{contract.MCPServerChildren, workload.SessionSecret(owner, rand.Text())},
+		{contract.MCPServerChildren, workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), rand.Text())},
 		{contract.MCPServerChildren, proxy},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),

@@ -57,7 +57,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
 		"networkpolicies": workload.BackendNetworkPolicy(made.object, nil),
-		"secrets":         workload.SessionSecret(owner, strings.Repeat("k", 32)),
+		"secrets":         workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
 		"statefulsets":    backend, "runner/services": workload.BackendService(run),
 	} {
 		made.intents[resource] = unstructuredOf(s, ac)
@@ -99,7 +99,7 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),
-		"secrets": workload.SessionSecret(owner, strings.Repeat("k", 32)),
+		"secrets": workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
 	} {
 		made.intents[resource+ofRemote] = unstructuredOf(s, ac)
 	}

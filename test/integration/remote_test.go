@@ -80,7 +80,7 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 			return nil
 		})
 		Expect(owned(s, "echo.remote")).To(ConsistOf(
-			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", "Secret/echo.remote-session", "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
+			"Deployment/echo-proxy-remote", "Service/echo-proxy-remote", "Secret/"+live.Status.Workload.SessionSecret, "ServiceAccount/echo.remote-runner", "Role/echo.remote-runner", "RoleBinding/echo.remote-runner"))
 		Expect(live.Status.Runtime.ServerUID).To(Equal(string(live.UID)))
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionBackendApplied)).To(BeNil())
 		s.Owns(live, string(contract.MCPRemoteProxyWorkload), "status.workload")
@@ -119,7 +119,7 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		}).Should(BeEquivalentTo(2))
 		Expect(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.Generation).To(BeEquivalentTo(2), "replicas are no content")
 
-		key := &corev1.Secret{ObjectMeta: called("echo.remote-session")}
+		key := &corev1.Secret{ObjectMeta: called(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.SessionSecret)}
 		s.Read(key)
 		s.Delete(key)
 		s.AwaitGone(key)

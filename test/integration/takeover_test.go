@@ -326,6 +326,48 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		Entry("another controller's backend", 7, "ConfigMap holder controls it", held),
 	)
 
+	It("is taken over whole or not at all, and all that stands in the way is told at once", func() {
+		s := newEnv()
+		s.Apply(git, server("echo", ""))
+		all := children(s)
+		role, service, proxy, backend := all[1], all[3], all[4], all[7]
+		role.SetAnnotations(nil)
+		Expect(unstructured.SetNestedField(service.Object, "mine", "spec", "selector", "app")).To(Succeed())
+		Expect(unstructured.SetNestedField(service.Object, "NodePort", "spec", "type")).To(Succeed())
+		for _, object := range []*unstructured.Unstructured{proxy, backend} {
+			reselected(s, object)
+			Expect(unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")).To(Succeed())
+		}
+		for _, object := range []*unstructured.Unstructured{role, service, proxy, backend} {
+			byOperator(s, object)
+		}
+		operate(s)
+		s.RunProxies()
+		live := notReady(s, "echo", v1alpha1.ReasonNotAdoptable)
+		Expect(readyMessage(live)).To(And(ContainSubstring("Role "+s.Namespace+"/echo-runner"), ContainSubstring("Deployment "+s.Namespace+"/echo-proxy"),
+			ContainSubstring("StatefulSet "+s.Namespace+"/echo-backend"), Not(ContainSubstring("Service ")), ContainSubstring("took over none")))
+		for _, object := range []*unstructured.Unstructured{role, service, proxy, backend} {
+			Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
+		}
+
+		By("leaving what only the runner could take over")
+		s.Delete(proxy)
+		s.AwaitGone(proxy)
+		s.Patch(role, "kubectl-annotate", `{"metadata":{"annotations":{"freehold.dev/adopt":"true"}}}`)
+		s.Apply(git, server("echo", "args: [a]"))
+		s.Await(live, "only the backend is left", func() error {
+			message := readyMessage(live)
+			return equal(strings.Contains(message, "echo-backend") && !strings.Contains(message, "Role "), true)
+		})
+		Expect(s.Unstructured(service).GetResourceVersion()).To(Equal(service.GetResourceVersion()))
+
+		s.Delete(backend)
+		s.AwaitGone(backend)
+		s.Apply(git, server("echo", "args: [b]"))
+		ready(s, "echo")
+		sound(s, service)
+	})
+
 	It("takes what a reset of managedFields gave to nobody, so that what the user drops goes", func() {
 		s := newEnv()
 		op := operate(s)

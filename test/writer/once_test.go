@@ -22,13 +22,13 @@ func TestWhatIsWrittenOnceIsLeftAsItIs(t *testing.T) {
 	owner := workload.OwnerOf(server)
 	session := func(key string) { // as a pass states it, which cannot see what stands
 		d.Helper()
-		d.put(apply.Unchanged, contract.MCPServerChildren, nil, workload.SessionSecret(owner, strings.Repeat(key, 32)))
+		d.put(apply.Unchanged, contract.MCPServerChildren, nil, workload.SessionSecret(owner, "echo-session", strings.Repeat(key, 32)))
 		if sent := d.sent(); len(sent) != 1 || sent[0].Verb != "apply" || len(sent.Answered(409)) != 1 {
 			t.Errorf("want one birth that is refused, got %s", sent)
 		}
 	}
 	_ = d.sent()
-	d.put(apply.Created, contract.MCPServerChildren, nil, workload.SessionSecret(owner, strings.Repeat("a", 32)))
+	d.put(apply.Created, contract.MCPServerChildren, nil, workload.SessionSecret(owner, "echo-session", strings.Repeat("a", 32)))
 	d.applied(1)
 	live := read(d, &corev1.Secret{}, "echo-session")
 	if got := string(live.Data["current"]); got != strings.Repeat("a", 32) {
@@ -58,5 +58,5 @@ func TestWhatIsWrittenOnceIsLeftAsItIs(t *testing.T) {
 	d.Delete(live)
 	d.AwaitGone(live)
 	_ = d.sent()
-	d.put(apply.Created, contract.MCPServerChildren, nil, workload.SessionSecret(owner, strings.Repeat("e", 32)))
+	d.put(apply.Created, contract.MCPServerChildren, nil, workload.SessionSecret(owner, "echo-session", strings.Repeat("e", 32)))
 }

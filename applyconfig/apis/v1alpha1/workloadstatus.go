@@ -25,6 +25,9 @@ type WorkloadStatusApplyConfiguration struct {
 	// another runner image does not change it until something else about these pods
 	// changes. Only an MCPServer of transport stdio or sse has it.
 	BridgeImage *string `json:"bridgeImage,omitempty"`
+	// sessionSecret is the name of the Secret with the keys of session ids, which the
+	// proxies mount. It does not change while the object exists.
+	SessionSecret *string `json:"sessionSecret,omitempty"`
 	// configs are the shared configurations that the content was rendered from.
 	Configs []WorkloadConfigApplyConfiguration `json:"configs,omitempty"`
 	// configRollout was written by earlier releases: it is read as inTurn of all configs,
@@ -75,6 +78,14 @@ func (b *WorkloadStatusApplyConfiguration) WithBackendHash(value string) *Worklo
 // If called multiple times, the BridgeImage field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithBridgeImage(value string) *WorkloadStatusApplyConfiguration {
 	b.BridgeImage = &value
+	return b
+}
+
+// WithSessionSecret sets the SessionSecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SessionSecret field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithSessionSecret(value string) *WorkloadStatusApplyConfiguration {
+	b.SessionSecret = &value
 	return b
 }
 
