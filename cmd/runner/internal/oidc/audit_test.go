@@ -71,6 +71,7 @@ func TestAFloodOfRefusalsDoesNotFillTheLog(t *testing.T) {
 			send(h, http.MethodPost, "/mcp", http.Header{"Authorization": {"Bearer a"}})
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait() // for the last line, which another goroutine has written
 		got := lines(t, log)
 		if last := got[len(got)-1]; len(got) != refusalBurst+1 || last["suppressed"] != 1000.0-refusalBurst {
 			t.Errorf("%d lines, the last is %v", len(got), last)

@@ -121,12 +121,29 @@ func (t *tokens) signed(ctx context.Context, token string) (identity, error) {
 		return identity{}, err
 	case err != nil:
 		return identity{}, errNotSigned
+	case !forCalls(signed.Signatures[0].Header.ExtraHeaders[jose.HeaderType]):
+		return identity{}, errOtherType
 	}
 	return t.read(payload, issuer, false)
 }
 
+// forCalls reports whether a token of this type may be an access token. Most providers write JWT or nothing into every token, those that
+// follow RFC 9068 (section 2.1) at+jwt, some with a prefix of their own; who writes another type says that the token is for something
+// else: an ID token, a logout, a proof of possession (RFC 8725, section 3.11).
+func forCalls(typ any) bool {
+	if typ == nil {
+		return true
+	}
+	text, ok := typ.(string)
+	text = strings.TrimPrefix(strings.ToLower(text), "application/")
+	return ok && (text == "jwt" || text == "at+jwt" || strings.HasSuffix(text, "-at+jwt"))
+}
+
 // errNotSigned is the error of what is no token of the issuer.
 var errNotSigned = errors.New("the token is not a JWT that the issuer has signed with an algorithm that is allowed")
+
+// errOtherType is the error of a token that the issuer has made for something else.
+var errOtherType = errors.New("the token is no access token: its header typ must be JWT or at+jwt, or be left out")
 
 // read checks the claims of a token that the issuer has signed, or that it has told
 // of: it may then leave out its name and when the token expires (RFC 7662, section
@@ -167,6 +184,9 @@ func (t *tokens) username(all map[string]jsontext.Value) (string, error) {
 	var name string
 	if json.Unmarshal(all[t.config.UsernameClaim], &name) != nil || name == "" {
 		return "", fmt.Errorf("the token has no claim %s that names its bearer", t.config.UsernameClaim)
+	}
+	if name == authz.Anonymous {
+		return "", fmt.Errorf("the token's claim %s is %q, the name of callers who have not logged in", t.config.UsernameClaim, name)
 	}
 	// Some providers let everybody register with an address that is not theirs.
 	if verified, told := all["email_verified"]; told && t.config.UsernameClaim == "email" && string(verified) != "true" {

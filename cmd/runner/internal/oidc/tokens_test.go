@@ -61,24 +61,30 @@ func (f forge) valid() map[string]attempt {
 		"among those let in":  {f.signed(rs), func(c *Config) { c.Usernames = []string{"ann"} }, 200, "ann"},
 		"scopes":              {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call"} }, 200, "ann"},
 		"scopes as scp":       {f.says(oidctest.Object{"scope": nil, "scp": []string{"a"}}), func(c *Config) { c.Scopes = []string{"a"} }, 200, "ann"},
+		"typ JWT":             {f.signed(rs.With(oidctest.Object{"typ": "JWT"})), nil, 200, "ann"},
+		"typ at+jwt":          {f.signed(rs.With(oidctest.Object{"typ": "at+jwt"})), nil, 200, "ann"},
+		"typ with its type":   {f.signed(rs.With(oidctest.Object{"typ": "application/AT+JWT"})), nil, 200, "ann"},
+		"typ of Okta":         {f.signed(rs.With(oidctest.Object{"typ": "application/okta-internal-at+jwt"})), nil, 200, "ann"},
 	}
 }
 
 func (f forge) wrongClaims() map[string]attempt {
 	return map[string]attempt{
-		"expired":                  {f.says(oidctest.Object{"exp": clock.Unix() - 10}), nil, 401, "expired"},
-		"without expiry":           {f.says(oidctest.Object{"exp": nil}), nil, 401, "no claim exp"},
-		"early":                    {f.says(oidctest.Object{"nbf": clock.Unix() + 11}), nil, 401, "not valid yet"},
-		"wrong audience":           {f.says(oidctest.Object{"aud": "https://other"}), nil, 401, "audience"},
-		"no audience":              {f.says(oidctest.Object{"aud": nil}), nil, 401, "audience"},
-		"an audience in capitals":  {f.says(oidctest.Object{"aud": "https://other", "AUD": resource}), nil, 401, "audience"},
-		"wrong issuer":             {f.says(oidctest.Object{"iss": "https://other"}), nil, 401, "another issuer"},
-		"no issuer":                {f.says(oidctest.Object{"iss": nil}), nil, 401, "another issuer"},
-		"no subject":               {f.says(oidctest.Object{"sub": nil}), nil, 401, "no claim sub"},
-		"a subject that is a list": {f.says(oidctest.Object{"who": []string{"ann"}}), func(c *Config) { c.UsernameClaim = "who" }, 401, "no claim who"},
-		"an unverified e-mail":     {f.says(oidctest.Object{"email_verified": false}), func(c *Config) { c.UsernameClaim = "email" }, 401, "not verified"},
-		"not let in":               {f.signed(rs), func(c *Config) { c.Usernames = []string{"bob"} }, 403, "not among those"},
-		"lacks a scope":            {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
+		"expired":                   {f.says(oidctest.Object{"exp": clock.Unix() - 10}), nil, 401, "expired"},
+		"without expiry":            {f.says(oidctest.Object{"exp": nil}), nil, 401, "no claim exp"},
+		"early":                     {f.says(oidctest.Object{"nbf": clock.Unix() + 11}), nil, 401, "not valid yet"},
+		"wrong audience":            {f.says(oidctest.Object{"aud": "https://other"}), nil, 401, "audience"},
+		"no audience":               {f.says(oidctest.Object{"aud": nil}), nil, 401, "audience"},
+		"an audience in capitals":   {f.says(oidctest.Object{"aud": "https://other", "AUD": resource}), nil, 401, "audience"},
+		"wrong issuer":              {f.says(oidctest.Object{"iss": "https://other"}), nil, 401, "another issuer"},
+		"no issuer":                 {f.says(oidctest.Object{"iss": nil}), nil, 401, "another issuer"},
+		"no subject":                {f.says(oidctest.Object{"sub": nil}), nil, 401, "no claim sub"},
+		"a subject that is a list":  {f.says(oidctest.Object{"who": []string{"ann"}}), func(c *Config) { c.UsernameClaim = "who" }, 401, "no claim who"},
+		"an unverified e-mail":      {f.says(oidctest.Object{"email_verified": false}), func(c *Config) { c.UsernameClaim = "email" }, 401, "not verified"},
+		"a subject without a login": {f.says(oidctest.Object{"sub": "anonymous"}), nil, 401, "who have not logged in"},
+		"a name without a login":    {f.says(oidctest.Object{"who": "anonymous"}), func(c *Config) { c.UsernameClaim = "who" }, 401, "claim who is"},
+		"not let in":                {f.signed(rs), func(c *Config) { c.Usernames = []string{"bob"} }, 403, "not among those"},
+		"lacks a scope":             {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
 	}
 }
 
@@ -102,6 +108,10 @@ func (f forge) wrongKeys() map[string]attempt {
 		"jwk":                     {f.names("jwk", f.rogue.Key()), nil, 401, "not a JWT"},
 		"x5u":                     {f.names("x5u", f.rogue.URL+"/keys"), nil, 401, "not a JWT"},
 		"x5c":                     {f.names("x5c", []string{der}), nil, 401, "not a JWT"},
+		"typ of an ID token":      {f.signed(rs.With(oidctest.Object{"typ": "id_token"})), nil, 401, "no access token"},
+		"typ of a logout":         {f.signed(rs.With(oidctest.Object{"typ": "logout+jwt"})), nil, 401, "no access token"},
+		"typ of a proof":          {f.signed(rs.With(oidctest.Object{"typ": "dpop+jwt"})), nil, 401, "no access token"},
+		"typ that is a list":      {f.signed(rs.With(oidctest.Object{"typ": []string{"JWT"}})), nil, 401, "no"},
 		"a critical extension":    {f.signed(rs.With(oidctest.Object{"crit": []string{"b"}, "b": true})), nil, 401, "not a JWT"},
 	}
 }
@@ -112,16 +122,20 @@ func (f forge) wrongForm() map[string]attempt {
 	// The other form of a token (RFC 7515, section 7.2).
 	asJSON := fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, parts[0], parts[1], parts[2])
 	return map[string]attempt{
-		"none":                  {nil, nil, 401, "no token"},
-		"as JSON":               {withToken(asJSON), nil, 401, "not a JWT"},
-		"encrypted":             {withToken(token + ".a.b"), nil, 401, "not a JWT"},
-		"oversized":             {withToken(strings.Repeat("a", maxToken+1)), nil, 401, "too long"},
-		"twice":                 {withToken(token, token), nil, 400, "more than once"},
-		"two in one":            {withToken(token + ", Bearer " + token), nil, 401, "not a JWT"},
-		"empty":                 {http.Header{"Authorization": {"Bearer "}}, nil, 400, "not of the form"},
-		"another scheme":        {http.Header{"Authorization": {"Basic YTpi"}}, nil, 401, "no token"},
-		"in the query":          {http.Header{"Query": {"access_token=" + token}}, nil, 400, "query"},
-		"in the query, escaped": {http.Header{"Query": {"a=b&%61ccess_token=" + token}}, nil, 400, "query"},
+		"none":                             {nil, nil, 401, "no token"},
+		"as JSON":                          {withToken(asJSON), nil, 401, "not a JWT"},
+		"encrypted":                        {withToken(token + ".a.b"), nil, 401, "not a JWT"},
+		"oversized":                        {withToken(strings.Repeat("a", maxToken+1)), nil, 401, "too long"},
+		"twice":                            {withToken(token, token), nil, 400, "more than once"},
+		"two in one":                       {withToken(token + ", Bearer " + token), nil, 401, "not a JWT"},
+		"empty":                            {http.Header{"Authorization": {"Bearer "}}, nil, 400, "not of the form"},
+		"another scheme":                   {http.Header{"Authorization": {"Basic YTpi"}}, nil, 401, "no token"},
+		"in the query":                     {http.Header{"Query": {"access_token=" + token}}, nil, 400, "query"},
+		"in the query, by semicolons":      {http.Header{"Query": {"access_token=" + token + ";y"}}, nil, 400, "query"},
+		"in the query, behind a semicolon": {http.Header{"Query": {"a=b;access_token=" + token}}, nil, 400, "query"},
+		"in the query, in capitals":        {http.Header{"Query": {"Access_Token=" + token}}, nil, 400, "query"},
+		"in the query, beside what is bad": {http.Header{"Query": {"a=%zz&access_token=%zz" + token}}, nil, 400, "query"},
+		"in the query, escaped":            {http.Header{"Query": {"a=b&%61ccess_token=" + token}}, nil, 400, "query"},
 	}
 }
 
