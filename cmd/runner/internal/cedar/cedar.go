@@ -105,7 +105,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		j.post(w, r)
 	case http.MethodGet:
 		// A stream that is resumed replays answers to lists.
-		j.filtered(w, r, "")
+		j.filtered(w, r, listing{})
 	default:
 		j.next.ServeHTTP(w, r)
 	}
@@ -136,36 +136,44 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body, r.ContentLength, r.TransferEncoding = &judged{rest: body, release: release}, int64(len(body)), nil
-	if list != "" {
+	if list.method != "" {
 		j.filtered(w, r, list)
 		return
 	}
 	j.next.ServeHTTP(w, r)
 }
 
-// verdict returns why a body is refused, nil if it is not, and the last of its methods
-// whose answer holds a list.
-func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list string, err error) {
+// listing is a request whose answer holds a list: of a batch the last, without its id. The zero value is that of a stream which is resumed.
+type listing struct {
+	method string
+	id     jsontext.Value
+}
+
+// verdict returns why a body is refused, nil if it is not, and what asks for a list.
+func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list listing, err error) {
 	done, err := j.config.Memory.Turn(r, j.config.Payer, len(body))
 	if err != nil {
-		return nil, "", err
+		return nil, listing{}, err
 	}
 	defer done()
 	messages, batch, err := budget.Parse(body)
 	if err != nil {
 		j.audit(r, decided{detail: "the body is no message"})
-		return &Refusal{Reason: NotReadable, Message: err.Error()}, "", nil
+		return &Refusal{Reason: NotReadable, Message: err.Error()}, listing{}, nil
 	}
 	for _, m := range messages {
 		if err := r.Context().Err(); err != nil {
-			return nil, "", err // nobody waits for the rest
+			return nil, listing{}, err // nobody waits for the rest
 		}
 		refusal, lists := j.judge(r, m, batch)
 		if refusal != nil {
-			return refusal, "", nil
+			return refusal, listing{}, nil
 		}
 		if lists {
-			list = m.Method
+			list = listing{method: m.Method}
+		}
+		if lists && !batch {
+			list.id = m.ID.Clone() // the body is let go before
 		}
 	}
 	return nil, list, nil
@@ -242,10 +250,10 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 }
 
 // filtered passes a request on whose answers may hold lists, for which it asked with
-// method; empty for a stream that is resumed. The backend must not compress them.
-func (j *judge) filtered(w http.ResponseWriter, r *http.Request, method string) {
+// list. The backend must not compress them.
+func (j *judge) filtered(w http.ResponseWriter, r *http.Request, list listing) {
 	r.Header.Del("Accept-Encoding")
-	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), method: method}
+	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), listing: list}
 	// ReverseProxy panics where the backend breaks off.
 	defer a.part()
 	j.next.ServeHTTP(a, r)

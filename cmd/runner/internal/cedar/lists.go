@@ -51,7 +51,7 @@ var members = func() (names []string) {
 func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 	if trimmed := bytes.TrimSpace(message); len(trimmed) > 0 && trimmed[0] == '[' {
 		var batch []jsontext.Value
-		if err := json.Unmarshal(trimmed, &batch); err != nil {
+		if err := json.Unmarshal(trimmed, &batch, jsonrpc.Lenient); err != nil {
 			return nil, err
 		}
 		for i := range batch {
@@ -61,16 +61,16 @@ func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 			}
 			batch[i] = one
 		}
-		return json.Marshal(batch)
+		return json.Marshal(batch, jsonrpc.Lenient)
 	}
-	envelope, err := jsonrpc.Read(message, "result")
+	envelope, err := jsonrpc.ReadAnswer(message, "result")
 	if err != nil {
 		return nil, err
 	}
 	if envelope["result"].Kind() != '{' {
 		return message, nil
 	}
-	result, err := jsonrpc.Read(envelope["result"], members...)
+	result, err := jsonrpc.ReadAnswer(envelope["result"], members...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,20 +90,20 @@ func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 	if !changed {
 		return message, nil
 	}
-	if envelope["result"], err = json.Marshal(result, json.Deterministic(true)); err != nil {
+	if envelope["result"], err = json.Marshal(result, json.Deterministic(true), jsonrpc.Lenient); err != nil {
 		return nil, err
 	}
-	return json.Marshal(envelope, json.Deterministic(true))
+	return json.Marshal(envelope, json.Deterministic(true), jsonrpc.Lenient)
 }
 
 func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.Value, error) {
 	var all []jsontext.Value
-	if err := json.Unmarshal(list, &all); err != nil {
+	if err := json.Unmarshal(list, &all, jsonrpc.Lenient); err != nil {
 		return nil, err
 	}
 	kept := []jsontext.Value{}
 	for _, item := range all {
-		fields, err := jsonrpc.Read(item, id)
+		fields, err := jsonrpc.ReadAnswer(item, id)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.V
 			kept = append(kept, item)
 		}
 	}
-	return json.Marshal(kept)
+	return json.Marshal(kept, jsonrpc.Lenient)
 }
 
 var errAnswer = errors.New("the backend's answer cannot be filtered")
@@ -128,7 +128,7 @@ type answer struct {
 	judge  *judge
 	ctx    context.Context //nolint:containedctx // one request's
 	caller authz.Caller
-	method string // empty for a stream that is resumed
+	listing
 	// release gives back the place among the large answers, and left that among those of the caller; nil for none.
 	release, left func()
 
@@ -282,6 +282,6 @@ func (a *answer) end() {
 			a.Header().Del(name)
 		}
 		a.unreadable()
-		a.judge.config.Refuse(a.ResponseWriter, Refusal{Reason: NotFilterable, Message: "the backend's answer to a list is not JSON that can be filtered"})
+		a.judge.config.Refuse(a.ResponseWriter, Refusal{Reason: NotFilterable, ID: a.id, Message: "the backend's answer to a list is not JSON that can be filtered"})
 	}
 }

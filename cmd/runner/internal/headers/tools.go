@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 const (
@@ -147,7 +149,7 @@ func readAll(ctx context.Context, list List) (map[string]definition, error) {
 			return nil, err
 		}
 		var page page
-		if err := json.Unmarshal(result, &page); err != nil {
+		if err := json.Unmarshal(result, &page, jsonrpc.Lenient); err != nil {
 			return nil, err
 		}
 		for _, tool := range page.Tools {

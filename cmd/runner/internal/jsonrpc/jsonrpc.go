@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -60,22 +59,32 @@ var unquoted = func() map[string]string {
 // those of the specification in case only, text that is not UTF-8, a message
 // with both a method and a result, and a batch that is empty or longer than
 // MaxBatch. Nothing is read behind the last message that a batch may have.
-func Parse(body []byte) (messages []Message, batch bool, err error) {
+func Parse(body []byte) (messages []Message, batch bool, err error) { return parseAll(body, Read) }
+
+// ParseAnswer is Parse of what a server has said, which is lenient below the members of a message: the call has run, and what is wrong
+// with a text in its result is for its client to see.
+func ParseAnswer(body []byte) (messages []Message, batch bool, err error) {
+	return parseAll(body, ReadAnswer, Lenient)
+}
+
+type reader func(jsontext.Value, ...string) (Object, error)
+
+func parseAll(body []byte, read reader, options ...jsontext.Options) (messages []Message, batch bool, err error) {
 	body = bytes.TrimSpace(body)
 	if !bytes.HasPrefix(body, []byte("[")) {
-		m, err := parse(body)
+		m, err := parse(body, read)
 		if err != nil {
 			return nil, false, err
 		}
 		return []Message{m}, false, nil
 	}
-	messages, err = parseBatch(body)
+	messages, err = parseBatch(body, read, options...)
 	return messages, true, err
 }
 
 // parseBatch reads one message after the other, and none behind those that a batch may have.
-func parseBatch(body []byte) (messages []Message, err error) {
-	decoder, done := decoderOf(body)
+func parseBatch(body []byte, read reader, options ...jsontext.Options) (messages []Message, err error) {
+	decoder, done := decoderOf(body, options...)
 	defer done()
 	if _, err := decoder.ReadToken(); err != nil {
 		return nil, fmt.Errorf("reading the batch: %w", err)
@@ -89,7 +98,7 @@ func parseBatch(body []byte) (messages []Message, err error) {
 			return nil, fmt.Errorf("reading the batch: %w", err)
 		}
 		end := decoder.InputOffset()
-		m, err := parse(body[end-int64(len(raw)) : end : end])
+		m, err := parse(body[end-int64(len(raw)):end:end], read)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +113,8 @@ func parseBatch(body []byte) (messages []Message, err error) {
 	return messages, ended(decoder)
 }
 
-func parse(text jsontext.Value) (m Message, err error) {
-	all, err := Read(text, envelope...)
+func parse(text jsontext.Value, read reader) (m Message, err error) {
+	all, err := read(text, envelope...)
 	if err != nil {
 		return m, err
 	}
@@ -152,6 +161,12 @@ func Fail(status, code int, format string, args ...any) *Fault {
 	return &Fault{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// Because adds a reason by which another process decides, and what the reason says in words, as error.data.reason and error.data.detail.
+func (f *Fault) Because(reason, detail string) *Fault {
+	f.Data = map[string]any{"reason": reason, "detail": detail}
+	return f
+}
+
 // Error implements error.
 func (f *Fault) Error() string { return f.Message }
 
@@ -161,7 +176,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 // Response is the answer to the request called id, null where that is empty or no JSON in UTF-8
 // (https://www.jsonrpc.org/specification#response_object).
 func (f *Fault) Response(id []byte) []byte {
-	if len(id) == 0 {
+	if !jsontext.Value(id).IsValid() {
 		id = []byte("null")
 	}
 	type failure struct {
@@ -173,10 +188,7 @@ func (f *Fault) Response(id []byte) []byte {
 		JSONRPC string         `json:"jsonrpc"`
 		ID      jsontext.Value `json:"id"`
 		Error   failure        `json:"error"`
-	}{"2.0", id, failure{f.Code, strings.ToValidUTF8(f.Message, "\uFFFD"), f.Data}}, json.Deterministic(true))
-	if err != nil && string(id) != "null" {
-		return f.Response(nil)
-	}
+	}{"2.0", id, failure{f.Code, f.Message, f.Data}}, json.Deterministic(true), Lenient)
 	if err != nil {
 		panic(fmt.Sprintf("encoding a JSON-RPC error: %v", err)) // it is made of what a decoder read, and of texts of ours
 	}

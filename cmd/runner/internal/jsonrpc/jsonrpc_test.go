@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -155,5 +156,49 @@ func TestABodyHasABoundedNumberOfValues(t *testing.T) {
 	}
 	if err := Bounded(body(MaxValues + 1)); err == nil {
 		t.Errorf("a body of %d values is read", MaxValues+1)
+	}
+}
+
+// What a server has said is read though its texts are cut in the middle of a character: the envelope alone is held to the letter.
+func TestParseAnswer(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"id":1,"result":{"text":"\ud83d"}}`:                     "\ufffd",
+		`{"id":1,"result":{"text":"` + "caf\xe9" + `"}}`:          "caf\ufffd",
+		`{"id":1,"result":{"text":"a","text":"b"}}`:               "b",
+		`{"id":1,"result":{"o":{"a":1,"a":"\udc00"},"text":"c"}}`: "c",
+		`[{"id":1,"result":{"text":"\ud83d"}}]`:                   "\ufffd",
+	} {
+		messages, _, err := ParseAnswer([]byte(text))
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if got, err := Members(messages[0].Result).Text("text"); got != want || err != nil {
+			t.Errorf("%q has the text %q, %v, want %q", text, got, err, want)
+		}
+		if _, _, err := Parse([]byte(text)); err == nil {
+			t.Errorf("%q is taken from a caller", text)
+		}
+	}
+	for _, text := range []string{
+		`{"id":1,"result":{},"result":{}}`, `{"id":1,"id":2,"result":{}}`, `{"id":1,"Result":{}}`, `{"id":1,"result":{}} {}`, `{"id":1,"result":{}`, `[{"id":1,"result":{},"id":2}]`,
+		`{"id":1,"` + "\xff" + `":1,"result":{}}`,
+	} {
+		if messages, _, err := ParseAnswer([]byte(text)); err == nil {
+			t.Errorf("%q is read as %+v", text, messages)
+		}
+	}
+}
+
+// Whatever a request says, and whatever a backend's error has, the answer is JSON in UTF-8.
+func TestAFaultIsAlwaysAnAnswer(t *testing.T) {
+	f := Fail(400, -1, "header \xff")
+	for _, data := range []any{map[string]any{"requested": "\xff"}, jsontext.Value(`{"a":"\ud83d","a":1}`), jsontext.Value(`"` + "\xff" + `"`), nil} {
+		f.Data = data
+		for id, want := range map[string]string{`1`: `"id":1`, `"` + "\xff" + `"`: `"id":null`, ``: `"id":null`} {
+			if got := f.Response([]byte(id)); !utf8.Valid(got) || !strings.Contains(string(got), want) {
+				t.Errorf("%v for %q: %q", data, id, got)
+			}
+		}
 	}
 }

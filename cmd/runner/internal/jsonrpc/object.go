@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -18,9 +19,13 @@ type Object map[string]jsontext.Value
 // decoders are used again: one is larger than most messages.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
-func decoderOf(text []byte) (decoder *jsontext.Decoder, done func()) {
+// Lenient has values read and written that servers send and JSON should not have: text that is not UTF-8 or breaks off in the middle of
+// a character, as where it is cut, becomes U+FFFD, and of members that occur twice both stay.
+var Lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+
+func decoderOf(text []byte, options ...jsontext.Options) (decoder *jsontext.Decoder, done func()) {
 	decoder = decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // nothing else is in it
-	decoder.Reset(bytes.NewBuffer(text))
+	decoder.Reset(bytes.NewBuffer(text), options...)
 	return decoder, func() {
 		decoder.Reset(strings.NewReader("")) // it would hold the text
 		decoders.Put(decoder)
@@ -43,7 +48,21 @@ func ended(decoder *jsontext.Decoder) error {
 func Read(text jsontext.Value, names ...string) (Object, error) {
 	decoder, done := decoderOf(text)
 	defer done()
-	all, err := read(decoder, text)
+	all, err := read(decoder, text, false)
+	return named(all, err, names)
+}
+
+// ReadAnswer is Read of what a server has said, which has run by then. It is as strict about the object's own members, and lenient about
+// what is in them.
+func ReadAnswer(text jsontext.Value, names ...string) (Object, error) {
+	decoder, done := decoderOf(text, Lenient)
+	defer done()
+	all, err := read(decoder, text, false)
+	return named(all, err, names)
+}
+
+// named refuses names that differ from the given ones in case only.
+func named(all Object, err error, names []string) (Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the message: %w", err)
 	}
@@ -56,9 +75,11 @@ func Read(text jsontext.Value, names ...string) (Object, error) {
 	return all, nil
 }
 
-// Members are the members of a value that is an object, none if it is not.
+// Members are the members of a value that is an object, none if it is not. The value is a part of a message that has been read.
 func Members(value jsontext.Value) Object {
-	all, err := Read(value)
+	decoder, done := decoderOf(value, Lenient)
+	defer done()
+	all, err := read(decoder, value, true)
 	if err != nil {
 		return Object{}
 	}
@@ -67,7 +88,8 @@ func Members(value jsontext.Value) Object {
 
 var errNoObject = errors.New("the message is not an object")
 
-func read(decoder *jsontext.Decoder, text jsontext.Value) (Object, error) {
+// read reads an object. Of members that occur twice it takes the last, as most readers do, if they may.
+func read(decoder *jsontext.Decoder, text jsontext.Value, lenient bool) (Object, error) {
 	begin, err := decoder.ReadToken()
 	switch {
 	case err != nil:
@@ -87,10 +109,13 @@ func read(decoder *jsontext.Decoder, text jsontext.Value) (Object, error) {
 		name, known := unquoted[string(quoted)]
 		if !known {
 			text, err := jsontext.AppendUnquote(nil, quoted)
-			if err != nil {
+			if err != nil && !lenient {
 				return nil, err
 			}
 			name = string(text)
+		}
+		if _, twice := all[name]; twice && !lenient {
+			return nil, fmt.Errorf("it has the member %.100q twice", name)
 		}
 		value, err := decoder.ReadValue()
 		if err != nil {
@@ -114,8 +139,8 @@ func (o Object) Text(name string) (string, error) {
 	case value.Kind() != '"':
 		return "", fmt.Errorf("reading the message: %s is not a text", name)
 	}
-	text, err := jsontext.AppendUnquote(nil, value)
-	return string(text), err
+	text, _ := jsontext.AppendUnquote(nil, value) //nolint:errcheck // what is not UTF-8 becomes U+FFFD
+	return string(text), nil
 }
 
 // Bounded is an error for a caller's body with more names and values than MaxValues. It may be none of JSON.
