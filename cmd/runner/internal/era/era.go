@@ -77,6 +77,7 @@ type Translator struct {
 	pending  pending
 	ids      atomic.Int64
 	headers  headers.Tools // of a modern backend
+	running  running       // calls of legacy clients
 }
 
 // New makes a translator. A request that needs no translation goes to pass as it is. The translator's own requests go to send,

@@ -211,7 +211,8 @@ type reply struct {
 	status  int
 	header  http.Header
 	message jsonrpc.Message
-	id      string // of the session that the answer names
+	raw     jsontext.Value // the text that has the message, or that is none
+	id      string         // of the session that the answer names
 }
 
 // ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an answer.
@@ -230,7 +231,8 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 			if !more {
 				return a, x.err
 			}
-			messages, _, err := jsonrpc.Parse(raw)
+			a.raw = raw
+			messages, _, err := jsonrpc.ParseAnswer(raw)
 			if err != nil {
 				return a, nil
 			}

@@ -22,7 +22,7 @@ func (t *Translator) initialize(ctx context.Context, r *http.Request, p profile)
 	if err != nil {
 		return nil, err
 	}
-	hello, err := jsonrpc.Read(answer.message.Result)
+	hello, err := jsonrpc.ReadAnswer(answer.message.Result)
 	if err != nil {
 		return nil, &refusedError{answer}
 	}

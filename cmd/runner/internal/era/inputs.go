@@ -156,10 +156,10 @@ func (t *Translator) asked(out *output, c *call, m jsonrpc.Message) (last bool) 
 
 // inputRequired is the result that asks a modern client something.
 func inputRequired(method string, params jsontext.Value, state string) map[string]any {
-	question := map[string]any{"method": method}
-	if params != nil {
-		question["params"] = params
+	if params == nil {
+		params = jsontext.Value("{}") // the Go SDK 1.8 reads no question without
 	}
+	question := map[string]any{"method": method, "params": params}
 	result := map[string]any{"resultType": "input_required", "inputRequests": map[string]any{inputKey: question}}
 	if state != "" {
 		result["requestState"] = state
@@ -228,8 +228,11 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 			return
 		}
 	}
+	// What the server asks next may come as soon as it has the answer.
+	h, leave := t.join(r.Context(), old)
+	defer leave()
 	t.tell(old, response(q.question.ID, answer))
-	t.relay(out, r, old)
+	t.relay(out, r, h, nil)
 }
 
 // visitURL has the client visit what a server of revision 2025-11-25 wants visited before it takes a call (error -32042), and
@@ -241,7 +244,7 @@ func (t *Translator) visitURL(out *output, c *call, e jsontext.Value) bool {
 			Elicitations []jsontext.Value `json:"elicitations"`
 		} `json:"data"`
 	}
-	if !slices.Contains(mayAsk, c.method) || json.Unmarshal(e, &said) != nil || said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
+	if !slices.Contains(mayAsk, c.method) || json.Unmarshal(e, &said, jsonrpc.Lenient) != nil || said.Code != protocol.CodeURLRequired || len(said.Data.Elicitations) == 0 {
 		return false
 	}
 	if !declares(c.meta[protocol.MetaCapabilities], urlMode) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,7 +21,10 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	out := &output{w: w}
 	switch {
 	case !m.Identified():
-		w.WriteHeader(http.StatusAccepted) // initialized, cancelled, progress: of nothing that is kept
+		if m.Method == methodCancelled {
+			t.running.cancel(t.clientOf(r), jsonrpc.Members(m.Params)["requestId"])
+		}
+		w.WriteHeader(http.StatusAccepted) // initialized, progress: of nothing that is kept
 	case m.Method == "initialize":
 		t.introduce(out, r, m)
 	case m.Method == "ping":
@@ -30,7 +32,9 @@ func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonr
 	case !slices.Contains(translated, m.Method):
 		out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeMethodNotFound, "the method %s needs a session, which the server does not have", m.Method))
 	default:
-		t.modernCall(out, r, m)
+		ctx, done := t.running.begin(r.Context(), t.clientOf(r), m.ID)
+		defer done()
+		t.modernCall(out, r.WithContext(ctx), m)
 	}
 }
 
@@ -45,7 +49,7 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 		out.fail(m.ID, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend does not answer server/discover: %v", err))
 		return
 	}
-	result, err := jsonrpc.Read(answer.message.Result)
+	result, err := jsonrpc.ReadAnswer(answer.message.Result)
 	if err != nil {
 		t.forget()
 		out.relayed(m.ID, answer)
@@ -92,7 +96,7 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 			return
 		}
 		if err != nil {
-			out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them: %v", err))
+			out.fail(m.ID, jsonrpc.Fail(http.StatusOK, protocol.CodeInternal, "the backend wants headers of its tool, and does not list them"))
 			return
 		}
 	}
@@ -102,17 +106,17 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 // if that may be tried again.
 func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool) (again bool) {
 	for raw := range heard(r.Context(), t, out, x.messages) {
-		all, _, err := jsonrpc.Parse(raw)
+		all, _, err := jsonrpc.ParseAnswer(raw)
 		if err != nil {
-			out.fail(m.ID, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: %v", err))
+			out.fail(m.ID, unreadable())
 			return false
 		}
-		said, ours := all[0], string(all[0].ID) == strconv.FormatInt(id, 10)
+		said, ours := all[0], answers(all[0].ID, id)
 		switch {
 		case said.Result != nil && ours:
 			t.finish(out, m, jsonrpc.Members(said.Result))
 			return false
-		case said.Error != nil && (ours || !said.Identified()):
+		case said.Error != nil && ours:
 			if first && m.Method == protocol.MethodCallTool && modernCode(said.Error) == protocol.CodeHeaderMismatch {
 				return true
 			}
@@ -160,7 +164,7 @@ func modernCode(e jsontext.Value) int {
 	var said struct {
 		Code int `json:"code"`
 	}
-	if json.Unmarshal(e, &said) != nil {
+	if json.Unmarshal(e, &said, jsonrpc.Lenient) != nil {
 		return 0
 	}
 	return said.Code

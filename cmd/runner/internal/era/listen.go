@@ -124,7 +124,7 @@ func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session,
 
 // publish passes on what of the backend's words the client subscribed to, and returns what the backend asks.
 func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored filter) (asked []jsonrpc.Message) {
-	all, _, err := jsonrpc.Parse(raw)
+	all, _, err := jsonrpc.ParseAnswer(raw)
 	if err != nil {
 		return nil // it is no notification
 	}

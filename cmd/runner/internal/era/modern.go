@@ -123,8 +123,8 @@ func (t *Translator) discover(out *output, r *http.Request, c *call) {
 	out.end(http.StatusOK, response(c.id, encoded(modernResult(c.method, result, h.session.server()))))
 }
 
-// current returns the session for a profile, which the caller has to give back. It begins a new one where the backend does not know the
-// one that is held (HTTP 404), and where the backend has no sessions, which cannot tell that another server is there since.
+// current returns the session for a profile, which the caller has to give back. It begins a new one where the backend refuses a ping
+// in the one that is held, and where the backend has no sessions, which cannot tell that another server is there since.
 func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 	t.sessions.mu.Lock()
 	_, before := t.sessions.held[p]
@@ -136,8 +136,13 @@ func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 	if h.session.id != "" {
 		ctx, cancel := context.WithTimeout(r.Context(), probeTime)
 		defer cancel()
-		if answer, err := t.ask(ctx, r, request(t.newID(), "ping", jsonrpc.Object{}), h.session.header()); err != nil || answer.status != http.StatusNotFound {
+		answer, err := t.ask(ctx, r, request(t.newID(), "ping", jsonrpc.Object{}), h.session.header())
+		switch {
+		case err != nil || answer.status < http.StatusBadRequest:
 			return h, nil
+		case inconclusive(answer.status):
+			t.sessions.put(h)
+			return nil, &refusedError{answer}
 		}
 	}
 	t.sessions.drop(p, h)
@@ -145,8 +150,7 @@ func (t *Translator) current(r *http.Request, p profile) (*held, error) {
 	return t.sessions.get(r.Context(), r, p)
 }
 
-// call sends a call over a session, and once more over a new one if the backend does not know the session (HTTP 404,
-// MCP specification 2025-11-25, basic/transports, session management): then it has not run.
+// call sends a call over a session, and once more over a new one if the backend does not know the session: then it has not run.
 func (t *Translator) call(out *output, r *http.Request, c *call) {
 	for attempt := 1; ; attempt++ {
 		h, err := t.sessions.get(r.Context(), r, c.profile)
@@ -155,15 +159,7 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 			return
 		}
 		c.held, c.sent = h, t.newID()
-		// A call that asks its client something goes on when the client has been answered: it ends by itself.
-		c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), h.session.header())
-		if !t.begun(out, r, c) {
-			out.cut(r.Context(), c.id)
-			t.abandon(c)
-			return
-		}
-		if c.exchange.status != http.StatusNotFound || h.session.id == "" {
-			t.relay(out, r, c)
+		if !t.sent(out, r, c, attempt) {
 			return
 		}
 		c.exchange.cancel()
@@ -176,11 +172,67 @@ func (t *Translator) call(out *output, r *http.Request, c *call) {
 	}
 }
 
-// begun waits for the begin of the answer, or for the client to leave.
-func (t *Translator) begun(out *output, r *http.Request, c *call) bool {
-	for range heard(r.Context(), t, out, c.exchange.began) {
+// sent sends a call over its session, and passes on what comes of it. It reports whether the backend does not know the session: then
+// nobody has been told anything.
+func (t *Translator) sent(out *output, r *http.Request, c *call, attempt int) (lost bool) {
+	hears, leave := t.join(r.Context(), c)
+	defer leave()
+	// A call that asks its client something goes on when the client has been answered: it ends by itself.
+	c.exchange = t.exchange(context.Background(), c.origin, http.MethodPost, request(c.sent, c.method, c.legacyParams()), c.held.session.header())
+	over := false
+	for range heardBeside(r.Context(), t, out, c.exchange.began, hears.said, func(m jsonrpc.Message) bool {
+		over = t.said(out, c, m)
+		return over
+	}) {
 	}
-	return r.Context().Err() == nil
+	switch {
+	case over:
+		return false
+	case r.Context().Err() != nil:
+		out.cut(r.Context(), c.id)
+		t.abandon(c)
+		return false
+	}
+	lost, first := t.lost(r.Context(), c, attempt)
+	if !lost {
+		t.relay(out, r, hears, first)
+	}
+	return lost
+}
+
+// lost reports whether the backend has refused a call because it does not know the session any more, and returns what of its answer
+// has been read. HTTP 404 says so (MCP specification 2025-11-25, basic/transports, session management). Servers that were written after
+// the examples of the TypeScript SDK say 400, as they do for much else: there a ping tells. If the session has it refused with the same
+// error, the error is the session's, and not the call's.
+func (t *Translator) lost(ctx context.Context, c *call, attempt int) (lost bool, first jsontext.Value) {
+	x, s := c.exchange, c.held.session
+	switch {
+	case s.id == "":
+		return false, nil
+	case x.status == http.StatusNotFound:
+		return true, nil
+	case x.status < http.StatusBadRequest || inconclusive(x.status) || attempt > 1:
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	select {
+	case first = <-x.messages:
+	case <-ctx.Done():
+		return false, nil
+	}
+	answer, err := t.ask(ctx, c.origin, request(t.newID(), "ping", jsonrpc.Object{}), s.header())
+	return err == nil && answer.status == x.status && sameRefusal(first, answer.raw), first
+}
+
+// sameRefusal reports whether two texts refuse two requests with the same words.
+func sameRefusal(a, b jsontext.Value) bool {
+	one, _, wrong := jsonrpc.ParseAnswer(a)
+	other, _, alsoWrong := jsonrpc.ParseAnswer(b)
+	if wrong != nil || alsoWrong != nil {
+		return string(a) == string(b)
+	}
+	return one[0].Result == nil && other[0].Result == nil && canonical(one[0].Error) == canonical(other[0].Error)
 }
 
 // legacyParams are a call's parameters as a legacy backend knows them. Its progress token is ours: two clients of one session may

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -112,10 +111,8 @@ func (o *output) busy(id jsontext.Value, message string) {
 
 // relayed passes on an answer that is no result: the backend's, or the proxy's own where there is none.
 func (o *output) relayed(id jsontext.Value, a reply) {
-	for _, name := range []string{"Retry-After", "Www-Authenticate"} {
-		if values := a.header.Values(name); len(values) > 0 && !o.streaming {
-			o.w.Header()[name] = values
-		}
+	if values := a.header.Values("Retry-After"); len(values) > 0 && !o.streaming {
+		o.w.Header()["Retry-After"] = values
 	}
 	switch {
 	case a.message.Error != nil:
@@ -136,32 +133,52 @@ func (o *output) unanswered(id jsontext.Value, x *exchange) {
 	o.relayed(id, reply{status: x.status, header: x.answered})
 }
 
-// relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves.
-func (t *Translator) relay(out *output, r *http.Request, c *call) {
-	for raw := range heard(r.Context(), t, out, c.exchange.messages) {
-		messages, _, err := jsonrpc.Parse(raw)
-		if err != nil {
-			t.abandon(c)
-			out.fail(c.id, jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read: %v", err))
-			return
-		}
-		for _, m := range messages {
-			if t.said(out, c, m) {
-				return
-			}
-		}
-	}
-	if r.Context().Err() != nil {
-		out.cut(r.Context(), c.id)
-		t.abandon(c)
+// relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves. first
+// is what has been read already, nil for nothing.
+func (t *Translator) relay(out *output, r *http.Request, h *hearing, first jsontext.Value) {
+	c, over := h.call, false
+	if first != nil && t.saidIn(out, c, first) {
 		return
 	}
-	t.done(c)
-	out.unanswered(c.id, c.exchange)
+	for raw := range heardBeside(r.Context(), t, out, c.exchange.messages, h.said, func(m jsonrpc.Message) bool {
+		over = t.said(out, c, m)
+		return over
+	}) {
+		if t.saidIn(out, c, raw) {
+			return
+		}
+	}
+	switch {
+	case over:
+	case r.Context().Err() != nil:
+		out.cut(r.Context(), c.id)
+		t.abandon(c)
+	default:
+		t.done(c)
+		out.unanswered(c.id, c.exchange)
+	}
+}
+
+// saidIn passes on what a text of the backend's has, and reports whether it has the last message.
+func (t *Translator) saidIn(out *output, c *call, raw jsontext.Value) (last bool) {
+	messages, _, err := jsonrpc.ParseAnswer(raw)
+	if err != nil {
+		t.abandon(c)
+		out.fail(c.id, unreadable())
+		return true
+	}
+	return slices.ContainsFunc(messages, func(m jsonrpc.Message) bool { return t.said(out, c, m) })
 }
 
 // heard is what comes over a channel until it is closed, or ctx ends. In between the client is told that its answer is on its way.
 func heard[T any](ctx context.Context, t *Translator, out *output, from <-chan T) iter.Seq[T] {
+	return heardBeside(ctx, t, out, from, nil, nil)
+}
+
+// heardBeside is heard, and has said told what comes over another channel, until said reports that it was the last.
+func heardBeside[T any](
+	ctx context.Context, t *Translator, out *output, from <-chan T, beside <-chan jsonrpc.Message, said func(jsonrpc.Message) (last bool),
+) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		alive := time.NewTicker(t.config.KeepAlive)
 		defer alive.Stop()
@@ -169,8 +186,12 @@ func heard[T any](ctx context.Context, t *Translator, out *output, from <-chan T
 			select {
 			case <-alive.C:
 				out.comment()
-			case said, more := <-from:
-				if !more || !yield(said) {
+			case one, more := <-from:
+				if !more || !yield(one) {
+					return
+				}
+			case m := <-beside:
+				if said(m) {
 					return
 				}
 			case <-ctx.Done():
@@ -189,11 +210,11 @@ func (t *Translator) done(c *call) {
 // said passes a message of the backend's on, and reports whether it was the last.
 func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
-	case m.Response() && m.Result != nil && string(m.ID) == strconv.FormatInt(c.sent, 10):
+	case m.Response() && m.Result != nil && answers(m.ID, c.sent):
 		defer t.done(c) // what the answer takes is the exchange's until it is sent
 		out.end(http.StatusOK, response(c.id, joinedMembers(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
 		return true
-	case m.Response() && m.Error != nil && (!m.Identified() || string(m.ID) == strconv.FormatInt(c.sent, 10)):
+	case m.Response() && m.Error != nil && answers(m.ID, c.sent):
 		defer t.done(c)
 		if !t.visitURL(out, c, m.Error) {
 			out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered, message: m})
@@ -220,7 +241,7 @@ func (c *call) notified(m jsonrpc.Message) (jsonrpc.Object, bool) {
 	switch m.Method {
 	case "notifications/progress":
 		token := c.meta[protocol.MetaProgress]
-		if token == nil || string(params[protocol.MetaProgress]) != strconv.FormatInt(c.sent, 10) {
+		if token == nil || !c.progresses(m.Params) {
 			return nil, false
 		}
 		return with(params, jsonrpc.Object{protocol.MetaProgress: token}), true

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,7 +17,7 @@ import (
 
 // encoded is v as JSON, with the names of maps in order.
 func encoded(v any) jsontext.Value {
-	data, err := json.Marshal(v, json.Deterministic(true))
+	data, err := json.Marshal(v, json.Deterministic(true), jsonrpc.Lenient)
 	if err != nil {
 		// It is made of what a decoder read, of numbers and of texts of ours.
 		panic(fmt.Sprintf("encoding a message: %v", err))
@@ -30,6 +31,25 @@ func request(id int64, method string, params jsonrpc.Object) []byte {
 
 func notification(method string, params jsonrpc.Object) []byte {
 	return encoded(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// unreadable is the error of a call whose answer is no JSON-RPC. What the answer has may be secret, and is for the client of another call.
+func unreadable() *jsonrpc.Fault {
+	return jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read; the call may have run")
+}
+
+// answers reports whether an id is that of a request of ours, which is a number. Some servers answer with 1.0 or "1" to 1; who leaves it
+// out can only mean the one request that the answer is to.
+func answers(id jsontext.Value, sent int64) bool {
+	switch id.Kind() {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, id)
+		return err == nil && string(text) == strconv.FormatInt(sent, 10)
+	case '0':
+		n, err := strconv.ParseFloat(string(id), 64)
+		return err == nil && n == float64(sent)
+	}
+	return true
 }
 
 func response(id, result jsontext.Value) []byte {

@@ -82,6 +82,8 @@ type held struct {
 	leave   func()
 	busy    int
 	used    time.Time
+
+	standing standing
 }
 
 var errSessions = errors.New("too many calls of different clients are on their way, of all callers or of this one")
@@ -198,6 +200,7 @@ func (s *sessions) remove(p profile, h *held) {
 	h.leave()
 	s.ends.Go(func() {
 		<-h.ready
+		h.standing.close()
 		if h.session != nil {
 			s.translator.giveUp(h)
 			s.translator.end(h.origin, h.session)
@@ -242,6 +245,7 @@ func (t *Translator) Close(ctx context.Context) {
 func (s *sessions) drop(p profile, h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.standing.close()
 	if s.held[p] == h {
 		delete(s.held, p)
 		h.leave()
