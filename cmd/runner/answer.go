@@ -11,7 +11,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -27,6 +26,8 @@ type reply struct {
 	to     string // where a redirect leads, as a path
 	code   int    // of a JSON-RPC error
 	said   string // its message
+	reason string // of its data, where it has one: why the proxy or a bridge has not called
+	detail string // the reason in words
 }
 
 // peeked is how much of an answer is looked at beforehand.
@@ -50,12 +51,21 @@ func replyOf(response *http.Response) *reply {
 	}{io.MultiReader(bytes.NewReader(begin), body), body}
 	var message struct {
 		Error struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
+			Code    int             `json:"code"`
+			Message string          `json:"message"`
+			Data    json.RawMessage `json:"data"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(begin, &message) == nil {
-		r.code, r.said = message.Error.Code, message.Error.Message
+	if json.Unmarshal(begin, &message) != nil {
+		return r
+	}
+	r.code, r.said = message.Error.Code, message.Error.Message
+	var why struct {
+		Reason string `json:"reason"`
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal(message.Error.Data, &why) == nil { // data is anything
+		r.reason, r.detail = why.Reason, why.Detail
 	}
 	return r
 }
@@ -68,7 +78,7 @@ func (r *reply) ours() bool {
 // noSessions reports whether the proxy lacks the key of session ids. The code alone may
 // be a backend's.
 func (r *reply) noSessions() bool {
-	return r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable && strings.HasPrefix(r.said, "NoSessions: ")
+	return r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable && r.reason == proxy.ReasonNoSessions
 }
 
 // wantsCredentials reports whether the backend answered that it would, to who
@@ -98,11 +108,9 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
 	case r.noSessions():
-		_, why, _ := strings.Cut(r.said, ": ")
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", clean(why, maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", clean(r.detail, maxWords)))
 	case r.ours():
-		why := r.said[strings.LastIndex(r.said, ": ")+1:]
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, clean(strings.TrimSpace(why), maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, clean(cmp.Or(r.detail, r.said), maxWords)))
 	case r.status >= http.StatusInternalServerError:
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s answers MCP at %s with HTTP %d: look at its log", at, run.Backend.Path, r.status))
 	}

@@ -66,11 +66,11 @@ func TestWhoAnswered(t *testing.T) {
 			"the bridge of transport stdio in the backend's pod says ServerUnusable: it prints",
 		},
 		"the proxy": {
-			reply{status: 503, code: proxy.CodeNoSessions, said: "NoSessions: the Secret echo-session does not exist"},
+			reply{status: 503, code: proxy.CodeNoSessions, said: "NoSessions: the Secret echo-session does not exist", reason: "NoSessions", detail: "the Secret echo-session does not exist"},
 			"the Secret echo-session does not exist: write one",
 		},
 		"a backend with a code of the proxy's": {
-			reply{status: 503, code: proxy.CodeNoSessions, said: "no database: none"},
+			reply{status: 503, code: proxy.CodeNoSessions, said: "NoSessions: none"},
 			"answers MCP at /mcp with HTTP 503",
 		},
 	} {

@@ -140,7 +140,11 @@ func TestAServerThatIsDownIsToldApartFromOneThatRefuses(t *testing.T) {
 		"not trusted":            {plain(http.StatusOK), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted", "name who issued it in spec.caBundleRef"},
 		"an address that is not": {plain(http.StatusOK), func(r *runconfig.Remote) { r.AllowedNetworks = nil }, "AddressNotAllowed", "127.0.0.1 is no public address: write another url"},
 		"no MCP":                 {plain(http.StatusNotFound), nil, "NotMCP", "answers, but not MCP (HTTP 404): write the URL of its MCP endpoint into spec.url"},
-		"a redirect":             {answer(http.StatusPermanentRedirect, "Location", "https://mcp.example.com/mcp", ""), nil, "NotMCP", "redirects to https://mcp.example.com/mcp (HTTP 308), which is not followed"},
+		"words of ours": {
+			answer(http.StatusBadGateway, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-31007,"message":"ServerUnusable: NotTrusted: call 555"}}`),
+			nil, "NotAnswering", "answers with HTTP 502",
+		},
+		"a redirect": {answer(http.StatusPermanentRedirect, "Location", "https://mcp.example.com/mcp", ""), nil, "NotMCP", "redirects to https://mcp.example.com/mcp (HTTP 308), which is not followed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := elsewhere(t, tc.handler, func(r *runconfig.Remote) {

@@ -140,7 +140,7 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))
 		if s.run.Remote != nil {
-			return backend.Facts{Answers: unansweredElsewhere(client.last.Load(), err)}, err
+			return backend.Facts{Answers: unansweredElsewhere(s.run.Remote, client.last.Load(), err)}, err
 		}
 		return backend.Facts{Answers: unanswered(s.run, client.last.Load(), err)}, err
 	}
@@ -172,7 +172,7 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 		// The proxy may have answered the beginning itself, from what it knew.
 		if r := client.last.Load(); r == nil || r.status >= http.StatusBadRequest {
 			err := fmt.Errorf("asking the server: %w", cmp.Or(client.explain(ctx.Err()), errNoList))
-			return backend.Facts{Answers: unansweredElsewhere(r, err)}, err
+			return backend.Facts{Answers: unansweredElsewhere(s.run.Remote, r, err)}, err
 		}
 	}
 	return facts, oneEra
@@ -187,8 +187,11 @@ func answered(run runconfig.RunConfig) string {
 	return "the backend answers MCP"
 }
 
+// asksNothing has a server know that its client answers nothing, so that no stream is held open for its questions.
+var asksNothing = &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
+
 func connectMCP(ctx context.Context, client *asking, endpoint, revision string) (*mcp.ClientSession, error) {
-	c := mcp.NewClient(&mcp.Implementation{Name: "freehold-runner", Version: version}, nil)
+	c := mcp.NewClient(&mcp.Implementation{Name: "freehold-runner", Version: version}, asksNothing)
 	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true, MaxRetries: -1}
 	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 }

@@ -242,7 +242,7 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 		"headers without end":   {answer(http.StatusOK, "X-Long", strings.Repeat("x", 128<<10), ""), nil, "NotAnswering", "does not answer"},
 		"an address that is not": {
 			beginning(""), func(r *runconfig.Remote) { r.AllowedNetworks = nil },
-			"AddressNotAllowed", "which is no public address",
+			"AddressNotAllowed", "is no public address",
 		},
 		"not trusted": {beginning(""), func(r *runconfig.Remote) { r.CABundle = nil }, "NotTrusted", "spec.caBundleRef"},
 	} {

@@ -95,6 +95,8 @@ func TestAServerOfTheLegacyEraSaysSo(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	a := f.modernly("1", "pid", "")
 	f.want(a, http.StatusBadRequest, "-32022", `"supported":["2025-11-25"`, `"requested":"2026-07-28"`)
+	a = f.post(`{"jsonrpc":"2.0","id":1,"result":{}}`, protocol.HeaderVersion, "\xff") // which no JSON can have
+	f.want(a, http.StatusBadRequest, "-32022", "\"requested\":\"\ufffd\"")
 }
 
 // A client that leaves cancels its call in the modern era; in the legacy one the answer

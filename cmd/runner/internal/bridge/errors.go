@@ -37,6 +37,18 @@ func busy(format string, args ...any) *jsonrpc.Fault {
 	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBusy, "Busy: "+format, args...)
 }
 
+// because adds to a fault the reason that its cause has, if it has one.
+func because(f *jsonrpc.Fault, cause error) *jsonrpc.Fault {
+	var reasoned interface {
+		error
+		Because() (reason, detail string)
+	}
+	if errors.As(cause, &reasoned) {
+		return f.Because(reasoned.Because())
+	}
+	return f
+}
+
 func writeFault(w http.ResponseWriter, f *jsonrpc.Fault, id []byte) {
 	writeJSON(w, f.Status, f.Response(id))
 }

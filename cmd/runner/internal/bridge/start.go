@@ -62,6 +62,7 @@ type pause struct {
 	lasts time.Duration
 	until time.Time
 	why   string
+	err   error // from which a reason is told; nil for none
 }
 
 // open opens a connection of a caller's own; for many clients it is that of "".
@@ -75,7 +76,7 @@ func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (
 	}
 	for _, p := range []pause{own, all} {
 		if began.Before(p.until) {
-			return nil, busy("the server is tried again after a pause: it ended before it answered (%s)", p.why)
+			return nil, because(busy("the server is tried again after a pause: it ended before it answered (%s)", p.why), p.err)
 		}
 	}
 	conn, err := s.server.Open() // it may take long
@@ -89,9 +90,9 @@ func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (
 	}
 	if err != nil {
 		if !began.Before(s.pauses[""].until) { // else another failed meanwhile
-			s.failed("", err.Error())
+			s.failed("", err.Error(), err)
 		}
-		f := jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
+		f := because(jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err), err)
 		f.Err = errUnstartable
 		return nil, f
 	}
@@ -109,14 +110,14 @@ func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (
 
 // failed makes the next start of a caller wait, of all of them that of "". It forgets
 // pauses that are over for long. The lock is held.
-func (s *starter) failed(caller, why string) {
+func (s *starter) failed(caller, why string, err error) {
 	now := time.Now()
 	maps.DeleteFunc(s.pauses, func(_ string, p pause) bool { return now.Sub(p.until) > lastPause })
 	if s.pauses == nil {
 		s.pauses = map[string]pause{}
 	}
 	lasts := min(max(2*s.pauses[caller].lasts, firstPause), lastPause)
-	s.pauses[caller] = pause{lasts, now.Add(lasts), why}
+	s.pauses[caller] = pause{lasts, now.Add(lasts), why, err}
 }
 
 // over has the next start wait after a connection that ended without a word. A client
@@ -132,7 +133,7 @@ func (s *starter) over(caller string, p *peer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed(caller, p.conn.Why())
+	s.failed(caller, p.conn.Why(), nil)
 }
 
 // watch forgets the pauses once a connection has said something, and the connection once it

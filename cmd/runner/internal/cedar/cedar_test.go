@@ -241,25 +241,12 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 			`{"id":1,"method":"resources/templates/list"}`, "application/json",
 			`{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///{p}"},{"uriTemplate":"file:///a"}]}}`, `{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"file:///a"}]}}`, 200,
 		},
-		"a text that is cut": {
-			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","description":"\ud83d"},{"name":"drop"}]}}`,
-			`{"id":1,"result":{"tools":[{"name":"add","description":"` + "\ufffd" + `"}]}}`, 200,
-		},
-		"members that occur twice, below": {
-			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","inputSchema":{"a":1,"a":2}},{"name":"drop"}]}}`,
-			`{"id":1,"result":{"tools":[{"name":"add","inputSchema":{"a":1,"a":2}}]}}`, 200,
-		},
-		"a notification that is cut": {
-			"", "text/event-stream", "data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + tools + "\n\n",
-			"data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + filtered + "\n\n", 200,
-		},
-		"a name that is cut": {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"}]}}`, unfiltered, 502},
-		"no JSON":            {list, "application/json", "tools: drop", unfiltered, 502},
-		"a name twice":       {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","name":"drop"}]}}`, unfiltered, 502},
-		"another case":       {list, "application/json", `{"id":1,"result":{"Tools":[{"name":"drop"}]}}`, unfiltered, 502},
-		"another type":       {list, "text/plain", tools, unfiltered, 502},
-		"too long":           {list, "application/json", tools + strings.Repeat(" ", maxAnswer), unfiltered, 502},
-		"half in a stream":   {list, "text/event-stream", "data: {\"result\":{\"tools\":[\n\n", "", 200},
+		"no JSON":          {list, "application/json", "tools: drop", unfiltered, 502},
+		"a name twice":     {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","name":"drop"}]}}`, unfiltered, 502},
+		"another case":     {list, "application/json", `{"id":1,"result":{"Tools":[{"name":"drop"}]}}`, unfiltered, 502},
+		"another type":     {list, "text/plain", tools, unfiltered, 502},
+		"too long":         {list, "application/json", tools + strings.Repeat(" ", maxAnswer), unfiltered, 502},
+		"half in a stream": {list, "text/event-stream", "data: {\"result\":{\"tools\":[\n\n", "", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := guarded(t, &backend{kind: tc.kind, body: tc.body, encoding: "gzip"}, nil)

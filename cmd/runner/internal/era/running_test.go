@@ -7,11 +7,34 @@ import (
 	"time"
 )
 
+type answer struct {
+	status int
+	got    message
+}
+
+// legacyCall makes a call, and returns once the server has it.
+func legacyCall(t *testing.T, endpoint, id string, called <-chan struct{}, headers ...string) <-chan answer {
+	t.Helper()
+	answered := make(chan answer, 1)
+	go func() {
+		status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{`+echo+`}}`, headers...)
+		answered <- answer{status, got}
+	}()
+	<-called
+	return answered
+}
+
+func cancelCall(t *testing.T, endpoint, id string, headers ...string) {
+	t.Helper()
+	if status, _ := sendAll(t, endpoint, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, headers...); status != http.StatusAccepted {
+		t.Errorf("HTTP %d", status)
+	}
+}
+
 // A modern server is told by the end of the request that a legacy client has cancelled its call, and by nothing of another client.
 func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
 	b := newBackend(t, modernOnly)
 	endpoint := front(t, b)
-	send(t, endpoint, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	ended := make(chan struct{}, 10)
 	called := make(chan struct{}, 10)
 	b.answers(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -24,24 +47,10 @@ func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
 		ended <- struct{}{}
 		return true
 	})
-	type answer struct {
-		status int
-		got    message
+	call := func(id string, headers ...string) <-chan answer {
+		return legacyCall(t, endpoint, id, called, headers...)
 	}
-	call := func(id string, headers ...string) chan answer {
-		answered := make(chan answer, 1)
-		go func() {
-			status, got := send(t, endpoint, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{`+echo+`}}`, headers...)
-			answered <- answer{status, got}
-		}()
-		<-called
-		return answered
-	}
-	cancel := func(id string, headers ...string) {
-		if status, _ := sendAll(t, endpoint, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, headers...); status != http.StatusAccepted {
-			t.Errorf("HTTP %d", status)
-		}
-	}
+	cancel := func(id string, headers ...string) { cancelCall(t, endpoint, id, headers...) }
 	answered := call("7", "X-Api-Key", "ann")
 	cancel("7", "X-Api-Key", "bob")
 	cancel("7", "X-Api-Key", "ann", "User-Agent", "another")

@@ -116,7 +116,7 @@ func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 		stream.cancel()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.stream, s.closed = nil, s.closed || stream.split == nil
+		s.stream, s.closed = nil, s.closed || stream.status == http.StatusMethodNotAllowed
 	}()
 	<-stream.began
 	if stream.split == nil {

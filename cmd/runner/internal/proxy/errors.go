@@ -53,6 +53,9 @@ const (
 	CodeNotJudged = -32019
 )
 
+// ReasonNoSessions is the reason in the data of CodeNoSessions.
+const ReasonNoSessions = "NoSessions"
+
 // retryAfter is how long a caller is asked to wait for a backend that starts.
 const retryAfter = 2 * time.Second
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -40,7 +41,7 @@ func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
 		return noKey(unsealed.error)
 	case errors.As(err, &keyless):
 		// Every call goes to another proxy, or to this one in the same way.
-		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v", keyless)
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: nothing is served without a key: %v", keyless).Because(ReasonNoSessions, keyless.Error())
 	case flight.lost(err):
 		return errSessionGone
 	}
@@ -50,7 +51,7 @@ func (p *Proxy) why(flight *flight, err error) *jsonrpc.Fault {
 func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 	var refusal *remote.Refusal
 	if errors.As(err, &refusal) {
-		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "%v", refusal).Because(refusal.Reason, refusal.Message)
 	}
 	// One that starts is asked by the runner, which tells why it does not answer.
 	if p.backend.answered.Load() && p.unreachable.CompareAndSwap(false, true) {
@@ -58,7 +59,7 @@ func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 	}
 	host, why := p.config.Backend.Host, remote.Why(err)
 	if !p.backend.answered.Load() {
-		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting, "BackendStarting: the backend %s has not answered yet: %s", host, why)
+		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting, "BackendStarting: the backend %s has not answered yet: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
 	}
-	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "BackendUnreachable: no answer from the backend %s: %s", host, why)
+	return jsonrpc.Fail(http.StatusBadGateway, CodeBackendUnreachable, "BackendUnreachable: no answer from the backend %s: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
 }

@@ -49,7 +49,7 @@ func FuzzHeaders(f *testing.F) {
 			}
 			judgeRequest(t, in, got.requests[0], trust)
 			if got.response != "" {
-				judgeResponse(t, answer, got.response)
+				judgeResponse(t, in.Header["Origin"], answer, got.response)
 			}
 		}
 	})
@@ -71,6 +71,7 @@ var headerSeeds = []struct {
 	{"Host: evil.example.net\r\nContent-Length: 2\r\nOrigin: http://evil.example.net\r\nSec-Fetch-Site: same-origin", "{}", "", false},
 	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com\r\nOrigin: https://evil.example.net", "{}", "", false},
 	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin:\r\nOrigin: https://evil.example.net", "{}", "Content-Length: 2\r\nContent-Length: 3", false},
+	{"Host: echo-proxy\r\nContent-Length: 2\r\nOrigin: https://app.example.com", "{}", "Vary: Accept\r\nAccess-Control-Allow-Origin: *\r\nAlt-Svc: clear", false},
 	{"Host: echo-proxy\r\nContent-Length: 2\r\nExpect: 100-continue\r\nUser-Agent:\r\nAccept-Encoding: gzip\r\nX-Folded: a\r\n b", "{}", "Content-Encoding: gzip\r\nX-Accel-Buffering: yes", false},
 }
 
@@ -204,8 +205,12 @@ func mayBeSaid(name string, trust bool) bool {
 	return sayable.MatchString(low)
 }
 
+// ofHost are names of headers that no backend says, lower-case: about the host, its logins, and which pages may read.
+var ofHost = regexp.MustCompile(`^(www-authenticate|set-cookie|clear-site-data|strict-transport-security|alt-svc|service-worker-allowed|` +
+	`nel|report-to|reporting-endpoints|access-control-.*)$`)
+
 // judgeResponse compares what the backend said with the bytes that the client got.
-func judgeResponse(t *testing.T, answer, raw string) {
+func judgeResponse(t *testing.T, origin []string, answer, raw string) {
 	t.Helper()
 	if !strings.HasPrefix(raw, "HTTP/1.1 200 OK\r\n") {
 		return // an answer of the proxy's own
@@ -219,9 +224,13 @@ func judgeResponse(t *testing.T, answer, raw string) {
 	said := http.Header{}
 	for name, values := range out.Header {
 		// The client in front of the backend takes a name with a space; nobody else should.
-		if !dropped[name] && !strings.Contains(name, " ") {
+		if !dropped[name] && !strings.Contains(name, " ") && !ofHost.MatchString(strings.ToLower(name)) {
 			said[name] = values
 		}
+	}
+	said["Vary"] = append([]string{"Origin"}, said["Vary"]...)
+	if slices.Equal(origin, []string{"https://app.example.com"}) {
+		said["Access-Control-Allow-Origin"], said["Access-Control-Expose-Headers"] = origin, []string{"Mcp-Session-Id, WWW-Authenticate, Retry-After"}
 	}
 	if eventStream(out) {
 		said["X-Accel-Buffering"] = []string{"no"}

@@ -188,11 +188,16 @@ func (p *Proxy) serve(w *outcome, r *http.Request, next http.Handler) {
 	if p.draining.Load() {
 		w.Header().Set("Connection", "close") // the next call finds another pod
 	}
+	preflight := p.origins.share(w, r)
 	if f := p.judge(r); f != nil {
 		if f.Status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
 		}
 		Answer(w, f, nil)
+		return
+	}
+	if preflight {
+		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	w.Header()["Content-Type"] = nil // an answer without one is not given one
@@ -243,6 +248,7 @@ func (p *Proxy) response(response *http.Response) error {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the backend switched protocols unasked")
 	}
+	withhold(response.Header)
 	if p.config.Remote != nil {
 		if err := p.config.Remote.Judge(response); err != nil {
 			return err

@@ -203,7 +203,7 @@ var (
 )
 
 func noKey(err error) *jsonrpc.Fault {
-	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: sessions are not served, calls without one are: %v", err)
+	return jsonrpc.Fail(http.StatusServiceUnavailable, CodeNoSessions, "NoSessions: sessions are not served, calls without one are: %v", err).Because(ReasonNoSessions, err.Error())
 }
 
 // lost reports whether a request failed because nobody is at its session's pod any

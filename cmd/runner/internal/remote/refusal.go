@@ -31,6 +31,9 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Reason + ": " + r.Message }
 
+// Because is the reason with its words, for who passes the error on to another process.
+func (r *Refusal) Because() (reason, detail string) { return r.Reason, r.Message }
+
 func refusedCredentials(status int) error {
 	return &Refusal{CredentialsRefused, fmt.Sprintf("the server at spec.url refuses the credentials that the proxy presents (HTTP %d): correct spec.headers", status)}
 }

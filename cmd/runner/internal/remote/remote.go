@@ -107,7 +107,6 @@ func (s *Server) readHeaders() (http.Header, error) {
 // at the server, and send us a token that is not for us (MCP specification, security
 // best practices, token passthrough). A redirect would lead a client past the proxy.
 func (s *Server) Judge(response *http.Response) error {
-	response.Header.Del("WWW-Authenticate")
 	switch code := response.StatusCode; {
 	case code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired:
 		return refusedCredentials(code)

@@ -1,0 +1,50 @@
+package cedar
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An answer passes whatever is in the items of a list, but for their names.
+func TestListsHoldWhatServersWrite(t *testing.T) {
+	const (
+		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+		tools    = `{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`
+		filtered = `{"id":1,"result":{"tools":[{"name":"add"}]}}`
+	)
+	for name, tc := range map[string]struct {
+		request          string
+		kind, body, want string
+		status           int
+	}{
+		"a text that is cut": {
+			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","description":"\ud83d"},{"name":"drop"}]}}`,
+			`{"id":1,"result":{"tools":[{"name":"add","description":"` + "\ufffd" + `"}]}}`, 200,
+		},
+		"members that occur twice, below": {
+			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add","inputSchema":{"a":1,"a":2}},{"name":"drop"}]}}`,
+			`{"id":1,"result":{"tools":[{"name":"add","inputSchema":{"a":1,"a":2}}]}}`, 200,
+		},
+		"a notification that is cut": {
+			"", "text/event-stream", "data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + tools + "\n\n",
+			"data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + filtered + "\n\n", 200,
+		},
+		"a name that is cut": {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"}]}}`, "1: the backend's answer to a list is not JSON that can be filtered", 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), httptest.NewRecorder()
+			if tc.request != "" {
+				r = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(tc.request))
+			}
+			r.Header = http.Header{"As": {"ann"}, "Content-Type": {"application/json"}}
+			guarded(t, &backend{kind: tc.kind, body: tc.body}, nil).ServeHTTP(w, r)
+			if diff := cmp.Diff(tc.want, w.Body.String()); diff != "" || w.Code != tc.status {
+				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
+			}
+		})
+	}
+}
