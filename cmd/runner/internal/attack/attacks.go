@@ -34,7 +34,7 @@ var attacks = []attack{
 	{"batches of two million numbers", true, func(ctx context.Context, p *process) {
 		posts(ctx, p, 16, "", "["+strings.Repeat("0,", 2<<20-8)+"0]")
 	}},
-	{"the same without policies", false, func(ctx context.Context, p *process) {
+	{"such batches without policies", false, func(ctx context.Context, p *process) {
 		posts(ctx, p, 16, "", "["+strings.Repeat("0,", 2<<20-8)+"0]")
 	}},
 	{"bodies of many small members", false, func(ctx context.Context, p *process) {
@@ -60,7 +60,7 @@ var attacks = []attack{
 	{"bodies of 64 KiB that do not end", true, func(ctx context.Context, p *process) {
 		raw(ctx, p.calls, 2300, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n"+strings.Repeat(" ", 65000))
 	}},
-	{"the same without policies", false, func(ctx context.Context, p *process) {
+	{"such bodies without policies", false, func(ctx context.Context, p *process) {
 		raw(ctx, p.calls, 2300, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n"+strings.Repeat(" ", 65000))
 	}},
 	{"calls of 60 KB that are not answered", false, func(ctx context.Context, p *process) {
