@@ -265,8 +265,8 @@ func (r *Reconciler) gatedProxy(ctx context.Context, p *pass, live *appsv1.Deplo
 		opts = append(opts, apply.Restated)
 	}
 	done, err := p.Apply(ctx, r.kind.ChildrenManager, live, want.proxy, opts...)
-	if err == nil && live != nil && !want.kept {
-		r.found(p.server, live, done)
+	if err == nil && live != nil && !want.kept && !want.byPods {
+		r.found(p.server, live, done) // by which pods run, it is to be another one soon
 	}
 	if err == nil && done.Result == apply.Configured && len(left) > 0 {
 		p.Event(corev1.EventTypeWarning, "HostAccessRemoved", "Repair",

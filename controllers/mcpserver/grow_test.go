@@ -143,3 +143,24 @@ func TestASpecThatIsWrongStartsNothing(t *testing.T) {
 func scaledBy(replicas int32) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment("echo-proxy", "ns").WithSpec(appsv1ac.DeploymentSpec().WithReplicas(replicas))
 }
+
+// Whoever scales the proxy by hand is undone, also where the Deployment controller takes
+// longer than a pass to observe it.
+func TestAProxyThatWasScaledByHandComesBack(t *testing.T) {
+	l := newLife(t)
+	l.passes("it starts", 0)
+	l.rollOut()
+	l.passes("it is ready", time.Second)
+	l.passes("it is known", time.Second)
+	if err := l.apply(scaledBy(0), "intruder", ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		l.passes("the Deployment controller has not seen it", time.Second)
+	}
+	l.grown()
+	l.passes("it has", time.Second)
+	if got := l.counts(); got != [2]int32{1, 1} {
+		t.Errorf("proxies and backends asked for are %v, want one each", got)
+	}
+}
