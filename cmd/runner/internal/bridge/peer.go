@@ -216,7 +216,7 @@ func (p *peer) read() {
 
 func (p *peer) dispatch(m said) {
 	if m.answers() {
-		if c := p.take(m.ID); c != nil {
+		if c := p.answered(m.ID); c != nil {
 			p.finish(c, m)
 		}
 		return
