@@ -16,8 +16,9 @@ type call struct {
 	token  []byte // the client's for progress, nil if it chose none
 	owner  any    // whose it is
 	caller string // who sent it; "" where that is not known
-	// to is where messages about the call go, and answer what takes the answer; to may
-	// be nil.
+	// to is where messages about the call go, and answer what takes the answer. to is nil for
+	// initialize, whose client has one message to read before it has a session, and for
+	// questions of the bridge's own.
 	to     *stream
 	answer func(data []byte, status int, patient bool)
 	modern bool

@@ -10,7 +10,8 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 	p.mu.Lock()
 	var found []*call
 	for key, c := range p.calls {
-		if c.owner == owner && canonical(c.id) == canonical(id) {
+		// https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
+		if c.owner == owner && c.method != "initialize" && canonical(c.id) == canonical(id) {
 			found = append(found, c)
 			delete(p.calls, key)
 		}

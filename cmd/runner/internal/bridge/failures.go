@@ -31,6 +31,7 @@ func (p *peer) tooLong(m *stdio.TooLong) {
 
 // end fails what waits.
 func (p *peer) end() {
+	p.broken.Store(true) // whoever is told of the end may end the session before the log has it
 	why := jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded,
 		"ServerEnded: the server ended before it answered (%s); the call may have run", p.conn.Why())
 	p.mu.Lock()

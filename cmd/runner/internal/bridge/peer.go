@@ -57,7 +57,7 @@ type peer struct {
 	// heard is closed at the first message of the server.
 	heard chan struct{}
 	once  sync.Once
-	// broken says that it took no more, and stopped that the bridge ended it before that.
+	// broken says that it ended or took no more, and stopped that the bridge ended it before that.
 	broken, stopped atomic.Bool
 	// tools are what the server wants repeated in headers.
 	tools headers.Tools
@@ -149,7 +149,7 @@ func (p *peer) sent(err error, c *call) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, stdio.ErrEnded) {
+	if errors.Is(err, stdio.ErrEnded) || errors.Is(err, stdio.ErrNotReading) {
 		p.broken.Store(true)
 	}
 	if c != nil && p.take(c.wire) == nil {
@@ -224,10 +224,8 @@ func (p *peer) dispatch(m said) {
 	if m.Method == "" {
 		return
 	}
-	if c := p.about(&m); c != nil {
-		if c.to != nil {
-			p.push(c, event{data: request(m.ID, m.Method, m.Params)})
-		}
+	if c := p.about(&m); c != nil && c.to != nil {
+		p.push(c, event{data: request(m.ID, m.Method, m.Params)})
 		return
 	}
 	p.other(m)

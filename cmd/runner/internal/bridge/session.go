@@ -119,7 +119,7 @@ func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stre
 		case m.Call():
 			c := &call{id: m.ID, method: m.Method, owner: s, caller: s.caller, to: to, answer: answerTo(to)}
 			if m.Method == "initialize" {
-				c.answer = s.agreed(c.answer)
+				c.to, c.answer = nil, s.agreed(c.answer)
 			}
 			if s.shared != nil && m.Method == methodSubscribe {
 				c.answer = s.subscribed(text(at(params, "uri")), c.answer)
@@ -170,10 +170,11 @@ func (s *session) revision() string {
 // other takes a message of the session's own server that answers no call. Where one
 // call waits, it is about that; on standard output nothing says so. Where several do,
 // it is about one whose client has nothing to answer: the server waits in the others.
+// What comes before the answer to initialize is for the standing stream.
 // Changes of lists and resources are for the standing stream if there is one.
-func (s *session) other(m said) {
+func (s *session) other(p *peer, m said) {
 	e := event{data: request(m.ID, m.Method, m.Params)}
-	calls := s.peer.mine(s)
+	calls := slices.DeleteFunc(p.mine(s), func(c *call) bool { return c.to == nil })
 	general := strings.HasSuffix(m.Method, "/list_changed") || m.Method == "notifications/resources/updated"
 	to := s.standing
 	if len(calls) > 0 && (!general && len(calls) <= 1) || len(calls) > 0 && !to.isAttached() {

@@ -71,7 +71,7 @@ func (b *Bridge) room(caller string) (leave func(), f *jsonrpc.Fault) {
 
 func (b *Bridge) connect(ctx context.Context, s *session) *jsonrpc.Fault {
 	if !b.config.Shared {
-		p, f := b.starter.open(s.caller, true, func(_ *peer, m said) { s.other(m) })
+		p, f := b.starter.open(s.caller, true, s.other)
 		s.peer = p
 		return f
 	}

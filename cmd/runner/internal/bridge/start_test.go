@@ -67,3 +67,14 @@ func TestTheEndOfIdleSessionsIsLogged(t *testing.T) {
 		t.Error(log.text.String())
 	}
 }
+
+// Whoever is told of a crash may end the session before the log has it.
+func TestACrashIsLoggedAsOneThoughItsSessionIsEndedThen(t *testing.T) {
+	c := &pipe{says: make(chan string), sent: make(chan string, 1)}
+	p := newPeer(c, true, func(said) {}, func(p *peer) { p.stop() })
+	close(c.says)
+	<-p.done
+	if p.stopped.Load() {
+		t.Error("it is noted as ended by the bridge")
+	}
+}

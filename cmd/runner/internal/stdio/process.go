@@ -43,7 +43,7 @@ var sendTime = time.Minute
 var (
 	// ErrEnded is that of a child that has ended.
 	ErrEnded = errors.New("the server's process has ended")
-	// ErrNotReading is that of a child that does not read its standard input.
+	// ErrNotReading is that of a child that does not read its standard input, or has closed it. It is ended.
 	ErrNotReading = errors.New("the server's process does not read its standard input")
 )
 
@@ -55,6 +55,7 @@ type Process struct {
 	lines   *lines
 	// sending is held while a message is written.
 	sending chan struct{}
+	ending  chan struct{} // closed by End
 	ended   chan struct{}
 	why     string      // how it ended, once ended is closed
 	deaf    atomic.Bool // it is ended because it reads nothing
@@ -95,7 +96,7 @@ func (c Command) Start() (*Process, error) {
 	}
 	p := &Process{
 		command: command, mark: mark, in: in, lines: newLines(out, c.Junk),
-		sending: make(chan struct{}, 1), ended: make(chan struct{}),
+		sending: make(chan struct{}, 1), ending: make(chan struct{}), ended: make(chan struct{}),
 	}
 	said := make(chan struct{})
 	go func() { c.Words.relay(words); close(said) }()
@@ -150,23 +151,29 @@ func (p *Process) Send(ctx context.Context, message []byte) error {
 	_, err := p.in.Write(append(message, '\n'))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		// Half a message may be in the pipe.
-		p.deaf.Store(true)
-		p.End()
-		return ErrNotReading
+		return p.unread() // half a message may be in the pipe
 	case err != nil:
 		return p.gone()
 	}
 	return nil
 }
 
-// gone is ErrEnded, and how it ended. One that runs on without its standard input does not tell.
+// unread ends a child that reads no more.
+func (p *Process) unread() error {
+	p.deaf.Store(true)
+	p.End()
+	return ErrNotReading
+}
+
+// gone is ErrEnded, and how it ended. A child that lives on has closed its standard input, unless End has.
 func (p *Process) gone() error {
 	select {
 	case <-p.ended:
 		return fmt.Errorf("%w (%s)", ErrEnded, p.why)
-	case <-time.After(closePatience):
+	case <-p.ending:
 		return ErrEnded
+	case <-time.After(closePatience):
+		return p.unread()
 	}
 }
 
@@ -202,7 +209,7 @@ func (p *Process) Why() string {
 // End ends the child and its group: it closes its standard input, and sends SIGTERM
 // and SIGKILL if that is not enough. It returns at once.
 func (p *Process) End() {
-	p.close.Do(func() { go p.end() })
+	p.close.Do(func() { close(p.ending); go p.end() })
 }
 
 func (p *Process) end() {

@@ -35,6 +35,7 @@ func Main() {
 //	crash     ends at once with exit code 3
 //	deaf      reads nothing
 //	stubborn  ignores the end of its input, and SIGTERM
+//	early     logs, tells its progress and asks with a ping before it answers initialize
 func Command(how string) (args, env []string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -90,6 +91,7 @@ func serve(how string) {
 //	pid             answers with its number
 //	big N           answers with N bytes in all
 //	exit            ends with exit code 3
+//	unread          answers, closes its standard input, and lives
 //	fork            starts processes that stay, of its group and of sessions of their own, each
 //	                also as an orphan, and answers with their numbers
 //	progress        tells its progress, then answers
@@ -104,6 +106,9 @@ func answer(how string, m message, line []byte) {
 	reply := func(result string) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result) }
 	switch method {
 	case "initialize":
+		if how == "early" {
+			early(m)
+		}
 		reply(`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"stdiotest","version":"1"}}`)
 	case "server/discover":
 		if how == "modern" {
@@ -120,6 +125,10 @@ func answer(how string, m message, line []byte) {
 		reply(`"` + strings.Repeat("x", n-frame) + `"`)
 	case "exit":
 		os.Exit(3)
+	case "unread":
+		_ = os.Stdin.Close()
+		reply(`{}`)
+		time.Sleep(time.Hour)
 	case "fork":
 		reply(fork())
 	case "progress":
@@ -143,6 +152,19 @@ func answer(how string, m message, line []byte) {
 		text, _ := json.Marshal(strings.TrimSpace(string(line)))
 		reply(string(text))
 	}
+}
+
+// early is what a server says before it answers initialize.
+func early(m message) {
+	fmt.Println(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"waiting"}}`)
+	var meta struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	if json.Unmarshal(m.Params.Meta, &meta) == nil && meta.Token != nil {
+		fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`+"\n", meta.Token)
+	}
+	fmt.Println(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	time.Sleep(50 * time.Millisecond)
 }
 
 // fork leaves processes behind, of which some hold its output open.
