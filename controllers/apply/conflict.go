@@ -148,8 +148,8 @@ func (w *Writer) lost(live client.Object, in intent, grant ownership.Grant) (*Co
 }
 
 // repair writes, unless that repairs a conflict again too early: then it returns
-// the conflict. Where the server made of the intent what was there before,
-// admission did, and no other writer.
+// the conflict. Where the server made of the intent what was there before, and nothing
+// was taken off, admission did, and no other writer.
 func (w *Writer) repair(live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, write func() (Outcome, error)) (Outcome, error) {
 	c, err := w.conflict(live, in, grant, k, t)
 	if err != nil {
@@ -172,7 +172,7 @@ func (w *Writer) repair(live client.Object, in intent, grant ownership.Grant, k 
 		return Outcome{}, err
 	}
 	last, _ = w.applier.memory.get(k)
-	if same, err := last.made.is(w, live, in, grant.Object.Subresource); err == nil && same {
+	if same, err := last.made.is(w, live, in, grant.Object.Subresource); err == nil && same && t == nil {
 		return outcome, nil
 	}
 	repairs.AllowN(w.applier.Now(), 1)

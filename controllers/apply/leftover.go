@@ -12,6 +12,21 @@ import (
 	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
+// leftBehind is what is to be taken off of live, which is nothing where admission puts it
+// back with each write.
+func (w *Writer) leftBehind(live client.Object, in intent, grant ownership.Grant, k memoryKey) (*fieldpath.Set, error) {
+	left := leftBehind(live, in, grant)
+	last, ok := w.applier.memory.get(k)
+	if left.Empty() || !ok || !last.stays || last.uid != live.GetUID() {
+		return left, nil
+	}
+	same, err := w.applier.memory.says(k, in)
+	if same {
+		left = fieldpath.NewSet()
+	}
+	return left, err
+}
+
 // leftBehind are the fields of a pod template that the API server once filled in beside
 // what the manager stated, that belong to nobody, and that change what the intent means:
 // the account by its deprecated name, and the emptyDir of a volume that has another source

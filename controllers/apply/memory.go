@@ -45,8 +45,10 @@ type written struct {
 	intent [sha256.Size]byte
 	// at is when it was sent, or last found at the server.
 	at time.Time
-	// made is what the server made of it.
-	made *made
+	// made is what the server made of it, and stays says that it has what a take-over
+	// takes off: admission puts that back.
+	made  *made
+	stays bool
 	// repairs says how many repairs of the object may still be made at once, nil if
 	// all may.
 	repairs *rate.Limiter

@@ -61,15 +61,23 @@ type made struct {
 	fields          []string
 }
 
-// answered reads the server's answer to an intent. An answer that cannot be read
-// is nil: the write has succeeded, and the next pass judges by the live object.
-func (w *Writer) answered(f *frozen, subresource string) *made {
+// answered reads the server's answer to an intent, and whether that has again what a
+// take-over takes off. An answer that cannot be read is nil: the write has succeeded, and
+// the next pass judges by the live object.
+func (w *Writer) answered(f *frozen, grant ownership.Grant) (m *made, stays bool) {
 	object, err := w.applier.converter.scheme.New(f.in.gvk)
 	if err != nil || json.Unmarshal(f.answer, object) != nil {
-		return nil
+		return nil, false
 	}
 	live, ok := object.(client.Object)
-	if !ok || f.in.holds(live) {
+	if !ok {
+		return nil, false
+	}
+	return w.madeOf(live, f, grant.Object.Subresource), !leftBehind(live, f.in, grant).Empty()
+}
+
+func (w *Writer) madeOf(live client.Object, f *frozen, subresource string) *made {
+	if f.in.holds(live) {
 		return nil
 	}
 	metadata := &metav1.PartialObjectMetadata{}

@@ -95,7 +95,10 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 	}
 	t := &transfer{foreign: foreign, handed: w.handedOver(live) && ownership.Entry(entries, w.manager, "") == nil}
 	t.reset = t.handed || slices.ContainsFunc(entries, ownership.IsReset)
-	left := leftBehind(live, in, grant)
+	left, err := w.leftBehind(live, in, grant, k)
+	if err != nil {
+		return nil, err
+	}
 	beside := grant.Create && slices.ContainsFunc(entries, w.another(in, grant))
 	if !t.reset && left.Empty() && !beside {
 		return nil, nil
@@ -105,7 +108,6 @@ func (w *Writer) transfer(ctx context.Context, live client.Object, in intent, gr
 			return nil, err
 		}
 	}
-	var err error
 	t.entries, t.from, err = c.TakeOver(grant, in.key.Name, entries, in.fields, left, t.handed)
 	if err != nil || t.entries == nil && !foreign {
 		return nil, err

@@ -197,8 +197,8 @@ func (w *Writer) send(ctx context.Context, in intent, grant ownership.Grant, k m
 		return Outcome{}, err
 	}
 	last, _ := w.applier.memory.get(k)
-	made := w.answered(f, grant.Object.Subresource)
-	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made, repairs: last.repairs})
+	made, stays := w.answered(f, grant)
+	w.applier.memory.put(k, written{uid: f.uid, resourceVersion: f.resourceVersion, intent: hash, at: w.applier.Now(), made: made, stays: stays, repairs: last.repairs})
 	outcome := Outcome{Result: Configured, UID: f.uid, ResourceVersion: f.resourceVersion, Again: w.resend(k)}
 	if fields := made.changed(); len(fields) > 0 && (last.uid != f.uid || !slices.Equal(last.made.changed(), fields)) {
 		outcome.Rewritten = &Rewrite{Object: grant.Object, Key: in.key, Fields: fields}
