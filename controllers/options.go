@@ -66,7 +66,7 @@ func (o Options) controller() controller.Options {
 		// The default's longest wait is a quarter of an hour, which a server would
 		// wait after an outage of the API server that has long ended.
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		NewQueue:    newQueue,
+		NewQueue:    newQueue(concurrency),
 	}
 }
 

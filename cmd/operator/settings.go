@@ -69,7 +69,7 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		"let spec.proxy.podTemplate of MCPRemoteProxies add containers, so that who may write one may run any image")
 	flags.StringVar(&network, "network-defaults", "",
 		`what spec.network of servers says that leave it out, as JSON, for example {"backendIngress":"ProxyOnly","egress":[]}`)
-	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many objects of each kind are reconciled at once")
+	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many objects of each kind are reconciled at once; of one namespace three quarters of them at most")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
 		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
