@@ -104,7 +104,7 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 	case errors.Is(err, errTooMuch):
 		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
 	case r == nil && errors.Is(err, context.DeadlineExceeded):
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTimeout))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTime(run)))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
 	case r.noSessions():

@@ -28,8 +28,11 @@ import (
 // through its Service on this node yet, and one that is mended sends no event.
 const (
 	askTimeout = 15 * time.Second
-	firstPause = 250 * time.Millisecond
-	lastPause  = 30 * time.Second
+	// startPatience is how long a bridge may take for an answer, which starts its server first. It is longer than the bridge
+	// itself waits, as its clients do.
+	startPatience = 65 * time.Second
+	firstPause    = 250 * time.Millisecond
+	lastPause     = 30 * time.Second
 	// patience is how many askings fail before it is told, and dnsMemory for how
 	// long nothing may answer first: cluster DNS remembers for five seconds that it
 	// did not know a Service, https://coredns.io/plugins/kubernetes/.
@@ -102,14 +105,22 @@ func partial(f backend.Facts) bool {
 // lasts reports whether a failure is more than a backend that has just become
 // ready, and whose Service is not known or led to everywhere yet.
 func lasts(reason string, attempts int, since time.Duration) bool {
-	return attempts >= patience && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
+	return (attempts >= patience || since >= patience*askTimeout) && (reason != v1alpha1.ReasonNotAnswering || since > dnsMemory)
+}
+
+// askTime is how long one asking may take: a bridge starts its server for the question of its era, and for a session.
+func askTime(run runconfig.RunConfig) time.Duration {
+	if bridged(run) {
+		return 2 * startPatience
+	}
+	return askTimeout
 }
 
 var errUnreached = errors.New("there is no endpoint")
 
 // reached returns errUnreached where there is no endpoint, and errOneEra.
 func (s settings) reached(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTime(s.run))
 	defer cancel()
 	client := newAsking(s.inside)
 	defer client.end()
@@ -128,7 +139,7 @@ func (s settings) reached(ctx context.Context) error {
 // learn makes one attempt. The error is errOneEra, or says that MCP did not answer, and the facts
 // why; a list that cannot be counted is only left out.
 func (s settings) learn(ctx context.Context) (backend.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTime(s.run))
 	defer cancel()
 	client := newAsking(s.inside)
 	defer client.end()

@@ -377,6 +377,7 @@ func TestABackendThatIsNotReachableYetIsNotCalledBroken(t *testing.T) {
 		"nothing answers":           {"NotAnswering", patience + 2, 2 * dnsMemory, true},
 		"DNS may not know it yet":   {"NotAnswering", patience, 2 * time.Second, false},
 		"it has not answered twice": {"NotAnswering", 2, 2 * askTimeout, false},
+		"each asking takes long":    {"NotAnswering", 2, patience * askTimeout, true},
 	} {
 		if got := lasts(tc.reason, tc.attempts, tc.since); got != tc.told {
 			t.Errorf("%s: told is %v", name, got)

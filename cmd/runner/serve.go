@@ -29,7 +29,7 @@ func proxyConfig(s settings, who *oidc.Login, memory *budget.Budget, logger *slo
 	}
 	return proxy.Config{
 		Guard:                 guard,
-		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, who, memory, logger),
+		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, bridged(s.run), who, memory, logger),
 		Path:                  s.run.Proxy.Path,
 		Backend:               to,
 		Remote:                far,
@@ -66,10 +66,15 @@ func sessions(s settings) *proxy.Sessions {
 
 // told is how a bridge is told who calls, nil where the backend is none.
 func told(run runconfig.RunConfig) func(*http.Request) string {
-	if run.Backend.Bridge == nil && (run.Remote == nil || !run.Remote.Bridged()) {
+	if !bridged(run) {
 		return nil
 	}
 	return sharer
+}
+
+// bridged reports whether a bridge is asked, which may start a server first.
+func bridged(run runconfig.RunConfig) bool {
+	return run.Backend.Bridge != nil || run.Remote != nil && run.Remote.Bridged()
 }
 
 // sharer is who sent a request, as the proxy knows it by its login and tells it to no one: "" without one.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
@@ -16,13 +17,18 @@ import (
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what a client
 // sent, and filter what it gets.
-func translate(trustForwarded bool, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+func translate(trustForwarded, bridged bool, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	probeTime := time.Duration(0)
+	if bridged {
+		probeTime = startPatience
+	}
 	return func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 		return era.New(era.Config{
 			Caller:     func(r *http.Request) string { return identity(r, login != nil, trustForwarded) },
 			Credential: func(name string) bool { return credential(name, trustForwarded) },
 			Identity:   oidc.Identity,
 			Share:      sharer,
+			ProbeTime:  probeTime,
 			Failed:     failed, Log: logger, Memory: memory, Payer: payer,
 		}, pass, send)
 	}

@@ -31,8 +31,8 @@ const (
 	// junkPatience is the same for a server that has printed what is no message.
 	junkPatience = 10 * time.Second
 	// probePatience is how long a client of the modern era waits until it is known
-	// whether the server speaks it.
-	probePatience = 12 * time.Second
+	// whether the server speaks it: less than the minute after which many clients give up.
+	probePatience = 50 * time.Second
 	// junkLook is how often what it prints is looked at.
 	junkLook = 500 * time.Millisecond
 )

@@ -1,6 +1,7 @@
 package era
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -24,7 +25,7 @@ const (
 	remembered = 10 * time.Minute
 	// pause is how long nothing is asked after an answer that told nothing.
 	pause = time.Second
-	// probeTime is how long a backend may take to tell.
+	// probeTime is how long a backend may take to tell, unless Config says otherwise.
 	probeTime = 10 * time.Second
 )
 
@@ -85,7 +86,7 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 // look asks the backend, and keeps what it says.
 func (t *Translator) look(ctx context.Context, r *http.Request) {
 	began, known := time.Now(), t.state.Load()
-	probe, cancel := context.WithTimeout(ctx, probeTime)
+	probe, cancel := context.WithTimeout(ctx, cmp.Or(t.config.ProbeTime, probeTime))
 	defer cancel()
 	speaks, err := t.probe(probe, t.bare(r))
 	switch {
@@ -179,6 +180,9 @@ func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error)
 		speaks.modern = true
 		speaks.legacy = slices.ContainsFunc(speaks.versions, func(v string) bool { return v < protocol.Modern })
 	}
+	if told := supported(answer.message); !speaks.modern && len(told) > 0 {
+		speaks.legacy, speaks.versions = true, told // no session is begun for what is known: a bridge would start a server
+	}
 	if speaks.legacy {
 		return speaks, nil
 	}
@@ -220,6 +224,24 @@ func discovered(answer jsonrpc.Message) []string {
 		return nil
 	}
 	return versions
+}
+
+// supported are the legacy revisions that a server lists which refuses the modern one
+// (MCP specification 2026-07-28, basic/versioning); none where it lists that, too.
+func supported(answer jsonrpc.Message) []string {
+	var refusal struct {
+		Code int `json:"code"`
+		Data struct {
+			Supported []string `json:"supported"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(orNull(answer.Error), &refusal) != nil || refusal.Code != protocol.CodeUnsupportedVersion {
+		return nil
+	}
+	if slices.Contains(refusal.Data.Supported, protocol.Modern) {
+		return nil
+	}
+	return slices.DeleteFunc(refusal.Data.Supported, func(v string) bool { return !slices.Contains(protocol.LegacyRevisions, v) })
 }
 
 func orNull(v jsontext.Value) jsontext.Value {

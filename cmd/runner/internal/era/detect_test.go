@@ -78,3 +78,37 @@ func TestAQuestionHasWhatLetsItsClientIn(t *testing.T) {
 		}
 	}
 }
+
+// A server that lists the revisions which it speaks is not asked for a session as well: a bridge would start a server for that.
+func TestARefusalThatListsRevisionsTellsTheEra(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refusal  string
+		sessions int
+	}{
+		"legacy ones": {`{"code":-32022,"message":"no","data":{"supported":["2025-11-25","2025-06-18"]}}`, 1},
+		"none":        {`{"code":-32022,"message":"no"}`, 2},
+		"unknown":     {`{"code":-32022,"message":"no","data":{"supported":["1999-01-01"]}}`, 2},
+		"another":     {`{"code":-32601,"message":"no","data":{"supported":["2025-11-25"]}}`, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t, legacyOnly)
+			endpoint := front(t, b)
+			b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+				m := message{}
+				if _ = json.Unmarshal(body, &m); m.Method != "server/discover" {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":` + tc.refusal + `}`))
+				return true
+			})
+			if status, m := send(t, endpoint, modern("1", "tools/list", "", ""), asModern("tools/list", "")...); status != http.StatusOK {
+				t.Fatalf("HTTP %d with %+v", status, m.Error)
+			}
+			if begun := len(b.got("initialize")); begun != tc.sessions {
+				t.Errorf("%d sessions are begun, want %d", begun, tc.sessions)
+			}
+		})
+	}
+}

@@ -52,6 +52,8 @@ type Config struct {
 	Share func(*http.Request) string
 	// KeepAlive is how often a stream says that it is there while it has nothing to say: DefaultKeepAlive if zero.
 	KeepAlive time.Duration
+	// ProbeTime is how long the backend may take to tell which eras it speaks: ten seconds if zero.
+	ProbeTime time.Duration
 	// Failed answers a request whose body cannot be read.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Log receives what was found of the backend.

@@ -27,8 +27,8 @@ const (
 	maxHello = 64 << 10
 	// idleTime is how long a session that nobody uses is held.
 	idleTime = 5 * time.Minute
-	// initializeTime is how long a backend may take to begin a session.
-	initializeTime = 30 * time.Second
+	// initializeTime is how long a backend may take to begin a session: longer than a bridge waits for its server's first words.
+	initializeTime = 65 * time.Second
 )
 
 // profile is what a session is made for. Requests that differ in any of it never share one: a legacy server is told once who its

@@ -35,6 +35,7 @@ func Main() {
 //	crash     ends at once with exit code 3
 //	deaf      reads nothing
 //	stubborn  ignores the end of its input, and SIGTERM
+//	slow      needs 13 seconds to start
 //	early     logs, tells its progress and asks with a ping before it answers initialize
 func Command(how string) (args, env []string) {
 	self, err := os.Executable()
@@ -60,6 +61,8 @@ func serve(how string) {
 		os.Exit(3)
 	case "deaf":
 		time.Sleep(time.Hour)
+	case "slow":
+		time.Sleep(13 * time.Second)
 	case "junk":
 		fmt.Println("Welcome to the server!")
 	case "chatter":
