@@ -66,11 +66,12 @@ func TestAQuestionOnTheStreamOfASessionReachesTheCallersClient(t *testing.T) {
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}, nil
 		},
+		//nolint:staticcheck // legacy servers ask for it
 		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-			return &mcp.CreateMessageResult{Model: "Ada", Role: "assistant", Content: &mcp.TextContent{Text: "hi"}}, nil
+			return &mcp.CreateMessageResult{Model: "Ada", Role: "assistant", Content: &mcp.TextContent{Text: "hi"}}, nil //nolint:staticcheck // as above
 		},
 	})
-	client.AddRoots(&mcp.Root{URI: "file:///Ada"})
+	client.AddRoots(&mcp.Root{URI: "file:///Ada"}) //nolint:staticcheck // as above
 	for name, question := range map[string]string{
 		"roots":       `"method":"roots/list"`, // without parameters, as the TypeScript SDK asks
 		"elicitation": `"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`,
