@@ -113,6 +113,9 @@ func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (t
 		return 0, fmt.Errorf("reading %s %s: %w", k.gvk.Kind, k.key, err)
 	case err == nil && last.ahead(stored.GetUID(), stored.GetResourceVersion()):
 		a.memory.cache.Clear()
+		for _, forget := range a.onRestore {
+			forget()
+		}
 		return 0, nil
 	}
 	last.at = a.Now() // the cache is late, or the object gone: that event comes

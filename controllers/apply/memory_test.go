@@ -85,6 +85,8 @@ func TestACacheIsWaitedForAsLongAsTheServerHasOurWrite(t *testing.T) {
 			k := memoryKey{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: client.ObjectKeyFromObject(shown), manager: "m"}
 			other := k
 			other.key.Name = "another"
+			forgot := 0
+			a.OnRestore(func() { forgot++ })
 			a.memory.put(k, written{uid: "u", resourceVersion: "10", at: now})
 			a.memory.put(other, written{uid: "v", resourceVersion: "7", at: now})
 			now = now.Add(tc.after)
@@ -99,6 +101,9 @@ func TestACacheIsWaitedForAsLongAsTheServerHasOurWrite(t *testing.T) {
 			}
 			if _, ok := a.memory.get(other); ok == tc.forgets {
 				t.Errorf("it remembers its other writes: %t", ok)
+			}
+			if (forgot == 1) != tc.forgets {
+				t.Errorf("others were told %d times to forget", forgot)
 			}
 		})
 	}

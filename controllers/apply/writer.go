@@ -28,7 +28,14 @@ type Applier struct {
 	converter *Converter
 	contract  ownership.Contract
 	memory    memory
+	// onRestore are to be called where the store of the server was restored.
+	onRestore []func()
 }
+
+// OnRestore adds what forgets what is known of objects by uid and generation. It is called where
+// the store of the API server was restored from a backup: a generation is counted there a second
+// time, with another spec. It must be called before the first Apply.
+func (a *Applier) OnRestore(forget func()) { a.onRestore = append(a.onRestore, forget) }
 
 // New returns an Applier. c sends the applies, unless Impersonate says otherwise;
 // live reads from the server, not from a cache, and is asked only where a cache

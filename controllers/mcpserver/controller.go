@@ -70,13 +70,16 @@ type Reconciler struct {
 
 // New returns a Reconciler of a kind. reader may be a cache, live may not.
 func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder, options podtemplate.Options) *Reconciler {
-	return &Reconciler{
+	r := &Reconciler{
 		Core: reconcile.NewCore(applier, recorder, framed(kind)), kind: kind,
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered), numbers: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered),
 		Large: &reconcile.Turn{}, Policies: policystore.New(), Percent: rollout.DefaultPercent,
 	}
+	applier.OnRestore(r.specs.Clear)
+	applier.OnRestore(r.objects.Clear)
+	return r
 }
 
 // Reconcile is one pass over one object, in the form of a server.

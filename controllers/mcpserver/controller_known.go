@@ -14,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -36,10 +37,11 @@ type known struct {
 	login, authz version
 }
 
-// version is an object's spec at one time.
+// version is what a configuration says. It is not the configuration's generation: a store that was
+// restored from a backup counts one a second time, and no write of this server tells.
 type version struct {
-	uid        types.UID
-	generation int64
+	digest string
+	goes   bool
 }
 
 // versionOf is zero where there is none.
@@ -50,7 +52,8 @@ func versionOf[T any, O interface {
 	if config == nil {
 		return version{}
 	}
-	return version{config.GetUID(), config.GetGeneration()}
+	digest, _ := policystore.Digest(config)
+	return version{digest, config.GetDeletionTimestamp() != nil}
 }
 
 // carrier is an object that a pass found to be as the spec says.

@@ -67,7 +67,13 @@ const remembered = 1 << 14
 
 // NewCore returns what the passes over objects of a kind share.
 func NewCore(applier *apply.Applier, recorder events.EventRecorder, kind Kind) Core {
-	return Core{Applier: applier, Events: recorder, Now: applier.Now, Kind: kind, reworded: lru.New(remembered), lastRefused: lru.New(remembered), known: lru.New(remembered), contended: &contended{fields: map[types.NamespacedName]int{}}}
+	core := Core{
+		Applier: applier, Events: recorder, Now: applier.Now, Kind: kind,
+		reworded: lru.New(remembered), lastRefused: lru.New(remembered), known: lru.New(remembered),
+		contended: &contended{fields: map[types.NamespacedName]int{}},
+	}
+	applier.OnRestore(core.known.Clear)
+	return core
 }
 
 // Pass is one reconcile of one object.
