@@ -62,8 +62,8 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		registered = append(registered, servers.Kind)
 	}
 	for _, kind := range config.Kinds() {
-		configs := config.New(kind, mgr.GetClient(), applier, mgr.GetEventRecorder(kind.Identity))
-		configs.Live, configs.Large, configs.Policies = mgr.GetAPIReader(), large, policies
+		configs := config.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity))
+		configs.Large, configs.Policies = large, policies
 		configs.Percent = cmp.Or(options.ConfigRolloutShare, configs.Percent)
 		if err := configs.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)

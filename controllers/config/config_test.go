@@ -147,7 +147,7 @@ func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 		w.servers[i].Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}}}
 		w.servers[i].Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
 	}
-	r := New(Kinds()[1], nil, &apply.Applier{}, nil)
+	r := New(Kinds()[1], nil, nil, &apply.Applier{}, nil)
 	members := r.members("company", "new", w.servers)
 	if diff := cmp.Diff([]rollout.Member{{Name: "s000", Phase: rollout.Waiting}, {Name: "s001", Phase: rollout.Done}, {Name: "s003", Phase: rollout.Apart}}, members); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -241,7 +241,7 @@ func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
 		"of another kind":   {refers("a", has("old", "True")), refers("a", func(s *v1alpha1.MCPServer) { has("old", "True")(s); s.Status.URL = "u" }), nil},
 		"another's":         {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = nil }), nil},
 	} {
-		q, h := &recorded{}, New(Kinds()[1], reader, &apply.Applier{}, nil).referrers()
+		q, h := &recorded{}, New(Kinds()[1], reader, reader, &apply.Applier{}, nil).referrers()
 		switch {
 		case tc.before == nil:
 			h.Create(t.Context(), event.CreateEvent{Object: tc.after}, q)

@@ -27,21 +27,20 @@ type Reconciler struct {
 	reconcile.Core
 	// Percent is how many of a hundred servers take a changed configuration at a time.
 	Percent int
-	// Live is the API server, for what the cache does not hold whole; Large and Policies are
-	// those of the process.
-	Live     client.Reader
+	// Large and Policies are those of the process.
 	Large    *reconcile.Turn
 	Policies *policystore.Store
 	kind     Kind
 	reader   client.Reader // the cache
+	live     client.Reader // the API server, for what the cache does not hold whole
 }
 
-// New returns a Reconciler of a kind. reader may be a cache.
-func New(kind Kind, reader client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
+// New returns a Reconciler of a kind. reader may be a cache, live may not.
+func New(kind Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
 	return &Reconciler{
 		Core:    reconcile.NewCore(applier, recorder, kind.frame()),
-		Percent: rollout.DefaultPercent, kind: kind, reader: reader,
-		Live: reader, Large: &reconcile.Turn{}, Policies: policystore.New(),
+		Percent: rollout.DefaultPercent, kind: kind, reader: reader, live: live,
+		Large: &reconcile.Turn{}, Policies: policystore.New(),
 	}
 }
 
@@ -49,7 +48,7 @@ func New(kind Kind, reader client.Reader, applier *apply.Applier, recorder event
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object, turn := r.kind.empty(), r.Large.Of(req.Namespace)
 	defer turn.Leave()
-	wait, err := turn.Read(ctx, r.reader, r.Live, req.NamespacedName, object, r.Now())
+	wait, err := turn.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
 	if wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

@@ -107,6 +107,8 @@ func rights() *rbacv1.ClusterRole {
 		{APIGroups: []string{""}, Resources: []string{"serviceaccounts", "services", "configmaps"}, Verbs: verbs},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets"}, Verbs: verbs},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: verbs},
+		// Only who may act as the operator gives pods its labels.
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{contract.IdentityMCPServer}, Verbs: []string{"impersonate"}},
 	}}
 }
 

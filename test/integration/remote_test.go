@@ -184,9 +184,9 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 			}
 			return nil
 		})
-		want := v1alpha1.WorkloadConfig{Kind: "MCPAuthzConfig", Name: "company", Hash: live.Status.Hash}
-		Expect(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload.Configs).To(Equal([]v1alpha1.WorkloadConfig{want}))
-		Expect(ready(s, "echo").Status.Workload.Configs).To(Equal([]v1alpha1.WorkloadConfig{want}))
+		want := map[string]string{"MCPAuthzConfig/company": live.Status.Hash}
+		Expect(hashes(remoteSaying(s, "echo", v1alpha1.ReasonReady).Status.Workload)).To(Equal(want))
+		Expect(hashes(ready(s, "echo").Status.Workload)).To(Equal(want))
 
 		s.Delete(live)
 		configSays(s, live, v1alpha1.ReasonDeleting, 2)

@@ -83,7 +83,7 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	}
 	reconciler := mcpserver.New(workloads.Servers(), process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
-	configs := config.New(config.Kinds()[p.kind], process.cache, applier, &events.FakeRecorder{})
+	configs := config.New(config.Kinds()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
 	configs.Now = now
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: p.name}}
 	return func(ctx context.Context) (time.Duration, error) {
