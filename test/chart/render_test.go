@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -232,6 +234,11 @@ func TestSchemaRefuses(t *testing.T) {
 		"a key of no annotation":     {"commonAnnotations.a b=x", "commonAnnotations"},
 		"a test where nobody is":     {"test.image=a,test.namespace=x,namespaces[0]=y", "not in namespaces"},
 		"an operator of nowhere":     {"policy.otherNamespaces[0]=Team_A", "otherNamespaces"},
+		"policies or none":           {"policy.install=null", "install"},
+		"CRDs or none":               {"crds.install=null", "install"},
+		"roles or none":              {"rbac.create=null", "create"},
+		"more roles or none":         {"rbac.aggregate=null", "aggregate"},
+		"an account or none":         {"serviceAccount.create=null", "create"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := helm(t, "template", "freehold", chart, "--set", tc.set)
@@ -266,6 +273,26 @@ func TestSchemaTakes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What the schema does not require may be left out, as "helm upgrade --reuse-values" does with values that
+// the chart of before did not have.
+func TestTheChartNeedsNoMoreThanItsSchemaRequires(t *testing.T) {
+	top, optional := schema(t), ""
+	required, properties := top["required"].([]any), top["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !slices.Contains(required, any(name)) && heldByTests[name] == "" {
+			optional += "," + name + "=null"
+		}
+	}
+	for name, args := range map[string][]string{
+		"no sections":  {"--set", optional[1:]},
+		"each section": {"--set", "policy.otherNamespaces=null,test.image=a,namespaces=null,runner.imagePullSecrets=null,serviceAccount.annotations=null"},
+	} {
+		if out, err := helm(t, append([]string{"template", "freehold", chart}, args...)...); err != nil {
+			t.Errorf("%s: %s", name, out)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ everything that it does not state. */}}
 {{- define "freehold.metadata" -}}
 labels:
   {{- merge (dict) (.labels | default dict) (include "freehold.labels" .root | fromYaml) | toYaml | nindent 2 }}
-{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+{{- with merge (dict) (.annotations | default dict) (.root.Values.commonAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
