@@ -90,6 +90,8 @@ type conversion struct {
 	remarks []string
 	// lost are fields that kept callers out and have no equal, unknown those that may have.
 	lost, unknown []string
+	// clashing are objects that others of the run are made into, too.
+	clashing []string
 	// withheld is why a configuration may not be accepted as it is, empty if it may.
 	withheld string
 	groups   groups
@@ -237,7 +239,7 @@ func (c *conversion) apply(k kind, r row) {
 	if !found && r.absent != nil {
 		value, found = r.absent, true
 	}
-	if !found || value == nil || r.granted != nil && fmt.Sprint(value) == fmt.Sprint(r.granted) {
+	if !found || value == nil || r.guards && value == "" || r.granted != nil && fmt.Sprint(value) == fmt.Sprint(r.granted) {
 		return
 	}
 	take := r.take

@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ func Run(objects []*unstructured.Unstructured, stage Stage) []Outcome {
 		r = append(r, c)
 	}
 	r.claims()
+	r.clashes()
 	r.suspend()
 	next := 0
 	for i := range outcomes {
@@ -47,16 +49,16 @@ type run []*conversion
 // refers are the fields of ours by which a server names a configuration.
 var refers = map[string]string{"MCPAuthzConfig": "spec.authzConfigRef.name", "MCPOIDCConfig": "spec.oidcConfigRef.name"}
 
-// names reports whether a server names a configuration.
+// names reports whether a server names a configuration, but for their namespaces.
 func (c *conversion) names(config *conversion) bool {
 	ref, _ := get(c.main, refers[config.kind.to])
-	return c.suspendable() && text(ref) != "" && text(ref) == config.source.GetName() && c.source.GetNamespace() == config.source.GetNamespace()
+	return c.suspendable() && text(ref) != "" && text(ref) == config.source.GetName()
 }
 
 // naming are the servers of the run that name a configuration.
 func (r run) naming(config *conversion) (servers run) {
 	for _, c := range r {
-		if c.names(config) {
+		if slices.Contains(r.candidates(config.kind.to, c), config) {
 			servers = append(servers, c)
 		}
 	}
@@ -65,12 +67,54 @@ func (r run) naming(config *conversion) (servers run) {
 
 // named is the configuration of a kind that a server names, nil if the run has none.
 func (r run) named(kind string, server *conversion) *conversion {
-	for _, c := range r {
-		if c.kind.to == kind && server.names(c) {
-			return c
-		}
+	if found := r.candidates(kind, server); len(found) > 0 {
+		return found[0]
 	}
 	return nil
+}
+
+// candidates are the configurations of a kind that a server may mean: those of its namespace, or else those whose
+// namespace, or whose server's, is up to who applies them.
+func (r run) candidates(kind string, server *conversion) run {
+	var same, open run
+	for _, c := range r {
+		switch {
+		case c.kind.to != kind || !server.names(c):
+		case c.source.GetNamespace() == server.source.GetNamespace():
+			same = append(same, c)
+		case c.source.GetNamespace() == "" || server.source.GetNamespace() == "":
+			open = append(open, c)
+		}
+	}
+	if len(same) > 0 {
+		return same
+	}
+	return open
+}
+
+// clashes notes objects of one name that differ: each apply takes away what the one before stated. A file that is read
+// twice is no matter.
+func (r run) clashes() {
+	made := map[string]run{}
+	for _, c := range r {
+		if c.kind.to == "" {
+			continue
+		}
+		for _, object := range append(slices.Clone(c.more), c.main) {
+			name, _ := get(object, "metadata.name")
+			key := fmt.Sprintf("%s/%s %s", c.source.GetNamespace(), object["kind"], name)
+			made[key] = append(made[key], c)
+		}
+	}
+	for _, key := range sorted(made) {
+		several := made[key]
+		if !slices.ContainsFunc(several, func(c *conversion) bool { return !reflect.DeepEqual(c.source.Object, several[0].source.Object) }) {
+			continue
+		}
+		for _, c := range several {
+			c.clashing = append(c.clashing, strings.TrimPrefix(key, "/"))
+		}
+	}
 }
 
 // groups is a claim in which the policies of a server look for groups.
@@ -154,10 +198,11 @@ func (r run) suspend() {
 			config.remark(config.groups.path, config.groups.claim, "write it into oidc.groupsClaim of the MCPOIDCConfig of the servers that name this object")
 			config.lose(config.groups.path)
 		}
-		if len(config.lost)+len(config.unknown) == 0 {
+		if config.why() == "" {
 			continue
 		}
 		for _, server := range servers {
+			server.clashing = append(server.clashing, config.clashing...)
 			for _, path := range config.lost {
 				server.lose(config.title() + " " + path)
 			}
@@ -201,6 +246,9 @@ func (c *conversion) why() string {
 	}
 	if len(c.unknown) > 0 {
 		said = append(said, "import does not know "+strings.Join(c.unknown, ", ")+", which may have kept callers out")
+	}
+	if len(c.clashing) > 0 {
+		said = append(said, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.clashing))), ", ")+" is made of several objects here, of which the last one applied would replace the others")
 	}
 	return strings.Join(said, ", and ")
 }

@@ -49,7 +49,7 @@ func together(t *testing.T, objects ...string) (made map[string]map[string]any, 
 
 // A configuration that loses what kept callers out lets nobody in: the servers that name it are suspended, or it is refused.
 func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
-	elsewhere := strings.Replace(askedFor, "{name: byref}", "{name: byref, namespace: other}", 1)
+	elsewhere := strings.Replace(askedFor, "{name: byref}", "{name: there, namespace: other}", 1)
 	alsoNamed := "kind: MCPServer\nmetadata: {name: other}\nspec: {image: a, transport: streamable-http, authzConfig: {type: inline, inline: {policies: ['permit(principal, action, resource);']}}, oidcConfigRef: {name: login, audience: a}}"
 	tokens := "kind: MCPOIDCConfig\nmetadata: {name: login}\nspec: {type: kubernetesServiceAccount, kubernetesServiceAccount: {serviceAccount: a}}"
 	for name, tc := range map[string]struct {
@@ -68,7 +68,7 @@ func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 		"the claim, for nobody":               {[]string{company("group_claim_name: teams"), issued, open}, nil, true, "groups"},
 		"roles":                               {[]string{company("role_claim_name: roles"), askedFor, issued, open}, []string{"byref"}, false, "groups"},
 		"roles, for nobody":                   {[]string{company("role_claim_name: roles")}, nil, true, ""},
-		"roles, for another namespace":        {[]string{company("role_claim_name: roles"), elsewhere}, nil, true, ""},
+		"roles, for another namespace":        {[]string{strings.Replace(company("role_claim_name: roles"), "{name: company}", "{name: company, namespace: tools}", 1), elsewhere}, nil, true, ""},
 		"types of groups":                     {[]string{company("group_entity_type: Team"), askedFor}, []string{"byref"}, false, ""},
 		"the usual type":                      {[]string{company("group_entity_type: THVGroup"), askedFor}, nil, false, ""},
 		"another provider's claims":           {[]string{company("primary_upstream_provider: okta"), askedFor}, []string{"byref"}, false, ""},
@@ -77,6 +77,8 @@ func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 			company(""), askedFor, strings.Replace(issued, "inline: {", "inline: {requiredClaims: [a], ", 1), open,
 		}, []string{"byref"}, false, "groups"},
 		"a newer field of a login, for nobody": {[]string{strings.Replace(issued, "inline: {", "inline: {requiredClaims: [a], ", 1), open}, nil, true, ""},
+		"roles, for whoever is applied there":  {[]string{company("role_claim_name: roles"), elsewhere, askedFor}, []string{"byref", "there"}, false, ""},
+		"roles said to be in no claim":         {[]string{company("role_claim_name: ''"), askedFor}, nil, false, ""},
 		"a newer field of a server":            {[]string{strings.Replace(open, "image: a", "image: a, callerAuthConfigRef: {name: idp}", 1), askedFor}, []string{"open"}, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +100,52 @@ func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 				t.Errorf("groups are in %v\n%s", claim, said)
 			}
 		})
+	}
+}
+
+// Guards of ToolHive's servers that say nothing are no guards here, and the servers stay closed.
+func TestAGuardWithoutContentSuspends(t *testing.T) {
+	for guard, suspended := range map[string]bool{
+		"authzConfig: {type: inline, inline: {policies: ['permit(principal, action, resource);']}}": false,
+		"authzConfig: {inline: {policies: ['permit(principal, action, resource);']}}":               false,
+		"authzConfig: {type: inline, inline: {policies: 'permit(principal, action, resource);'}}":   true,
+		"authzConfig: {type: inline, inline: {policies: []}}":                                       true,
+		"authzConfig: {type: inline, inline: {}}":                                                   true,
+		"authzConfig: {type: inline}":                                                               true,
+		"authzConfig: {type: configMap, configMap: {name: a}}":                                      true,
+		"authzConfig: {}":                       true,
+		"authzConfigRef: {}":                    true,
+		"oidcConfigRef: {}":                     true,
+		"oidcConfig: {}":                        true,
+		"oidcConfigRef: {name: a, audience: a}": false,
+	} {
+		made, said := together(t, strings.Replace(open, "image: a", "image: a, "+guard, 1))
+		if suspend, _ := get(made["MCPServer/open"], "spec.suspend"); (suspend == true) != suspended {
+			t.Errorf("%s: suspended is %v\n%s", guard, suspend, said)
+		}
+	}
+}
+
+// One apply replaces what another stated before: of two objects with one name nobody knows which is meant.
+func TestObjectsOfOneNameAreHeldBack(t *testing.T) {
+	const ruled = "kind: MCPServer\nmetadata: {name: open}\nspec: {image: a, transport: streamable-http, authzConfig: {type: inline, inline: {policies: ['permit(principal, action, resource);']}}}"
+	const login = "spec: {%s, oidcConfig: {type: inline, inline: {issuer: 'https://%s.example.com', audience: a}}}"
+	for name, tc := range map[string]struct {
+		objects  []string
+		heldBack int
+	}{
+		"a base and its patch":      {[]string{ruled, open}, 2},
+		"two namespaces":            {[]string{ruled, strings.Replace(open, "{name: open}", "{name: open, namespace: b}", 1)}, 0},
+		"a file twice":              {[]string{ruled, ruled}, 0},
+		"logins of two configs":     {[]string{issued, strings.Replace(issued, "login.", "other.", 1), askedFor}, 1},
+		"logins, and nobody":        {[]string{issued, strings.Replace(issued, "login.", "other.", 1)}, 2},
+		"logins that are made here": {[]string{"kind: MCPServer\nmetadata: {name: a}\n" + fmt.Sprintf(login, "image: a", "staff"), "kind: MCPRemoteProxy\nmetadata: {name: a}\n" + fmt.Sprintf(login, "remoteUrl: 'https://a.example.com'", "all")}, 2},
+		"one that is made here":     {[]string{strings.Replace(issued, "{name: login}", "{name: a-login}", 1), "kind: MCPServer\nmetadata: {name: a}\n" + fmt.Sprintf(login, "image: a", "staff")}, 1},
+	} {
+		_, said := together(t, tc.objects...)
+		if got := strings.Count(said, "spec.suspend is true") + strings.Count(said, "spec is left out"); got != tc.heldBack {
+			t.Errorf("%s: %d objects are held back, want %d\n%s", name, got, tc.heldBack, said)
+		}
 	}
 }
 

@@ -142,7 +142,10 @@ func permissionProfile(c *conversion, to string, value any) string {
 
 // policies turns a list of Cedar texts into policies with names.
 func policies(c *conversion, to string, value any) string {
-	list, _ := value.([]any)
+	list, isList := value.([]any)
+	if !isList {
+		return "write a list of policies"
+	}
 	for i, policy := range list {
 		add(c.main, to, map[string]any{"name": "policy-" + strconv.Itoa(i+1), "policy": policy})
 	}

@@ -81,17 +81,18 @@ func toolhiveProxy() []row {
 		{from: "spec.oidcConfigRef.audience", to: "spec.oidcConfigRef.audiences", take: asItem},
 		{from: "spec.oidcConfigRef.scopes", to: "spec.oidcConfigRef.scopes", note: "ToolHive only advertises scopes, Freehold also refuses tokens without them"},
 		{from: "spec.oidcConfigRef.resourceUrl", to: "spec.proxy.publicURL", take: publicURL},
+		{from: "spec.oidcConfigRef", guards: true, note: "write the name of the MCPOIDCConfig into spec.oidcConfigRef.name"},
 		{from: "spec.oidcConfig.resourceUrl", to: "spec.proxy.publicURL", take: publicURL},
 		{from: "spec.oidcConfig", to: "an MCPOIDCConfig, and spec.oidcConfigRef", guards: true, take: inlineOIDC},
 		{from: "spec.authzConfigRef.name", to: "spec.authzConfigRef.name"},
-		{from: "spec.authzConfig.type", take: nothing},
+		{from: "spec.authzConfigRef", guards: true, note: "write the name of the MCPAuthzConfig into spec.authzConfigRef.name"},
 		{from: "spec.authzConfig.inline.policies", to: "spec.authzConfig.policies", take: policies},
 		{from: "spec.authzConfig.inline.entitiesJson", to: "spec.authzConfig.entities", take: entities},
 		{from: "spec.authzConfig.inline.primaryUpstreamProvider", note: "it has no effect in ToolHive either"},
 		{from: inlineGroups, granted: defaultGroups, to: groupsOfLogin, take: groupsClaim(inlineGroups)},
 		{from: "spec.authzConfig.roleClaimName", guards: true, note: "Freehold reads groups from one claim, oidc.groupsClaim of the MCPOIDCConfig; policies can read the claim of roles as principal.claim_NAME"},
 		{from: "spec.authzConfig.groupEntityType", guards: true, granted: "THVGroup", note: "groups are Group::\"NAME\" and THVGroup::\"NAME\": write one of the two in the policies"},
-		{from: "spec.authzConfig", guards: true, note: "write the policies of this ConfigMap into spec.authzConfig, or into an MCPAuthzConfig that spec.authzConfigRef names"},
+		{from: "spec.authzConfig", to: "nothing, if inline has policies; else a comment, and the server is suspended until there are some", guards: true, take: policiesElsewhere},
 		{from: "spec.telemetryConfigRef", note: telemetry},
 		{from: "spec.telemetry", note: telemetry},
 		{from: "spec.sessionAffinity", note: "no field is needed: the proxy finds the backend of a session"},
@@ -108,6 +109,15 @@ func toolhiveTransport(c *conversion, to string, value any) string {
 		return "write into spec.path where the image answers, often /sse"
 	}
 	return ""
+}
+
+// policiesElsewhere has what is left of a server's policies: nothing but their type, if they were read.
+func policiesElsewhere(c *conversion, _ string, value any) string {
+	left, _ := value.(map[string]any)
+	if _, read := get(c.main, "spec.authzConfig.policies"); read && len(left) == 1 && left["type"] == "inline" {
+		return ""
+	}
+	return "write policies into spec.authzConfig, as those of its ConfigMap, or into an MCPAuthzConfig that spec.authzConfigRef names"
 }
 
 // groupName reads a reference of v1alpha1, which is a text, and of v1beta1.
