@@ -248,7 +248,7 @@ func (c *conversion) why() string {
 		said = append(said, "import does not know "+strings.Join(c.unknown, ", ")+", which may have kept callers out")
 	}
 	if len(c.clashing) > 0 {
-		said = append(said, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.clashing))), ", ")+" is made of several objects here, of which the last one applied would replace the others")
+		said = append(said, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.clashing))), ", ")+" is made of several objects here, of which each apply would replace the one before (import one of them)")
 	}
 	return strings.Join(said, ", and ")
 }
