@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
@@ -250,7 +251,8 @@ func answerOf(t *testing.T, w *Writer, in intent, object any) *made {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.answered(&frozen{in: in, answer: data}, "")
+	m, _ := w.answered(&frozen{in: in, answer: data}, ownership.Grant{})
+	return m
 }
 
 // An answer with the intent's values says nothing new, nor does one that cannot be

@@ -122,10 +122,10 @@ func TestWhoPutsSomethingBackIsAConflictBesideAdmission(t *testing.T) {
 		d.injects(s)
 		d.put(apply.Created, s.manager, nil, s.ac, s.opts...)
 		for range 3 {
-			into["kubectl patch"](d, d.live(s), podsOf(d.live(s)).Spec.Containers[0].Name)
+			into["an applier"](d, d.live(s), podsOf(d.live(s)).Spec.Containers[0].Name)
 			d.firmly(apply.Configured, s)
 		}
-		into["kubectl patch"](d, d.live(s), podsOf(d.live(s)).Spec.Containers[0].Name)
+		into["an applier"](d, d.live(s), podsOf(d.live(s)).Spec.Containers[0].Name)
 		if c := cause[*apply.Conflict](d, d.refused(s.manager, d.live(s), s.ac, s.opts...)); c.Again == 0 {
 			t.Errorf("%s: %v", s, c)
 		}
