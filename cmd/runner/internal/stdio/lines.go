@@ -34,8 +34,8 @@ const (
 	shown = 200
 )
 
-// lines reads messages. What is no JSON object or array is told, and passed over: many
-// programs greet on standard output.
+// lines reads messages. What is none is told, and passed over: many programs greet on
+// standard output, or log there, in JSON too.
 type lines struct {
 	from   *os.File
 	reader *bufio.Reader
@@ -53,18 +53,34 @@ func newLines(from *os.File, junk func([]byte)) *lines {
 func (l *lines) next() ([]byte, error) {
 	for {
 		line, err := l.line()
-		if err != nil {
+		var tooLong *TooLong
+		switch {
+		case errors.As(err, &tooLong) && !opens(bytes.TrimSpace(tooLong.Begin)):
+			line = tooLong.Begin
+		case err != nil:
 			return nil, err
 		}
 		line = bytes.TrimSpace(line)
 		switch {
 		case len(line) == 0:
-		case (line[0] == '{' || line[0] == '[') && json.Valid(line):
+		case opens(line) && message(line):
 			return line, nil
 		default:
 			l.junk(line[:min(len(line), shown)])
 		}
 	}
+}
+
+// opens reports whether a line may be a message by how it begins.
+func opens(line []byte) bool { return len(line) > 0 && (line[0] == '{' || line[0] == '[') }
+
+// message reports whether a line is a message or a batch. Only an object that does not name the protocol is taken apart.
+func message(line []byte) bool {
+	if line[0] == '[' || bytes.Contains(line, []byte(`"jsonrpc"`)) {
+		return json.Valid(line)
+	}
+	var m struct{ Method, Result, Error json.RawMessage }
+	return json.Unmarshal(line, &m) == nil && (m.Method != nil || m.Result != nil || len(m.Error) > 0 && m.Error[0] == '{')
 }
 
 // line is one line, also the last one that has no end.
