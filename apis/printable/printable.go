@@ -22,3 +22,11 @@ func Text(text string) string {
 		return -1
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
+
+// Line is a text of others in one line of at most that many bytes, without what is no text.
+func Line(text string, most int) string {
+	// What goes leaves place for what stays; what follows is not read, however long it is.
+	text = strings.ToValidUTF8(text[:min(len(text), 4*most)], "")
+	text = strings.TrimSpace(Text(strings.NewReplacer("\n", " ", "\uFFFD", "").Replace(text)))
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
@@ -100,7 +101,7 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 	at := fmt.Sprintf("the backend at port %d", run.Backend.Port)
 	switch {
 	case run.Backend.Bridge != nil && r.bridged():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("the bridge of transport %s in the backend's pod says %s", run.Backend.Transport, clean(r.said, maxBridge)))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("the bridge of transport %s in the backend's pod says %s", run.Backend.Transport, printable.Line(r.said, maxBridge)))
 	case errors.Is(err, errTooMuch):
 		return conditions.False(v1alpha1.ReasonNotMCP, at+" answers MCP at length: "+errTooMuch.Error())
 	case r == nil && errors.Is(err, context.DeadlineExceeded):
@@ -108,9 +109,9 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
 	case r.noSessions():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", clean(r.detail, maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", printable.Line(r.detail, maxWords)))
 	case r.ours():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, clean(cmp.Or(r.detail, r.said), maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s): look at its log, and write the port on which the image listens into spec.port", at, printable.Line(cmp.Or(r.detail, r.said), maxWords)))
 	case r.status >= http.StatusInternalServerError:
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s answers MCP at %s with HTTP %d: look at its log", at, run.Backend.Path, r.status))
 	}
@@ -134,11 +135,11 @@ func (r *reply) String() string {
 	text := fmt.Sprintf("HTTP %d", r.status)
 	switch {
 	case r.redirects():
-		text += ", which leads to " + clean(r.to, maxWords)
+		text += ", which leads to " + printable.Line(r.to, maxWords)
 	case r.code != 0:
 		text += fmt.Sprintf(", JSON-RPC error %d", r.code)
 	case r.status < http.StatusMultipleChoices:
-		text += ", " + cmp.Or(clean(r.media, maxWords), "of no type")
+		text += ", " + cmp.Or(printable.Line(r.media, maxWords), "of no type")
 	}
 	return text
 }
@@ -151,7 +152,7 @@ func (r *reply) redirects() bool {
 func (r *reply) advice() string {
 	switch {
 	case r.redirects():
-		return "write the path of its MCP endpoint into spec.path, for example " + clean(r.to, maxWords)
+		return "write the path of its MCP endpoint into spec.path, for example " + printable.Line(r.to, maxWords)
 	case r.refused() && r.code == 0:
 		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials, HTTP 401 or 403 would say so"
 	case r.refused():

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
@@ -155,12 +156,12 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 	env, withheld := stdio.Environment(os.Environ(), s.env)
 	if len(withheld) > 0 {
 		words.Say(fmt.Appendf(nil, "freehold-runner: variables of the image that the server does not get unless spec.env declares them: %s",
-			clean(strings.Join(withheld, ", "), maxWords)), 0)
+			printable.Line(strings.Join(withheld, ", "), maxWords)), 0)
 	}
 	command := stdio.Command{
 		Args: s.command, Env: env, Words: words,
 		Junk: func(line []byte) {
-			text := clean(string(line), maxWords)
+			text := printable.Line(string(line), maxWords)
 			junk.Store(&text)
 			words.Say(fmt.Appendf(nil, "freehold-runner: the server printed on its standard output what is not MCP: %q", text), 0)
 		},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -30,13 +31,13 @@ func unansweredElsewhere(server *runconfig.Remote, r *reply, err error) conditio
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer")
 	case bridged && r.reason == v1alpha1.ReasonNotAnswering, (bridged || r.ours()) && slices.Contains(refusals, r.reason):
-		return conditions.False(r.reason, clean(r.detail, maxName))
+		return conditions.False(r.reason, printable.Line(r.detail, maxName))
 	case bridged:
-		return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s does not serve MCP over HTTP+SSE (%s): write the URL of its stream of events into spec.url", at, clean(r.said, maxBridge)))
+		return conditions.False(v1alpha1.ReasonNotMCP, fmt.Sprintf("%s does not serve MCP over HTTP+SSE (%s): write the URL of its stream of events into spec.url", at, printable.Line(r.said, maxBridge)))
 	case r.noSessions():
-		return conditions.False(v1alpha1.ReasonNotAnswering, at+" is not asked: "+clean(r.detail, maxName))
+		return conditions.False(v1alpha1.ReasonNotAnswering, at+" is not asked: "+printable.Line(r.detail, maxName))
 	case r.ours():
-		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s)", at, clean(cmp.Or(r.detail, r.said), maxWords)))
+		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer (%s)", at, printable.Line(cmp.Or(r.detail, r.said), maxWords)))
 	case r.status == http.StatusForbidden:
 		return conditions.False(v1alpha1.ReasonCredentialsRefused, at+" refuses the credentials that the proxy presents (HTTP 403): correct spec.headers")
 	case r.status >= http.StatusInternalServerError, r.status == http.StatusTooManyRequests:

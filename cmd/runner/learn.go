@@ -10,13 +10,11 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -85,7 +83,7 @@ func (s settings) ask(ctx context.Context, logger *slog.Logger, tell func(backen
 			}
 			attempt, began, pause, wait = 0, time.Now(), firstPause, askAgain
 		case facts.Answers != told.Answers && lasts(facts.Answers.Reason, attempt, time.Since(began)):
-			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error", clean(err.Error(), maxName))
+			logger.Info("the backend does not answer MCP", "detail", facts.Answers.Message, "error", printable.Line(err.Error(), maxName))
 			told = facts
 			tell(facts)
 		}
@@ -168,8 +166,8 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 		ProtocolVersions: seen,
 	}
 	if who := hello.ServerInfo; who != nil {
-		if name := clean(who.Name, maxName); name != "" {
-			facts.Server = &v1alpha1.ServerInfo{Name: name, Version: clean(who.Version, maxName)}
+		if name := printable.Line(who.Name, maxName); name != "" {
+			facts.Server = &v1alpha1.ServerInfo{Name: name, Version: printable.Line(who.Version, maxName)}
 		}
 	}
 	offers := hello.Capabilities
@@ -238,17 +236,4 @@ func count[T any](offered bool, items iter.Seq2[T, error]) *int32 {
 		}
 	}
 	return &n
-}
-
-// clean makes a text of the backend's fit the log and the status, where one that
-// is too long would refuse the whole report, and where nothing may turn or hide
-// what stands beside it: controls and marks of direction go.
-func clean(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			return -1
-		}
-		return r
-	}, text[:min(len(text), 4*most)])
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

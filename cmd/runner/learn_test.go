@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
@@ -396,13 +397,13 @@ func TestNamesAreMadeFitForTheStatus(t *testing.T) {
 		"plain":                    {"Ünïcode 1.0 ✓", "Ünïcode 1.0 ✓"},
 		"too long":                 {strings.Repeat("ä", maxName), strings.Repeat("ä", maxName/2)},
 		"half a character stays":   {"a" + strings.Repeat("ä", maxName), "a" + strings.Repeat("ä", maxName/2-1)},
-		"escapes and line ends":    {"e\x1b[31mch\no\x00\x7f", "e[31mcho"},
+		"escapes and line ends":    {"e\x1b[31mch\no\x00\x7f\n", "e[31mch o"},
 		"turned around":            {"\u202eohce\u2066\u200f", "ohce"},
 		"hidden":                   {"ec\u200b\u2060h\ufeffo\u2028", "echo"},
 		"not text":                 {"\xff\xfeecho", "echo"},
 		"nothing but what may not": {"\u202e\u200b", ""},
 	} {
-		if got := clean(tc.name, maxName); got != tc.want {
+		if got := printable.Line(tc.name, maxName); got != tc.want {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
