@@ -47,6 +47,7 @@ func TestWhatIsNotRestrictedIsRefusedToAProxysPod(t *testing.T) {
 		"root":                 {side("{runAsUser: 0}"), at + "runAsUser: nothing in a proxy's pod runs as root: write another number, or remove it"},
 		"an unmasked /proc":    {`{spec: {hostUsers: false, initContainers: [{name: side, image: x, securityContext: {procMount: Unmasked}}]}}`, at + `procMount: breaks the restricted Pod Security Standard, control "procMount": remove it`},
 		"a driver of the node": {`{spec: {volumes: [{name: a, csi: {driver: secrets-store.csi.k8s.io}}]}}`, "spec.proxy.podTemplate.spec.volumes[name=a].csi: its driver could give away what is for the runner alone: in a proxy's pod use " + strings.Join(keptVolumes, ", ")},
+		"the runner's name":    {`{spec: {initContainers: [{name: proxy, image: x}]}}`, "spec.proxy.podTemplate.spec.initContainers[name=proxy].name: another container of this pod has this name: choose another"},
 		"a share":              {`{spec: {volumes: [{name: a, nfs: {server: a, path: /}}]}}`, "spec.proxy.podTemplate.spec.volumes[name=a].nfs: its driver could give away what is for the runner alone: in a proxy's pod use " + strings.Join(keptVolumes, ", ")},
 	} {
 		t.Run(name, func(t *testing.T) { refusedProxy(t, tc.overlay, tc.want) })

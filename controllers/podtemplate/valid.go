@@ -135,8 +135,8 @@ func Keys(field string, entries map[string]string, areLabels bool) []Problem {
 }
 
 // incomplete is what a pod template lacks that its parts need of each other:
-// every container an image, every mount a volume or a claim. The mounts of run are
-// those of the spec, which are named there.
+// every container a name of its own and an image, every mount a volume or a claim. The
+// mounts of run are those of the spec, which are named there.
 func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) []Problem {
 	volumes := map[string]bool{}
 	for _, c := range run.VolumeClaimTemplates {
@@ -146,9 +146,14 @@ func incomplete(field string, template *corev1ac.PodTemplateSpecApplyConfigurati
 		volumes[*v.Name] = true
 	}
 	var problems []Problem
+	taken := map[string]bool{}
 	check := func(list string, containers []corev1ac.ContainerApplyConfiguration) {
 		for i, c := range containers {
 			at := fmt.Sprintf("%s.spec.%s[name=%s]", field, list, *c.Name)
+			if taken[*c.Name] { // in the other list: names are the keys of each
+				problems = append(problems, Problem{at + ".name", "another container of this pod has this name: choose another"})
+			}
+			taken[*c.Name] = true
 			ours := i == 0 && list == "containers" // of which the spec or the operator says the image
 			if !ours && (c.Image == nil || strings.TrimSpace(*c.Image) == "") {
 				problems = append(problems, Problem{at + ".image", "missing: write the image of this container, or give it the name of Freehold's to add to that"})
