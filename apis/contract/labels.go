@@ -62,10 +62,27 @@ func moves(in string) string {
 	return "(oldObject == null || ['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object)" + in + "[?k] != dyn(oldObject)" + in + "[?k]))"
 }
 
+// What runs under the labels is kept, where no controller takes a change back as ours do
+// that of a Deployment: of a pod the images and what its runner reads, of a ReplicaSet the
+// template, and by what its Deployment finds it again.
+const (
+	ofPod = "['containers', 'initContainers'].exists(l, dyn(object).?spec[?l].orValue([]).map(c, c.?image) != dyn(oldObject).?spec[?l].orValue([]).map(c, c.?image)) ||\n" +
+		"[[dyn(object), dyn(oldObject)].map(o, o.metadata.?annotations.orValue({}))].exists(a, a.exists(m, m.exists(k, k.startsWith('freehold.dev/') && a[0][?k] != a[1][?k])))"
+	ofReplicaSet = "dyn(object).spec.template != dyn(oldObject).spec.template ||\n" +
+		"['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object).metadata.?labels[?k] != dyn(oldObject).metadata.?labels[?k]) ||\n" +
+		"dyn(object).metadata.?ownerReferences.orValue([]).exists(o, !dyn(oldObject).metadata.?ownerReferences.orValue([]).exists(b, b.uid == o.uid))"
+)
+
 // labels holds that only those give pods our labels of whom by is true, where server is
-// the one that the labels name.
-func labels(in, by string) admission.Rule {
-	broken := "[dyn(object)" + in + "[?'freehold.dev/server'].orValue('')].exists(server, server != '' && " + named() + " &&\n" + moves(in) + " &&\n!(" + by + "))"
+// the one that the labels name, and that only they change what changes, if any, is true of.
+func labels(in, by, changes string) admission.Rule {
+	moved, kept := moves(in), ""
+	if changes != "" {
+		moved = "(" + moved + " ||\n" + changes + ")"
+		kept = "!" + moves(in) + " ?\n'this ' + request.kind.kind + ' gets the calls of ' + dyn(object)" + in + "['freehold.dev/server'].orValue('') + " +
+			"', and only Freehold changes what it runs: change the MCPServer or MCPRemoteProxy, and leave images, template, owners and what is labelled or annotated with freehold.dev/ here' :\n"
+	}
+	broken := "[dyn(object)" + in + "[?'freehold.dev/server'].orValue('')].exists(server, server != '' && " + named() + " &&\n" + moved + " &&\n!(" + by + "))"
 	whose := "'label freehold.dev/server of a pod template"
 	if in == inPod {
 		whose = "'label freehold.dev/server of a pod"
@@ -74,7 +91,7 @@ func labels(in, by string) admission.Rule {
 		Broken: broken,
 		Validations: []admissionregistrationv1.Validation{{
 			Expression: "!(" + broken + ") || " + actsAsOurs,
-			MessageExpression: whose + " is given by Freehold, and ' + " + asks + " + ' is not that: with it this ' + request.kind.kind + ' would get the calls of ' +\n" +
+			MessageExpression: kept + whose + " is given by Freehold, and ' + " + asks + " + ' is not that: with it this ' + request.kind.kind + ' would get the calls of ' +\n" +
 				"dyn(object)" + in + "['freehold.dev/server'].orValue('') + '. Leave freehold.dev/server and app.kubernetes.io/component as they are, or choose labels of your own'",
 		}},
 	}
@@ -138,24 +155,26 @@ func backendService() admission.Rule {
 func labelPolicies() []admission.Other {
 	all := &metav1.LabelSelector{}
 	// With what the API server would fill in, as the other policies have it.
-	match := func(group, resource string, objects *metav1.LabelSelector) admissionregistrationv1.MatchResources {
+	match := func(group string, objects *metav1.LabelSelector, resources ...string) admissionregistrationv1.MatchResources {
 		return admissionregistrationv1.MatchResources{
 			MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: all, ObjectSelector: objects,
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}, Scope: new(admissionregistrationv1.AllScopes)},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: new(admissionregistrationv1.AllScopes)},
 			}}},
 		}
 	}
 	selects := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 	}
+	// The API server takes labels of a pod from its status, too, and from what binds it to a node.
+	pods := []string{"pods", "pods/status", "pods/binding", "bindings"}
 	return []admission.Other{
-		{Name: "pods", Rule: labels(inPod, byController), Match: match("", "pods", selects("freehold.dev/server", metav1.LabelSelectorOpExists))},
-		{Name: "replicasets", Rule: labels(inTemplate, byDeployments), Match: match("apps", "replicasets", all)},
+		{Name: "pods", Rule: labels(inPod, byController, ofPod), Match: match("", selects("freehold.dev/server", metav1.LabelSelectorOpExists), pods...)},
+		{Name: "replicasets", Rule: labels(inTemplate, byDeployments, ofReplicaSet), Match: match("apps", all, "replicasets")},
 		{
-			Name: "templates", Rule: labels(inTemplate, byOperator()),
-			Match: match("apps", "deployments", selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold")),
+			Name: "templates", Rule: labels(inTemplate, byOperator(), ""),
+			Match: match("apps", selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold"), "deployments"),
 		},
 	}
 }

@@ -15,8 +15,8 @@ func Policies() admission.Options {
 		Label:  admission.Label{Key: "app.kubernetes.io/managed-by", Value: "freehold"},
 		Others: labelPolicies(),
 		Rules: map[schema.GroupKind][]admission.Rule{
-			Deployment.GroupKind():  {generation(), labels(inTemplate, byOperator())},
-			StatefulSet.GroupKind(): {generation(), labels(inTemplate, byRunner), backendSet()},
+			Deployment.GroupKind():  {generation(), labels(inTemplate, byOperator(), "")},
+			StatefulSet.GroupKind(): {generation(), labels(inTemplate, byRunner, ""), backendSet()},
 			Service.GroupKind():     {generation(), backendService()},
 			ConfigMap.GroupKind():   {generation()},
 			MCPServer.GroupKind():   {runtimeServer()}, MCPRemoteProxy.GroupKind(): {runtimeServer()},

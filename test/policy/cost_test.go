@@ -245,6 +245,44 @@ func TestWhatFreeholdMakesEndsInTheCondition(t *testing.T) {
 	}
 }
 
+// TestWhatTheLabelsCostOthers holds that the condition on labels of pods is false, in few
+// steps, for what has none of them, and for what kubelet writes of a pod that has them.
+func TestWhatTheLabelsCostOthers(t *testing.T) {
+	root, err := kit.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "controllers", "workload", "testdata", "minimal", "proxy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := object(string(data)).Object
+	template := proxy["spec"].(map[string]any)["template"].(map[string]any)
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]}
+	foreign := func(kind string) map[string]any {
+		o := (&unstructured.Unstructured{Object: proxy}).DeepCopy()
+		o.SetKind(kind)
+		unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "labels")
+		return o.Object
+	}
+	for file, tc := range map[string]struct {
+		object map[string]any
+		most   int64
+	}{
+		"managers-replicasets.yaml": {foreign("ReplicaSet"), 30},
+		"managers-templates.yaml":   {foreign("Deployment"), 30},
+		"managers-pods.yaml":        {pod, 500},
+	} {
+		is := &unstructured.Unstructured{Object: tc.object}
+		results, left := evaluate(t, policyOf(t, file).conditions, is.DeepCopy(), is, "", "system:node:a", celconfig.RuntimeCELCostBudgetMatchConditions)
+		cost := celconfig.RuntimeCELCostBudgetMatchConditions - left
+		t.Logf("%s costs %d", file, cost)
+		if suspicious := results[0].EvalResult.Value(); suspicious != false || cost > tc.most {
+			t.Errorf("%s: the condition says %v, and costs %d", file, suspicious, cost)
+		}
+	}
+}
+
 // fieldsOf are the fields of an object down to the second level, and of its labels and
 // annotations.
 func fieldsOf(t *testing.T, o map[string]any, levels ...string) *metav1.FieldsV1 {

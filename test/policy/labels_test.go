@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,33 +149,102 @@ func TestNobodyElseLabelsPods(t *testing.T) {
 	}
 }
 
-// What stands is changed and scaled by whoever may, Kubernetes' controllers make its
-// pods, and who may act as Freehold restores it.
-func TestWhatIsLabelledGoesOn(t *testing.T) {
-	s := kit.NewEnv(t, plane)
-	c, uid := editor(s, t), makeOwners(s)[contract.MCPServer.Kind]
-	proxy := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}}")
+// pair makes a proxy and a backend of the server echo, waits until both have a pod, and
+// returns them.
+func pair(t *testing.T, s *kit.Env) (proxy, backend *unstructured.Unstructured, pods *corev1.PodList) {
+	t.Helper()
+	uid := makeOwners(s)[contract.MCPServer.Kind]
+	proxy = s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}}")
 	merge(proxy.Object, object(strings.ReplaceAll(owned, "$uid", uid)+"spec: {replicas: 1, "+strings.ReplaceAll(ownPods, "component: backend", "component: proxy")+"}").Object)
 	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerChildren), "", proxy, true), "making a proxy")
-	backend := s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")
+	backend = s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")
 	merge(backend.Object, object(strings.ReplaceAll(owned, "$uid", uid)+"spec: {serviceName: s, "+ownPods+"}").Object)
 	s.Must(applied(s.Ctx, as(t, s.Namespace, "echo-runner"), string(contract.RunnerBackend), "", backend, true), "making a backend")
-	pods, sets := &corev1.PodList{}, &appsv1.ReplicaSetList{}
+	pods = &corev1.PodList{}
 	s.AwaitAll(pods, "both have a pod", func() error {
 		if len(pods.Items) < 2 {
 			return fmt.Errorf("there are %d", len(pods.Items))
 		}
 		return nil
 	})
-	change := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}}}}}`))
-	for _, o := range []client.Object{proxy.DeepCopy(), backend.DeepCopy()} {
-		s.Must(c.Patch(s.Ctx, o, change), "changing the template")
-	}
-	s.Must(admin.List(s.Ctx, sets, client.InNamespace(s.Namespace)), "listing")
-	s.Must(c.Patch(s.Ctx, &sets.Items[0], change), "changing a ReplicaSet")
+	return proxy, backend, pods
+}
+
+func mergePatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
+
+// What stands is changed and scaled by whoever may, Kubernetes' controllers make its
+// pods, and who may act as Freehold restores it.
+func TestWhatIsLabelledGoesOn(t *testing.T) {
+	s := kit.NewEnv(t, plane)
+	c := editor(s, t)
+	proxy, backend, pods := pair(t, s)
 	for i := range pods.Items {
-		s.Must(c.Patch(s.Ctx, &pods.Items[i], client.RawPatch(types.MergePatchType, []byte(noteB))), "annotating a pod")
-		s.Must(c.Patch(s.Ctx, &pods.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"freehold.dev/server":null}}}`))), "taking a pod out")
+		s.Must(c.Patch(s.Ctx, &pods.Items[i], mergePatch(noteB)), "annotating a pod")
+		s.Must(c.Patch(s.Ctx, &pods.Items[i], mergePatch(`{"metadata":{"labels":{"freehold.dev/server":null}}}`)), "taking a pod out")
 	}
+	for _, o := range []client.Object{proxy.DeepCopy(), backend.DeepCopy()} {
+		s.Must(c.Patch(s.Ctx, o, mergePatch(`{"spec":{"template":{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}}}}}`)), "changing the template")
+	}
+	sets := &appsv1.ReplicaSetList{}
+	s.Must(admin.List(s.Ctx, sets, client.InNamespace(s.Namespace)), "listing")
+	s.Must(c.Patch(s.Ctx, &sets.Items[0], mergePatch(`{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}},"spec":{"replicas":0}}`)), "scaling a ReplicaSet")
 	s.Must(admin.Create(s.Ctx, s.Intent(fmt.Sprintf(templates["ReplicaSet"], "restored", asProxy))), "restoring")
+	orphan := metav1.DeletePropagationOrphan
+	s.Must(c.Delete(s.Ctx, proxy, &client.DeleteOptions{PropagationPolicy: &orphan}), "deleting a proxy")
+	s.AwaitAll(sets, "the garbage collector lets its ReplicaSets go", func() error {
+		for _, set := range sets.Items {
+			if len(set.OwnerReferences) > 0 {
+				return fmt.Errorf("%s has owners", set.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// Who may change pods and ReplicaSets has no other program serve under the labels: their
+// controllers would not take that back, as those of a Deployment do.
+func TestWhatRunsUnderALabelStays(t *testing.T) {
+	s := kit.NewEnv(t, plane)
+	c := editor(s, t)
+	_, _, pods := pair(t, s)
+	sets := &appsv1.ReplicaSetList{}
+	s.Must(admin.List(s.Ctx, sets, client.InNamespace(s.Namespace)), "listing")
+	const says = "only Freehold changes what it runs"
+	for _, change := range []string{
+		`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}`,
+		`{"spec":{"template":{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}}}`,
+		// A Deployment lets go of a ReplicaSet without its labels, and takes none that has another owner.
+		`{"metadata":{"labels":{"freehold.dev/server":"elsewhere"}}}`,
+		`{"metadata":{"labels":{"app.kubernetes.io/component":null}}}`,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"1","controller":true}]}}`,
+	} {
+		refused(t, c.Patch(s.Ctx, sets.Items[0].DeepCopy(), mergePatch(change)), says)
+	}
+	for i := range pods.Items {
+		image := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"c","image":"evil"}]}}`))
+		refused(t, c.Patch(s.Ctx, pods.Items[i].DeepCopy(), image), says)
+		refused(t, c.Patch(s.Ctx, pods.Items[i].DeepCopy(), mergePatch(`{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}`)), says)
+	}
+}
+
+// Labels of a pod are written by its status, too, and by what binds it to a node.
+func TestSubresourcesLabelNoPods(t *testing.T) {
+	s := kit.NewEnv(t, plane)
+	const user = "trent"
+	s.Must(admin.Create(s.Ctx, s.Intent("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: nodes}, rules: [{apiGroups: [''], "+
+		"resources: [pods/status, pods/binding, bindings], verbs: [create, patch]}]}")), "making a role")
+	s.Must(admin.Create(s.Ctx, s.Intent("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: nodes}, "+
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: nodes}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "+user+"}]}")), "giving it")
+	mine := s.Intent("{apiVersion: v1, kind: Pod, metadata: {name: mine}, spec: {schedulerName: none, " + restrictedSpec + "}}")
+	s.Must(admin.Create(s.Ctx, mine), "making a pod")
+	c := clientOf(t, plane.As(user))
+	s.Must(wait.PollUntilContextTimeout(s.Ctx, 50*time.Millisecond, kit.Patience, true, func(ctx context.Context) (bool, error) {
+		err := c.Status().Patch(ctx, mine.DeepCopy(), mergePatch(`{"status":{"reason":"a"}}`))
+		return err == nil, ignoreForbidden(err)
+	}), "waiting for the role")
+	const says = "Leave freehold.dev/server and app.kubernetes.io/component"
+	refused(t, c.Status().Patch(s.Ctx, mine.DeepCopy(), mergePatch(`{"metadata":{"labels":{"freehold.dev/server":"victim","app.kubernetes.io/component":"proxy"}}}`)), says)
+	binding := s.Intent("{apiVersion: v1, kind: Binding, metadata: {name: mine, labels: " + asProxy + "}, target: {kind: Node, name: a}}")
+	refused(t, c.Create(s.Ctx, binding.DeepCopy()), says)
+	refused(t, c.SubResource("binding").Create(s.Ctx, mine.DeepCopy(), binding), says)
 }
