@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -109,7 +110,8 @@ func (b *board) example() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name := range b.open {
-		return fmt.Errorf("for example %s: %+v", name, b.servers[name].Status)
+		status, _ := json.Marshal(b.servers[name].Status)
+		return fmt.Errorf("for example %s: %s", name, status)
 	}
 	return nil
 }

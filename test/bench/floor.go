@@ -197,7 +197,7 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	claim := v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash)
+	claim := claimOf(content)
 	return []statement{
 		{contract.MCPServerFinalizer, intentOf(server).WithFinalizers(contract.Finalizer)},
 		{contract.MCPServerWorkload, intentOf(server).WithStatus(v1alpha1ac.MCPServerStatus().WithWorkload(claim))},
@@ -205,7 +205,7 @@ func beforeBackend(server *v1alpha1.MCPServer) ([]statement, error) {
 		{contract.RBACChildren, workload.Role(owner)},
 		{contract.RBACChildren, workload.RoleBinding(owner)},
 		{contract.MCPServerChildren, workload.ProxyService(owner, server.Spec.Proxy)},
-		{contract.MCPServerChildren, workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), rand.Text())},
+		{contract.MCPServerChildren, workload.SessionSecret(owner, content.Proxy.SessionSecret, rand.Text())},
 		{contract.MCPServerChildren, proxy},
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonStarting, "waiting for the proxy and its backend to become ready"),
@@ -231,18 +231,23 @@ func contentOf(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) (wo
 	if len(rendered.Problems) > 0 {
 		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}
-	return rendered, rendered.Claimed(claimed(server.Status.Workload, rendered.Hash).Generation), nil
+	return rendered, rendered.Claimed(claimed(server.Status.Workload, rendered.Content.Proxy.SessionSecret, rendered.Hash).Generation), nil
 }
 
 // claimed is the number of content after another.
-func claimed(was *v1alpha1.WorkloadStatus, hash string) *v1alpha1.WorkloadStatus {
+func claimed(was *v1alpha1.WorkloadStatus, sessions, hash string) *v1alpha1.WorkloadStatus {
 	switch {
 	case was == nil:
-		return &v1alpha1.WorkloadStatus{Generation: 1, Hash: hash}
+		return &v1alpha1.WorkloadStatus{Generation: 1, Hash: hash, SessionSecret: sessions}
 	case was.Hash == hash:
 		return was
 	}
-	return &v1alpha1.WorkloadStatus{Generation: was.Generation + 1, Hash: hash}
+	return &v1alpha1.WorkloadStatus{Generation: was.Generation + 1, Hash: hash, SessionSecret: sessions}
+}
+
+// claimOf states the claim of a content.
+func claimOf(content runconfig.RunConfig) *v1alpha1ac.WorkloadStatusApplyConfiguration {
+	return v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash).WithSessionSecret(content.Proxy.SessionSecret)
 }
 
 func intentOf(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {

@@ -123,7 +123,7 @@ func beforeRollout(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies)
 	if err != nil {
 		return nil, err
 	}
-	claim := v1alpha1ac.WorkloadStatus().WithGeneration(content.Workload.Generation).WithHash(content.Workload.Hash)
+	claim := claimOf(content)
 	return []statement{
 		{contract.MCPServerConditions, found(server, map[string]conditions.Finding{
 			v1alpha1.ConditionReady:       conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content"),
