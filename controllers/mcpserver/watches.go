@@ -19,6 +19,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -56,10 +57,12 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	for _, child := range Watched() {
 		build.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
+	waves := r.waves()
 	for _, kind := range kinds.All() { // a turn passes from one kind to the other
-		build.Watches(kind.New(), r.turns())
+		build.Watches(kind.New(), waves.handler())
 	}
 	return build.
+		WatchesRawSource(source.Func(waves.Start)).
 		Watches(&v1alpha1.MCPOIDCConfig{}, r.referring(contract.MCPOIDCConfig.Kind), changed).
 		Watches(&v1alpha1.MCPAuthzConfig{}, r.referring(contract.MCPAuthzConfig.Kind), changed).
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod)).

@@ -3,8 +3,10 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,38 +23,82 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// turns wakes the servers whose turn it is to take a changed configuration, and no
-// others, when one that refers to it has moved.
-func (r *Reconciler) turns() handler.EventHandler {
+// followed is a configuration that servers refer to.
+type followed struct {
+	kind string
+	types.NamespacedName
+}
+
+// waves wakes the servers whose turn it is to take a changed configuration, and no
+// others, when some that refer to it have moved. Who they are is found outside of the
+// watch, and once for all that move within gathering: it takes a look at all that refer to
+// it, and where 500 do, each of them moves several times.
+type waves struct {
+	*Reconciler
+	moves workqueue.TypedDelayingInterface[followed]
+}
+
+// gathering is how long the first server that has moved waits for others.
+const gathering = 100 * time.Millisecond
+
+func (r *Reconciler) waves() waves {
+	return waves{r, workqueue.NewTypedDelayingQueue[followed]()}
+}
+
+// handler notes who has moved.
+func (v waves) handler() handler.EventHandler {
 	return handler.Funcs{
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { r.moved(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { r.moved(ctx, q, e.Object, nil) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) { v.moved(ctx, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ queue) { v.moved(ctx, e.Object, nil) },
 	}
 }
 
 // moved looks at what a server was before, and is after; nil for one that is gone.
-func (r *Reconciler) moved(ctx context.Context, q queue, before, after client.Object) {
+func (v waves) moved(ctx context.Context, before, after client.Object) {
 	if alike(before, after) {
 		return
 	}
 	for _, kind := range []string{contract.MCPAuthzConfig.Kind, contract.MCPOIDCConfig.Kind} {
-		name := references.From(before, kind)
-		if name == "" {
+		of := followed{kind, types.NamespacedName{Namespace: before.GetNamespace(), Name: references.From(before, kind)}}
+		if of.Name == "" {
 			continue
 		}
-		config, err := r.config(ctx, kind, before.GetNamespace(), name)
-		if err != nil || phase(before, config) == phase(after, config) {
-			continue // one that is not there, or was not read, is taken by nobody
-		}
-		plan, err := r.plan(ctx, before.GetNamespace(), config)
-		if err != nil {
-			logf.FromContext(ctx).Error(err, "cannot tell which server takes a configuration next", "namespace", before.GetNamespace(), "config", name)
-			continue
-		}
-		for _, next := range plan.Admitted {
-			if kind, name := kinds.OfKey(next); kind.Suffix == r.kind.Suffix {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: before.GetNamespace(), Name: name}})
+		config, err := v.config(ctx, of)
+		if err == nil && phase(before, config) != phase(after, config) {
+			v.moves.AddAfter(of, gathering)
+		} // one that is not there, or was not read, is taken by nobody
+	}
+}
+
+// Start wakes until ctx is done those whose turn it is.
+func (v waves) Start(ctx context.Context, q queue) error {
+	context.AfterFunc(ctx, v.moves.ShutDown)
+	go func() {
+		for {
+			of, shutdown := v.moves.Get()
+			if shutdown {
+				return
 			}
+			v.wake(ctx, of, q)
+			v.moves.Done(of)
+		}
+	}()
+	return nil
+}
+
+func (v waves) wake(ctx context.Context, of followed, q queue) {
+	config, err := v.config(ctx, of)
+	if err != nil {
+		return // as in moved
+	}
+	plan, err := v.plan(ctx, of.Namespace, config)
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "cannot tell which server takes a configuration next", "namespace", of.Namespace, "config", of.Name)
+		return
+	}
+	for _, next := range plan.Admitted {
+		if kind, name := kinds.OfKey(next); kind.Suffix == v.kind.Suffix {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: of.Namespace, Name: name}})
 		}
 	}
 }
@@ -81,26 +127,25 @@ func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 var errUnread = errors.New("the configuration is not read yet")
 
 // config is a configuration as a claim would record it now.
-func (r *Reconciler) config(ctx context.Context, kind, namespace, name string) (v1alpha1.WorkloadConfig, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: name}
-	if kind == contract.MCPAuthzConfig.Kind {
+func (r *Reconciler) config(ctx context.Context, of followed) (v1alpha1.WorkloadConfig, error) {
+	if of.kind == contract.MCPAuthzConfig.Kind {
 		c := &v1alpha1.MCPAuthzConfig{}
-		if err := r.reader.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.reader.Get(ctx, of.NamespacedName, c, client.UnsafeDisableDeepCopy); err != nil {
 			return v1alpha1.WorkloadConfig{}, err
 		}
 		verdict, known := r.Policies.Policies(c)
 		if !known {
 			return v1alpha1.WorkloadConfig{}, errUnread
 		}
-		return named(kind, name, verdict.Hash), nil
+		return named(of.kind, of.Name, verdict.Hash), nil
 	}
 	c := &v1alpha1.MCPOIDCConfig{}
-	if err := r.reader.Get(ctx, key, c, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.Get(ctx, of.NamespacedName, c, client.UnsafeDisableDeepCopy); err != nil {
 		return v1alpha1.WorkloadConfig{}, err
 	}
 	hash, known := r.Policies.Login(c)
 	if !known {
 		return v1alpha1.WorkloadConfig{}, errUnread
 	}
-	return named(kind, name, hash), nil
+	return named(of.kind, of.Name, hash), nil
 }
