@@ -22,11 +22,8 @@ const (
 	// flooded is the namespace of a tenant who makes trouble; the others' server is in
 	// namespace.
 	flooded = "tenant"
-	// quiet is the others' server, and hop a ConfigMap beside it.
+	// quiet is the others' server, and hop the floor's beside it.
 	quiet, hop = "quiet", "hop"
-	// hops is how many writes, each seen by a watch before the next, lie between a changed
-	// spec and its Deployment: the spec, Ready that goes down, the claim, the Deployment.
-	hops = 4
 )
 
 // floods are what the tenant does, in turn.
@@ -84,14 +81,13 @@ type neighbour struct {
 	w       *world
 	turn    int
 	proxies watch.Interface
-	configs watch.Interface
+	twins   watch.Interface
 	delays  []float64
 	floors  []float64
 }
 
 func newNeighbour(ctx context.Context, w *world) (*neighbour, error) {
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hop}}
-	if err := w.Client.Create(ctx, config); err != nil {
+	if err := w.defineTwin(ctx); err != nil {
 		return nil, err
 	}
 	n := &neighbour{w: w}
@@ -99,14 +95,14 @@ func newNeighbour(ctx context.Context, w *world) (*neighbour, error) {
 	in := client.InNamespace(namespace)
 	n.proxies, err = w.Client.Watch(ctx, &appsv1.DeploymentList{}, in)
 	if err == nil {
-		n.configs, err = w.Client.Watch(ctx, &corev1.ConfigMapList{}, in, client.MatchingFields{"metadata.name": hop})
+		n.twins, err = w.Client.Watch(ctx, twins(), in)
 	}
 	return n, err
 }
 
 func (n *neighbour) stop() {
 	n.proxies.Stop()
-	n.configs.Stop()
+	n.twins.Stop()
 }
 
 // during samples while a flood is made, and after it for a while.
@@ -156,24 +152,6 @@ func (n *neighbour) sample(ctx context.Context) error {
 	delay, err := n.change(ctx)
 	n.delays, n.floors = append(n.delays, delay), append(n.floors, floor)
 	return err
-}
-
-// floor is how long so many writes take that each wait for their event.
-func (n *neighbour) floor(ctx context.Context) (float64, error) {
-	begin := time.Now()
-	for range hops {
-		n.turn++
-		says := fmt.Sprint(n.turn)
-		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"turn":%q}}`, says))
-		if err := n.w.Client.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hop}}, patch); err != nil {
-			return 0, err
-		}
-		err := await(ctx, n.configs, func(c *corev1.ConfigMap) bool { return c.Data["turn"] == says })
-		if err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(begin).Seconds(), nil
 }
 
 // change is how long the operator takes from a changed spec to the Deployment that has it.
@@ -230,8 +208,9 @@ func (r *Report) tenant(text *strings.Builder) {
 // ofATenant are the targets: what a flood may do to others.
 func ofATenant() []goal {
 	var all []goal
-	for _, step := range []string{"rest", "made", "edits", "more", "config"} {
-		all = append(all, goal{"tenant, " + step + ": seconds until another's change is out", 0.6, of("tenant", step, 0, value("delay most", 1))})
+	for _, step := range []string{"rest", "made", "edits", "more", "followers", "config"} {
+		all = append(all, goal{"tenant, " + step + ": seconds until another's change is out", 0.6, of("tenant", step, 0, value("delay most", 1))},
+			goal{"tenant, " + step + ": the same, times the floor", 1.3, of("tenant", step, 0, func(s Step) float64 { return s.Values["delay"] / s.Values["floor"] })})
 	}
 	for _, step := range []string{"deep", "large servers", "large configurations"} {
 		all = append(all, goal{"tenant, " + step + ": restarts of the operator", 0, of("tenant", step, 0, value("restarts", 1))})
