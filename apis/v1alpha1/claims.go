@@ -37,11 +37,13 @@ type VolumeClaimMetadata struct {
 	// labels of each claim, beside those of the pods' selector.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63: shorten it"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations of each claim.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 65536)",message="an annotation has a name of at most 317 characters and a value of at most 65536: shorten it"
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 

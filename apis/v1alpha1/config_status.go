@@ -15,6 +15,7 @@ type ConfigStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=64
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// hash is the SHA-256 of what the configuration says, in lower-case hexadecimal

@@ -169,6 +169,7 @@ type MCPRemoteProxyStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=64
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// workload numbers the content that the proxy is to run.
@@ -188,6 +189,7 @@ type MCPRemoteProxyStatus struct {
 
 	// url is the URL that clients in the cluster call.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	URL string `json:"url,omitempty"`
 }
 

@@ -18,6 +18,7 @@ type MCPServerStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=64
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// workload is the content that proxy and backend are to run, by number and hash.
@@ -37,6 +38,7 @@ type MCPServerStatus struct {
 
 	// url is the URL that clients in the cluster call.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	URL string `json:"url,omitempty"`
 
 	// replicas is the number of backend pods. The scale subresource reports it.
@@ -50,6 +52,7 @@ type MCPServerStatus struct {
 	// selector is the label selector of the backend pods, as text. Autoscalers
 	// read it through the scale subresource.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Selector string `json:"selector,omitempty"`
 }
 

@@ -120,11 +120,13 @@ type ProxyService struct {
 	// labels are added to the labels of the Service.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63: shorten it"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations are added to the annotations of the Service, for example those
 	// that a load balancer reads.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 65536)",message="an annotation has a name of at most 317 characters and a value of at most 65536: shorten it"
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

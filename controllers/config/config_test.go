@@ -84,6 +84,7 @@ func TestAPolicyThatCannotBeReadIsSaid(t *testing.T) {
 		"half a text":     {`permit(principal == Client::"`, "", `policy "a"`},
 		"no text at all":  {"\x00\xff\xfe", "", `policy "a"`},
 		"deep":            {"permit(principal, action, resource) when { " + strings.Repeat("(", 5000), "", `policy "a"`},
+		"too large":       {strings.Repeat(" ", 384<<10) + "permit(principal, action, resource);", "", "spec: more than 393216 characters"},
 		"a wild number":   {"permit(principal, action, resource) when { 99999999999999999999999 == 1 };", "", `policy "a"`},
 		"wrong entities":  {"permit(principal, action, resource);", "{", "entities"},
 		"entities of nil": {"permit(principal, action, resource);", "[null]", "entities"},

@@ -46,7 +46,7 @@ func New(kind Kind, reader, live client.Reader, applier *apply.Applier, recorder
 
 // Reconcile is one pass over one configuration.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object, turn := r.kind.empty(), r.Large.Of(req.Namespace)
+	object, turn := r.kind.empty(), r.Large.Of(req.Namespace, r.kind.Object.Kind+" "+req.Name)
 	defer turn.Leave()
 	wait, err := turn.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
 	if wait > 0 {

@@ -84,7 +84,7 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 
 // Reconcile is one pass over one object, in the form of a server.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object, turn := r.kind.New(), r.Large.Of(req.Namespace)
+	object, turn := r.kind.New(), r.Large.Of(req.Namespace, r.kind.Object.Kind+" "+req.Name)
 	defer turn.Leave()
 	wait, err := turn.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
 	if wait > 0 {

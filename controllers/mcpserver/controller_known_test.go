@@ -54,7 +54,7 @@ func TestALargeSpecIsRenderedOnce(t *testing.T) {
 	// Where the cache holds a part of it, all passes take turns, and read it live.
 	r.reader = cutting{r.reader}
 	pass()
-	if r.Large.Take("elsewhere", r.Now()) != 0 {
+	if r.Large.Take("elsewhere", "other", r.Now()) != 0 {
 		t.Fatal("the turn is taken")
 	}
 	if result, err := r.Reconcile(t.Context(), theServer); err != nil || result.RequeueAfter == 0 {
@@ -93,7 +93,7 @@ func TestAPanicGivesTheTurnBack(t *testing.T) {
 		}()
 		_, _ = r.Reconcile(t.Context(), theServer)
 	}()
-	if r.Large.Take("elsewhere", r.Now()) != 0 {
+	if r.Large.Take("elsewhere", "other", r.Now()) != 0 {
 		t.Error("the turn is still taken")
 	}
 }

@@ -231,5 +231,5 @@ func passOver(t *testing.T, r *Reconciler, server *v1alpha1.MCPServer) *pass {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pass{frame, server, server, r.Large.Of(server.Namespace)}
+	return &pass{frame, server, server, r.Large.Of(server.Namespace, server.Name)}
 }

@@ -2,8 +2,8 @@ package reconcile
 
 import (
 	"context"
-	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,46 +53,59 @@ const (
 	// turnRetry and turnMost are how long who asks for a turn in vain waits, turnGap is by how
 	// much those of one namespace come apart, and turnGone when one that does not come back
 	// has left the line.
-	turnRetry, turnMost = 200 * time.Millisecond, 5 * time.Second
+	turnRetry, turnMost = 100 * time.Millisecond, 5 * time.Second
 	turnGap             = 20 * time.Millisecond
 	turnGone            = time.Second
 )
 
 // Turn is for one large object at a time: several at once would need more memory than the
 // process has, and leave no worker to the others. A namespace does not take two turns
-// while another one waits, however many of its objects ask. The zero value is free.
+// while another one waits, however many of its objects ask. Those of one namespace are served
+// in the order in which they came, so that none waits for ever beside one that is woken all
+// the time. The zero value is free.
 type Turn struct {
 	mu    sync.Mutex
 	taken bool
-	// last is the namespace of the last turn, and due when those that asked in vain come
-	// back, by namespace.
+	// last is the namespace of the last turn, and line are those that asked in vain, the one
+	// that came first before the others.
 	last string
-	due  map[string]time.Time
+	line []waiting
 }
 
-// Take is zero if an object of the namespace may go on; then Leave must be called. Else it
-// is how long to wait before the next try.
-func (t *Turn) Take(namespace string, now time.Time) (wait time.Duration) {
+// waiting is an object that asked in vain, and due when it comes back.
+type waiting struct {
+	namespace, name string
+	due             time.Time
+}
+
+// Take is zero if the object of the namespace may go on; then Leave must be called. Else it
+// is how long to wait before the next try. name names the object and its kind.
+func (t *Turn) Take(namespace, name string, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.due, func(_ string, at time.Time) bool { return now.Sub(at) > turnGone })
-	others := len(t.due)
-	next, asked := t.due[namespace]
-	if asked {
-		others--
-	}
-	if !t.taken && (namespace != t.last || others == 0) {
-		t.taken, t.last = true, namespace
-		if !next.After(now) {
-			delete(t.due, namespace)
+	t.line = slices.DeleteFunc(t.line, func(w waiting) bool { return now.Sub(w.due) > turnGone })
+	place, before, others := len(t.line), 0, false
+	for i, w := range t.line {
+		switch {
+		case w.namespace != namespace:
+			others = true
+		case w.name == name:
+			place = i
+		case place > i:
+			before++
 		}
+	}
+	if !t.taken && before == 0 && (namespace != t.last || !others) {
+		t.taken, t.last = true, namespace
+		t.line = slices.Delete(t.line, place, min(place+1, len(t.line)))
 		return 0
 	}
-	if t.due == nil {
-		t.due = map[string]time.Time{}
+	wait = min(turnRetry+time.Duration(before)*turnGap, turnMost)
+	comes := waiting{namespace, name, now.Add(wait)}
+	if place == len(t.line) {
+		t.line = append(t.line, comes)
 	}
-	wait = min(max(next.Add(turnGap).Sub(now), turnRetry), turnMost)
-	t.due[namespace] = now.Add(wait)
+	t.line[place] = comes
 	return wait
 }
 
@@ -105,18 +118,21 @@ func (t *Turn) Leave() {
 
 // Holder is the part of one pass in a Turn.
 type Holder struct {
-	turn      *Turn
-	namespace string
-	held      bool
+	turn            *Turn
+	namespace, name string
+	held            bool
 }
 
-// Of is the part of a pass over an object of the namespace. Leave must be called.
-func (t *Turn) Of(namespace string) *Holder { return &Holder{turn: t, namespace: namespace} }
+// Of is the part of a pass over an object of the namespace, whose name names its kind, too.
+// Leave must be called.
+func (t *Turn) Of(namespace, name string) *Holder {
+	return &Holder{turn: t, namespace: namespace, name: name}
+}
 
 // Take is zero if the pass has the turn, else how long to wait.
 func (h *Holder) Take(now time.Time) (wait time.Duration) {
 	if !h.held {
-		wait = h.turn.Take(h.namespace, now)
+		wait = h.turn.Take(h.namespace, h.name, now)
 		h.held = wait == 0
 	}
 	return wait

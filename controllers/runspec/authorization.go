@@ -3,6 +3,7 @@ package runspec
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -26,6 +27,9 @@ type SharedPolicies struct {
 
 // ReadPolicies reads an MCPAuthzConfig.
 func ReadPolicies(config *v1alpha1.MCPAuthzConfig) SharedPolicies {
+	if err := TooLarge(&config.Spec); err != nil {
+		return SharedPolicies{Deleting: config.DeletionTimestamp != nil, Err: fmt.Errorf("spec: %w", err)}
+	}
 	p := SharedPolicies{Authorization: *authorization(&config.Spec), Deleting: config.DeletionTimestamp != nil}
 	p.Unmatched, p.Err = Unmatched(&config.Spec)
 	p.Hash = hashOf(p.Authorization)

@@ -52,6 +52,12 @@ type Rendered struct {
 // not nil where it has no backend. It cannot fail: what is wrong is a problem.
 func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	url := URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
+	if problem := tooLarge(server, opts); problem != nil {
+		return Rendered{
+			Content:  runspec.For(onlyChecks(server), url, opts.Login, opts.Policies),
+			Problems: podtemplate.Problems{*problem}, owner: OwnerOf(server), replicas: ProxyReplicas(server, opts.ProxyReplicas),
+		}
+	}
 	refused, reason := references(server, opts)
 	var run runconfig.RunConfig
 	var problems []podtemplate.Problem

@@ -110,7 +110,7 @@ func permitting(who string) string {
 		"spec: {policies: [{name: all, policy: 'permit(%s, action, resource);'}]}\n", who)
 }
 
-// deepPolicies are 60 of 16 KB that nest 4,000 levels deep.
+// deepPolicies are as many of 8 KB as one object may have that nest 4,000 levels deep.
 func deepPolicies(i int) string {
 	text := "permit(principal, action, resource) when { " + strings.Repeat("(", 4000) + "true" + strings.Repeat(")", 4000) + " };"
 	return policies(fmt.Sprint("deep-", i), text)
@@ -119,16 +119,16 @@ func deepPolicies(i int) string {
 func policies(name, text string) string {
 	all := strings.Builder{}
 	fmt.Fprintf(&all, "apiVersion: freehold.dev/v1alpha1\nkind: MCPAuthzConfig\nmetadata: {name: %s}\nspec:\n  policies:\n", name)
-	for i := range 60 {
+	for i := range min(60, (380<<10)/len(text)) {
 		fmt.Fprintf(&all, "  - {name: p%d, policy: '%s'}\n", i, text)
 	}
 	return all.String()
 }
 
-// largeServer is as large as etcd takes one.
+// largeServer is as large as the policy freehold-size lets in.
 func largeServer(i int) string {
 	argument := strings.Repeat("x", 128<<10)
-	return kit.Server(fmt.Sprint("large-", i), image(1), "suspend: true\nargs:\n"+strings.Repeat("- "+argument+"\n", 7))
+	return kit.Server(fmt.Sprint("large-", i), image(1), "suspend: true\nargs:\n"+strings.Repeat("- "+argument+"\n", 2)+"- "+argument[:120<<10]+"\n")
 }
 
 // largeObject is one of the other kinds.

@@ -24,6 +24,11 @@ var namedRows = []subject{
 			mistake: "250 mistakes, of which the first 20 are named", spec: "env: " + items(250, `{name: "=%03d", value: a}`), show: "env: (250 items without a name that can be)",
 			field: "spec.env[name==000].name", says: manyProblems(),
 		},
+		{
+			mistake: "more than 384 KiB in sum, where the policy freehold-size is not installed", spec: "args: [" + strings.Repeat(strings.Repeat("x", 131072)+", ", 3) + "x]",
+			show: "args: (three of 128 KiB, and one)", field: "spec", says: "more than 393216 characters: move long values into a ConfigMap or Secret that volumes or envFrom name, " +
+				"and policies into an MCPAuthzConfig, or write policies for groups instead of for each caller",
+		},
 	}},
 	{"spec.volumes, spec.volumeMounts", []row{
 		{mistake: "a name in upper case", spec: "volumes: [{name: Cache}]", field: "spec.volumes[name=Cache].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},
@@ -47,7 +52,7 @@ var namedRows = []subject{
 		{mistake: "entities that are not JSON", spec: `authzConfig: {policies: [{name: team, policy: "permit(principal, action, resource);"}], entities: "{"}`, field: "spec.authzConfig", says: "entities: unexpected end of JSON input: write a list of Cedar entities, or leave the field out"},
 	}},
 	{"spec.args and all that runs", []row{
-		{mistake: "more than a ConfigMap holds", spec: "args: " + items(9, "%d"+strings.Repeat("x", 122880)), show: "args: (9 items of 120 KiB)", field: "spec", says: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate below 1 MiB together, and put long texts into ConfigMaps of your own"},
+		{mistake: "more than a ConfigMap holds", spec: "args: " + items(3, "\"%d"+strings.Repeat("<", 65536)+"\""), show: "args: (3 items of 64 KiB of <, for which JSON has six bytes each)", field: "spec", says: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate below 1 MiB together, and put long texts into ConfigMaps of your own"},
 	}},
 	{"spec.proxy.service", []row{
 		{mistake: "a label of Freehold's", spec: "proxy: {service: {labels: {app.kubernetes.io/version: a}}}", field: "spec.proxy.service.labels[\"app.kubernetes.io/version\"]", says: "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"},

@@ -334,7 +334,7 @@ var _ = Describe("Run configs", func() {
 			}
 			s.Must(s.Client.Create(s.Ctx, config), "making a large ConfigMap")
 		}
-		s.Apply(git, server("echo", "args: ["+strings.Repeat(strings.Repeat("x", 100<<10)+", ", 4)+"last]"))
+		s.Apply(git, server("echo", "args: ["+strings.Repeat(strings.Repeat("x", 100<<10)+", ", 3)+"last]"))
 		ready(s, "echo")
 		configs := &metav1.PartialObjectMetadataList{}
 		configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))

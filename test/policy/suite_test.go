@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	kit.Main(m, &plane, func(ctx context.Context, _ string) error {
 		admin = plane.Client
 		// Before the policies, as an older release left them.
-		return errors.Join(leaveOlder(ctx), plane.Install(ctx), allow(ctx))
+		return errors.Join(leaveOlder(ctx), leaveHeavy(ctx), plane.Install(ctx), allow(ctx))
 	}, kit.TypeChecking())
 }
 

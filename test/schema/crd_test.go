@@ -24,6 +24,7 @@ const sizeLimit = 256 << 10
 
 // checks examine one CRD; each returns a finding for everything that is wrong.
 var checks = map[string]func(apiextensionsv1.CustomResourceDefinition) []string{
+	"all have a bound":      bounds,
 	"lists merge":           schemas(lists),
 	"list keys are there":   schemas(keys),
 	"maps hold scalars":     schemas(scalarMaps),
