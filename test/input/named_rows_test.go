@@ -52,7 +52,7 @@ var namedRows = []subject{
 		{mistake: "entities that are not JSON", spec: `authzConfig: {policies: [{name: team, policy: "permit(principal, action, resource);"}], entities: "{"}`, field: "spec.authzConfig", says: "entities: unexpected end of JSON input: write a list of Cedar entities, or leave the field out"},
 	}},
 	{"spec.args and all that runs", []row{
-		{mistake: "more than a ConfigMap holds", spec: "args: " + items(3, "\"%d"+strings.Repeat("<", 65536)+"\""), show: "args: (3 items of 64 KiB of <, for which JSON has six bytes each)", field: "spec", says: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate below 1 MiB together, and put long texts into ConfigMaps of your own"},
+		{mistake: "more than a ConfigMap holds", spec: "args: " + items(3, "%d"+strings.Repeat("𝄞", 98304)), show: "args: (3 items of 98,304 characters of four bytes)", field: "spec", says: "is too long for the ConfigMap in which the runner gets it: keep command, args, env and podTemplate below 1 MiB together, and put long texts into ConfigMaps of your own"},
 	}},
 	{"spec.proxy.service", []row{
 		{mistake: "a label of Freehold's", spec: "proxy: {service: {labels: {app.kubernetes.io/version: a}}}", field: "spec.proxy.service.labels[\"app.kubernetes.io/version\"]", says: "only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix"},
