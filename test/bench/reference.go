@@ -77,7 +77,9 @@ func (r *reference) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		return ctrl.Result{}, err
 	}
 	if w := server.Status.Workload; w == nil || w.Hash != content.Workload.Hash {
-		return ctrl.Result{}, r.changeStatus(ctx, server, func(s *v1alpha1.MCPServerStatus) { s.Workload = claimed(s.Workload, content.Proxy.SessionSecret, content.Workload.Hash) })
+		return ctrl.Result{}, r.changeStatus(ctx, server, func(s *v1alpha1.MCPServerStatus) {
+			s.Workload = claimed(s.Workload, content.Proxy.SessionSecret, content.Workload.Hash)
+		})
 	}
 	children, err := childrenOf(server, rendered, content)
 	if err != nil {

@@ -58,6 +58,9 @@ type ProxySpecApplyConfiguration struct {
 	// podTemplate is a PodTemplateSpec that Freehold merges into the pod template
 	// of the proxy, by the rules of spec.podTemplate and stricter ones that
 	// protect the proxy's API token. The proxy's own container is called proxy.
+	// All containers meet the restricted Pod Security Standard; that of an
+	// MCPRemoteProxy adds none unless the chart's remoteProxies.allowContainers
+	// is true.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
 

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 func TestCallsAreKnownByTheirBody(t *testing.T) {

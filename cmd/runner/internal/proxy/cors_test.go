@@ -55,7 +55,8 @@ func TestAPageReadsWhatItsOriginMay(t *testing.T) {
 		want         string
 	}{
 		"a preflight": {
-			http.MethodOptions, "/mcp", []string{"Origin", page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,mcp-param-a"},
+			http.MethodOptions, "/mcp",
+			[]string{"Origin", page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,mcp-param-a"},
 			204, "Allow-Origin: " + page + "; Allow-Methods: GET, POST, DELETE; Allow-Headers: authorization,mcp-param-a; Vary: Origin",
 		},
 		"a preflight of another page": {http.MethodOptions, "/mcp", []string{"Origin", "https://evil.example.net", "Access-Control-Request-Method", "POST"}, 403, "Vary: Origin"},
