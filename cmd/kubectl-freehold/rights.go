@@ -24,7 +24,7 @@ func lacking(err error) string {
 
 // forbidden collects the kinds of an error, and of those that it consists of.
 func forbidden(err error, kinds map[string]bool) {
-	if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsForbidden(err) { //nolint:errorlint // what it wraps is looked at below
+	if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsForbidden(err) { // what it wraps is looked at below
 		if details := status.Status().Details; details != nil && details.Kind != "" {
 			kinds[strings.TrimSuffix(details.Kind+"."+details.Group, ".")] = true
 		}

@@ -55,7 +55,7 @@ func unseen[T any, O interface {
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, err)
 	case err != nil, !metav1.IsControlledBy(obj, server):
-		return nil, nil
+		return nil, nil //nolint:nilerr // there is none, or another's
 	}
 	return obj, nil
 }

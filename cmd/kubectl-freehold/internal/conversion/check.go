@@ -143,7 +143,7 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 			return nil, fmt.Errorf("reading the %s: %w", kind, err)
 		}
 		if _, err := runspec.Unmatched(&config.Spec); err != nil {
-			return []podtemplate.Problem{{Field: "spec.policies", Message: err.Error()}}, nil
+			return []podtemplate.Problem{{Field: "spec.policies", Message: err.Error()}}, nil //nolint:nilerr // it is what is looked for
 		}
 	}
 	return nil, nil

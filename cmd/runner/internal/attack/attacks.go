@@ -104,11 +104,11 @@ func raw(ctx context.Context, address string, n int, sent string) {
 		if err != nil {
 			return
 		}
-		defer conn.Close()
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })() //nolint:errcheck // nothing is to be lost
 		if _, err := io.WriteString(conn, sent); err == nil {
 			_, _ = io.Copy(io.Discard, conn) //nolint:errcheck // its end is what is waited for
 		}
+		_ = conn.Close() //nolint:errcheck // nothing is to be lost
 		pause(ctx)
 	})
 }
@@ -176,10 +176,10 @@ func slowly(ctx context.Context, p *process) {
 	if err != nil {
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()            //nolint:errcheck // nothing is to be lost
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) //nolint:errcheck,forcetypeassert // of this machine
 	body := message("tools/call", `"name":"film"`)
-	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+ //nolint:errcheck // see below
+	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
 		"Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: film\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	for ctx.Err() == nil {
 		if _, err := conn.Read(make([]byte, 64)); err != nil {

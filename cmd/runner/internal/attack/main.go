@@ -31,21 +31,27 @@ type result struct {
 	Attack string `json:"attack"`
 	// Before and Peak are bytes of the process that are resident, of which Files are mapped; Group is the most that the kernel has counted
 	// for it, with what it keeps of connections; 0 where that cannot be had.
-	Before, Peak, Files, Group int64
+	Before int64 `json:"before"`
+	Peak   int64 `json:"peak"`
+	Files  int64 `json:"files"`
+	Group  int64 `json:"group"`
 	// Calls of the victim, and how many of them got no answer, or another than they should.
-	Calls, Failed int
+	Calls  int `json:"calls"`
+	Failed int `json:"failed"`
 	// P50 and P99 are how long they took.
-	P50, P99 time.Duration
+	P50 time.Duration `json:"p50"`
+	P99 time.Duration `json:"p99"`
 	// Ended says that the runner did not live.
-	Ended bool
+	Ended bool `json:"ended"`
 	// Met says that the goals are.
-	Met bool
+	Met bool `json:"met"`
 }
 
 type report struct {
-	Version, Machine string
-	Limit            int64
-	Results          []result
+	Version string   `json:"version"`
+	Machine string   `json:"machine"`
+	Limit   int64    `json:"limit"`
+	Results []result `json:"results"`
 }
 
 // roleVar names the attack that a process makes; without it, it is the victim, and the server behind the runner. Those who attack are other

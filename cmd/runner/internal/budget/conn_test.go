@@ -64,7 +64,7 @@ func TestListen_BoundsTheFieldsOfEachHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := serving(t, share.New(10, 10))
 			for way, reader := range map[string]io.Reader{"at once": strings.NewReader(tc.sent), "byte by byte": iotest.OneByteReader(strings.NewReader(tc.sent))} {
-				conn, err := net.Dial("tcp", address) //nolint:noctx // of this test
+				conn, err := net.Dial("tcp", address)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +107,7 @@ func served(statuses []int) (n int) {
 // An unfinished head takes no more than its bounds: without them 9,000 fields were a megabyte.
 func TestListen_EndsAHeadThatDoesNotEnd(t *testing.T) {
 	address := serving(t, share.New(10, 10))
-	conn, err := net.Dial("tcp", address) //nolint:noctx // of this test
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

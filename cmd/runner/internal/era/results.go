@@ -41,11 +41,11 @@ func unreadable() *jsonrpc.Fault {
 // answers reports whether an id is that of a request of ours, which is a number. Some servers answer with 1.0 or "1" to 1; who leaves it
 // out can only mean the one request that the answer is to.
 func answers(id jsontext.Value, sent int64) bool {
-	switch kind := id.Kind(); {
-	case kind == '"':
+	switch id.Kind() { //nolint:exhaustive // no other kind is an id
+	case '"':
 		text, err := jsontext.AppendUnquote(nil, id)
 		return err == nil && string(text) == strconv.FormatInt(sent, 10)
-	case kind == '0':
+	case '0':
 		n, err := strconv.ParseFloat(string(id), 64)
 		return err == nil && n == float64(sent)
 	}

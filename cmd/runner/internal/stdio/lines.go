@@ -79,7 +79,11 @@ func message(line []byte) bool {
 	if line[0] == '[' || bytes.Contains(line, []byte(`"jsonrpc"`)) {
 		return json.Valid(line)
 	}
-	var m struct{ Method, Result, Error json.RawMessage }
+	var m struct {
+		Method json.RawMessage `json:"method"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
 	return json.Unmarshal(line, &m) == nil && (m.Method != nil || m.Result != nil || len(m.Error) > 0 && m.Error[0] == '{')
 }
 
