@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -35,14 +36,16 @@ type followed struct {
 // it, and where 500 do, each of them moves several times.
 type waves struct {
 	*Reconciler
-	moves workqueue.TypedDelayingInterface[followed]
+	// moves is made at its first use: it has a goroutine, which a controller that never starts
+	// would leave behind.
+	moves func() workqueue.TypedDelayingInterface[followed]
 }
 
 // gathering is how long the first server that has moved waits for others.
 const gathering = 100 * time.Millisecond
 
 func (r *Reconciler) waves() waves {
-	return waves{r, workqueue.NewTypedDelayingQueue[followed]()}
+	return waves{r, sync.OnceValue(workqueue.NewTypedDelayingQueue[followed])}
 }
 
 // handler notes who has moved.
@@ -65,22 +68,23 @@ func (v waves) moved(ctx context.Context, before, after client.Object) {
 		}
 		config, err := v.config(ctx, of)
 		if err == nil && phase(before, config) != phase(after, config) {
-			v.moves.AddAfter(of, gathering)
+			v.moves().AddAfter(of, gathering)
 		} // one that is not there, or was not read, is taken by nobody
 	}
 }
 
 // Start wakes until ctx is done those whose turn it is.
 func (v waves) Start(ctx context.Context, q queue) error {
-	context.AfterFunc(ctx, v.moves.ShutDown)
+	moves := v.moves()
+	context.AfterFunc(ctx, moves.ShutDown)
 	go func() {
 		for {
-			of, shutdown := v.moves.Get()
+			of, shutdown := moves.Get()
 			if shutdown {
 				return
 			}
 			v.wake(ctx, of, q)
-			v.moves.Done(of)
+			moves.Done(of)
 		}
 	}()
 	return nil
