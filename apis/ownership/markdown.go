@@ -24,7 +24,7 @@ func (c Contract) Markdown() string {
 - *exclusive*: the apply is forced; the field is this manager's alone. *shared*: it is not, and a conflict is reported.
 - *births* may create the object, with a resourceVersion that no object has, so that the server creates or refuses and never updates.
 - *once* creates the object and never writes it again, whoever made what stands under its name; a policy holds it, and that the identity never reads the object by an update.
-- *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read.
+- *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read, and the resourceVersion too where the object has the owner that the write states.
 - *baseline* has a pod template that stays within the [baseline Pod Security Standard](https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline); a policy holds it.
 - *owned by* states the owner of the object. For clusters with OwnerReferencesPermissionEnforcement roles have ` + "`update`" + ` of the owner's finalizers and, where the contract takes objects over, ` + "`delete`" + ` of the object, which nothing else needs.
 `)
@@ -40,7 +40,7 @@ func (c Contract) removals() string {
 	b.WriteString(`
 ## Deletions
 
-With the uid that was read as a precondition.
+With the uid and the resourceVersion that were read as preconditions: whoever decides that an object is to go does by its owner.
 
 | identity | object | what |
 |---|---|---|

@@ -19,7 +19,8 @@
 //     must then be kept while its status is the same.
 //   - An intent about an object that the manager may create should state its
 //     controller: an object of the name that has another one, and that the
-//     manager never wrote, is answered with ErrForeign and left alone.
+//     manager never wrote, is answered with ErrForeign and left alone. One that has none
+//     gets it back only while the server says that the controller stays.
 //   - Where the contract has a Takeover, such an object can be handed over by an
 //     annotation. Its managedFields are then moved, by the one write that is
 //     neither an apply nor a deletion, and only within the contract.
@@ -33,7 +34,7 @@
 // what a write may be made conditional on, writer.go sends it, outcome.go says what came of it, unchanged.go
 // finds that nothing has to be sent, values.go compares for it, memory.go
 // remembers what was sent, rewritten.go what the server made of it, errors.go and conflict.go
-// name what can go wrong, and retry.go says when it is tried again. read.go asks
+// name what can go wrong, owner.go looks whether an owner stays, and retry.go says when it is tried again. read.go asks
 // the server where a cache cannot know, takeover.go takes over, remove.go
 // deletes, impersonate.go says as whom, convert.go knows the schemas.
 //

@@ -23,13 +23,16 @@ var (
 	// ErrHandedOver is ErrForeign for an object that was handed over, where nothing is to
 	// be taken over (Untaken).
 	ErrHandedOver = fmt.Errorf("%w, and was handed over", ErrForeign)
+	// ErrOwnerGone is returned by a write that would add an owner to an object, if that
+	// owner is being deleted or gone.
+	ErrOwnerGone = errors.New("the owner is being deleted, or is gone")
 	// ErrGone is returned if the object that was read no longer exists.
 	ErrGone = errors.New("the object is gone")
 	// ErrReincarnated is returned if the object was deleted and made anew
 	// since it was read.
 	ErrReincarnated = errors.New("the object is another one of the same name")
-	// ErrStale is returned by a versioned write if the object moved since it
-	// was read: look again.
+	// ErrStale is returned by a write that is made at a version, and by a deletion, if the
+	// object moved since it was read: look again.
 	ErrStale = errors.New("the object changed since it was read")
 	// ErrNamespaceTerminating is returned by a birth in a namespace that is
 	// being deleted. There is nothing left to do there.

@@ -167,14 +167,3 @@ func (in intent) has(field string) bool {
 	_, ok := in.content[field]
 	return ok
 }
-
-// owner is the uid of the controller that the intent states, empty if none.
-func (in intent) owner() types.UID {
-	u := &unstructured.Unstructured{Object: in.content}
-	for _, ref := range u.GetOwnerReferences() {
-		if ref.Controller != nil && *ref.Controller {
-			return ref.UID
-		}
-	}
-	return ""
-}

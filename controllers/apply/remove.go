@@ -34,10 +34,10 @@ type nothing struct{ metav1.PartialObjectMetadata }
 // IsApplyConfiguration marks nothing as an intent.
 func (*nothing) IsApplyConfiguration() {}
 
-// Remove deletes live, and only that incarnation of it; what it owns is
-// collected in the background. An object that is gone is what was wanted. It
-// returns *NotGranted if the contract does not let the writer's identity delete
-// the kind.
+// Remove deletes live, and only as it was read: whoever decided that it is to go did
+// by its owner. What it owns is collected in the background. An object that is gone is
+// what was wanted. It returns ErrStale if the object moved, and *NotGranted if the contract
+// does not let the writer's identity delete the kind.
 func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
 	if err != nil {
@@ -47,14 +47,19 @@ func (w *Writer) Remove(ctx context.Context, live client.Object) error {
 	if !w.applier.contract.MayRemove(identity, gvk) {
 		return &NotGranted{Manager: w.manager, Object: gvk.Kind, Fields: []string{"(deletion)"}}
 	}
-	uid := live.GetUID()
-	err = w.applier.as(identity).Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	// A conflict means another uid: the object we meant is gone.
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+	key, uid, version := client.ObjectKeyFromObject(live), live.GetUID(), live.GetResourceVersion()
+	err = w.applier.as(identity).Delete(ctx, live,
+		client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsConflict(err) {
+		var now client.Object
+		if now, err = w.applier.read(ctx, gvk, key); err == nil && now.GetUID() == uid {
+			err = ErrStale
+		} else if err == nil {
+			return nil // the object we meant is gone
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("deleting %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(live), err)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", gvk.Kind, key, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const (
 	// Never is for a defect that no retry cures: *NotGranted and ErrStripped.
 	Never
 	// WithWatch is for what changed, or went, after it was read: ErrStale,
-	// ErrExists, ErrGone, ErrReincarnated, ErrNamespaceTerminating. The event of
+	// ErrExists, ErrGone, ErrReincarnated, ErrOwnerGone, ErrNamespaceTerminating. The event of
 	// that change is on its way and wakes the next pass.
 	WithWatch
 	// Later is for what only another party can change, without an event here:
@@ -72,7 +72,7 @@ func whenOf(err error) Retry {
 		return Never
 	case is(ErrForeign), errors.As(err, &bad):
 		return Later
-	case is(ErrStale, ErrExists, ErrGone, ErrReincarnated, ErrNamespaceTerminating):
+	case is(ErrStale, ErrExists, ErrGone, ErrReincarnated, ErrOwnerGone, ErrNamespaceTerminating):
 		return WithWatch
 	case is(context.Canceled, context.DeadlineExceeded) || !errors.As(err, &status):
 		return Now

@@ -203,6 +203,9 @@ func (w *Writer) takeOver(ctx context.Context, live client.Object, in intent, gr
 // asked, by an apply that is not kept, whether it can become ours: one that cannot
 // stays whole.
 func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey, t *transfer, pre preconditions) (Outcome, error) {
+	if err := w.checkOwner(ctx, live, in); err != nil {
+		return Outcome{}, err
+	}
 	if t.foreign {
 		if err := w.adoptable(ctx, live, in, grant, pre); err != nil {
 			return Outcome{}, err
@@ -222,8 +225,8 @@ func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent,
 
 // adoptable returns *Unadoptable if the object cannot become ours.
 func (w *Writer) adoptable(ctx context.Context, live client.Object, in intent, grant ownership.Grant, pre preconditions) error {
-	owner := metav1.GetControllerOfNoCopy(live)
-	if owner != nil && in.owner() != "" && owner.UID != in.owner() {
+	owner, ours := metav1.GetControllerOfNoCopy(live), in.controller()
+	if owner != nil && ours != nil && owner.UID != ours.UID {
 		return &Unadoptable{Err: fmt.Errorf("%s %s controls it: remove that owner from its metadata.ownerReferences first", owner.Kind, owner.Name)}
 	}
 	_, err := w.apply(ctx, in, grant, pre, metav1.DryRunAll)

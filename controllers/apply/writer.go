@@ -83,7 +83,7 @@ const (
 // It returns *NotGranted or *BadIntent for a wrong intent; ErrForeign for an
 // object that is not ours, *Unadoptable or ErrHandedOver if it was handed over; ErrExists if a
 // birth met an object that appeared meanwhile; ErrGone, ErrReincarnated or
-// ErrStale if the object moved; *Conflict where other managers hold fields of a
+// ErrStale if the object moved, and ErrOwnerGone if it would be given an owner that goes; *Conflict where other managers hold fields of a
 // shared grant, or those of an exclusive one were repaired often enough for now;
 // ErrNamespaceTerminating for a birth that comes too late; else what the client
 // returned.
@@ -138,10 +138,17 @@ func (w *Writer) update(ctx context.Context, live client.Object, in intent, gran
 		return w.same(live, k), nil
 	case !may:
 		return Outcome{}, ErrExists
-	case t != nil:
+	}
+	pre = w.atOwned(live, in, k, pre)
+	if t != nil {
 		return w.takeOver(ctx, live, in, grant, k, t, pre)
 	}
-	return w.repair(live, in, grant, k, nil, func() (Outcome, error) { return w.send(ctx, in, grant, k, pre) })
+	return w.repair(live, in, grant, k, nil, func() (Outcome, error) {
+		if err := w.checkOwner(ctx, live, in); err != nil {
+			return Outcome{}, err
+		}
+		return w.send(ctx, in, grant, k, pre)
+	})
 }
 
 // needs is what has to be transferred before the intent is applied to live, or whether
@@ -258,22 +265,6 @@ func (w *Writer) grant(in intent) (ownership.Grant, error) {
 		}
 	}
 	return ownership.Grant{}, &NotGranted{Manager: w.manager, Object: object.Kind + " " + in.key.Name}
-}
-
-// ours reports whether live is ours to write: it belongs to the owner that the
-// intent states, or our manager has written it before.
-func (w *Writer) ours(live client.Object, in intent) bool {
-	owner := in.owner()
-	if owner == "" {
-		return true
-	}
-	for _, ref := range live.GetOwnerReferences() {
-		if ref.UID == owner {
-			return true
-		}
-	}
-	owned, err := ownership.Applied(live.GetManagedFields(), w.manager, "")
-	return err == nil && !owned.Empty()
 }
 
 func (w *Writer) memoryKey(in intent, grant ownership.Grant) memoryKey {

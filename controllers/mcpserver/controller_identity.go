@@ -28,7 +28,7 @@ func (r *Reconciler) applyIdentity(ctx context.Context, p *pass, w world, want w
 		if apply.WithoutConflicts(err) == nil {
 			continue
 		}
-		if errors.Is(err, apply.ErrForeign) || part.lost {
+		if errors.Is(err, apply.ErrForeign) || part.lost && apply.When(err) != apply.WithWatch {
 			ours = i > 0
 			errs = append(errs, r.unbind(ctx, p, w))
 		}

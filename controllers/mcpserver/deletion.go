@@ -101,6 +101,11 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 	if !p.Held() && !slices.Contains(server.Finalizers, metav1.FinalizerDeleteDependents) {
 		return nil
 	}
+	if slices.Contains(server.Finalizers, metav1.FinalizerOrphanDependents) {
+		return p.ReportDeleting(ctx, v1alpha1.ConditionReconciling,
+			"its objects stay, as --cascade=orphan asks for; waiting for the garbage collector to take the "+r.kind.Object.Kind+" off them")
+	}
+	w.leave(server)
 	since, now := r.goingSince(deletion{server.UID}), r.Now()
 	switch next(w, since, now) {
 	case stopProxies:
@@ -121,6 +126,16 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 	default:
 		return p.RemoveFinalizer(ctx)
 	}
+}
+
+// leave takes the proxy out of what is seen if the server does not control it any more: it
+// was orphaned, and its pods go on.
+func (w *world) leave(server *v1alpha1.MCPServer) {
+	if w.proxy == nil || metav1.IsControlledBy(w.proxy, server) {
+		return
+	}
+	w.proxy = nil
+	w.pods = slices.DeleteFunc(w.pods, func(p corev1.Pod) bool { return p.Labels[workload.LabelComponent] == workload.ComponentProxy })
 }
 
 // drains is how long the backend of a server that is suspended or scaled to zero

@@ -107,20 +107,13 @@ func bridgeArgs(run runconfig.Backend, env []corev1ac.EnvVarApplyConfiguration) 
 	for _, variable := range env {
 		args = append(args, "-env", *variable.Name)
 	}
-	command := slices.Concat(run.Command, run.Args)
-	if len(run.EnvFrom) > 0 {
-		command = declaredArgs(command, env)
-	}
-	return slices.Concat(args, []string{"--"}, command)
+	return slices.Concat(args, []string{"--"}, run.Command, run.Args)
 }
 
-// declare has the server get the variables that the overlay adds, too, and those of envFrom where others refer to them.
+// declare has the server get the variables that the overlay adds, too.
 func declare(merged *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
 	if run.Bridge != nil && run.Transport != string(v1alpha1.TransportSSE) {
 		server := &merged.Spec.Containers[0]
-		if len(run.EnvFrom) > 0 {
-			declaredEnv(server.Env)
-		}
 		server.Args = bridgeArgs(run, server.Env)
 	}
 }

@@ -46,8 +46,8 @@ func remoteSaying(s *kit.Env, name, reason string) *v1alpha1.MCPRemoteProxy {
 	return live
 }
 
-// owned are the children of the owner with this key, by kind and name.
-func owned(s *kit.Env, key string) (names []string) {
+// childrenOf are the children of the owner with this key.
+func childrenOf(s *kit.Env, key string) (children []metav1.PartialObjectMetadata) {
 	GinkgoHelper()
 	for _, kind := range []string{"Deployment", "StatefulSet", "Service", "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"} {
 		list := &metav1.PartialObjectMetadataList{}
@@ -57,9 +57,19 @@ func owned(s *kit.Env, key string) (names []string) {
 			}
 		}
 		Expect(plane.Client.List(GinkgoT().Context(), list, client.InNamespace(s.Namespace), client.MatchingLabels{workload.LabelServer: key})).To(Succeed())
-		for i := range list.Items {
-			names = append(names, kind+"/"+list.Items[i].Name)
+		for _, child := range list.Items {
+			child.Kind = kind
+			children = append(children, child)
 		}
+	}
+	return children
+}
+
+// owned are the children of the owner with this key, by kind and name.
+func owned(s *kit.Env, key string) (names []string) {
+	GinkgoHelper()
+	for _, child := range childrenOf(s, key) {
+		names = append(names, child.Kind+"/"+child.Name)
 	}
 	return names
 }

@@ -47,11 +47,11 @@ func TestAWriteNeverReachesASuccessor(t *testing.T) {
 		d.foreignAgain(s)
 		successor := d.live(s)
 		d.applier = d.process()
-		d.is(d.refused(s.manager, unlabelled(live), s.ac), apply.ErrReincarnated)
-		if len(s.opts) > 0 {
-			// Both preconditions fail; the server names the version first.
-			d.is(d.refused(s.manager, unlabelled(live), s.ac, s.opts...), apply.ErrStale)
-		}
+		disowned := unlabelled(live)
+		disowned.SetOwnerReferences(nil)
+		d.is(d.refused(s.manager, disowned, s.ac), apply.ErrReincarnated)
+		// Of what has an owner both preconditions fail; the server names the version first.
+		d.is(d.refused(s.manager, unlabelled(live), s.ac, s.opts...), apply.ErrStale)
 		d.unmoved(successor)
 		d.OwnsNothing(successor, string(s.manager))
 	}

@@ -94,14 +94,13 @@ func (b *Bridge) end(s *session) {
 
 // inSession is the session of a request, nil after it was answered.
 func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, call []byte) *session {
-	s := b.find(id)
-	v := r.Header.Get(protocol.HeaderVersion)
-	switch {
-	case v != "" && !slices.Contains(protocol.LegacyRevisions, v) && (s == nil || v != s.revision()):
+	if v := r.Header.Get(protocol.HeaderVersion); v != "" && !slices.Contains(protocol.LegacyRevisions, v) {
 		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is %q: in a session write one of %s",
 			protocol.HeaderVersion, v, strings.Join(protocol.LegacyRevisions, ", ")), call)
 		return nil
-	case s == nil || s.old():
+	}
+	s := b.find(id)
+	if s == nil || s.old() {
 		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize"), call)
 		return nil
 	}
