@@ -68,8 +68,8 @@ func (k *keys) verify(token *jose.JSONWebSignature) ([]byte, error) {
 type issuer struct {
 	config Config
 	client *http.Client
-	// unknown bounds the fetches for keys that nobody knows: tokens cost their
-	// senders nothing, fetches cost the issuer.
+	// unknown bounds the fetches for tokens that no known key has signed: tokens cost
+	// their senders nothing, fetches cost the issuer.
 	unknown *rate.Limiter
 	fetches singleflight.Group
 
@@ -92,13 +92,15 @@ func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature) (payl
 	if err != nil {
 		return nil, "", err
 	}
-	if len(known.of(token.Signatures[0].Header.KeyID)) == 0 && i.unknown.Allow() {
-		// The key may be newer than those that are known.
-		if newer, err := i.fetch(ctx); err == nil {
-			known = newer
-		}
-	}
 	payload, err = known.verify(token)
+	if err == nil || !i.unknown.Allow() {
+		return payload, known.issuer, err
+	}
+	// The key may be newer than those that are known, also where it has the name of one of them, or none.
+	if newer, failed := i.fetch(ctx); failed == nil {
+		known = newer
+		payload, err = known.verify(token)
+	}
 	return payload, known.issuer, err
 }
 

@@ -91,6 +91,40 @@ func TestMetadataTellsWhereToLogIn(t *testing.T) {
 	}
 }
 
+// A provider may make its key anew at each start, and give it the name of the one before, or none.
+func TestAKeyThatIsReplacedUnderItsName(t *testing.T) {
+	rogue := oidctest.New(t)
+	for _, kid := range []string{"one", ""} {
+		p := oidctest.New(t)
+		p.Kid.Store(kid)
+		h := front(p, at0, nil)
+		call := func() int {
+			header := oidctest.Object{"alg": "RS256"}
+			if kid != "" {
+				header["kid"] = kid
+			}
+			claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "jti": rand.Text()}
+			return send(h, http.MethodPost, "/mcp", withToken(p.Token(t, header, claims))).Code
+		}
+		if got := call(); got != 200 {
+			t.Errorf("kid %q: %d", kid, got)
+		}
+		p.Renew(t)
+		if got := call(); got != 200 || p.Fetches.Load() != 2 {
+			t.Errorf("kid %q, replaced: %d after %d fetches", kid, got, p.Fetches.Load())
+		}
+		for range 50 {
+			claims := oidctest.Object{"iss": p.URL, "sub": "ann", "aud": resource, "exp": clock.Unix() + 60, "jti": rand.Text()}
+			if got := send(h, http.MethodPost, "/mcp", withToken(rogue.Token(t, oidctest.Object{"alg": "RS256", "kid": kid}, claims))).Code; got != 401 {
+				t.Errorf("kid %q, forged: %d", kid, got)
+			}
+		}
+		if fetched := p.Fetches.Load(); fetched > 6 {
+			t.Errorf("kid %q: 50 forged tokens made %d fetches", kid, fetched-2)
+		}
+	}
+}
+
 func TestKeysRotateAndOutliveTheirProvider(t *testing.T) {
 	p, now := oidctest.New(t), clock
 	h := front(p, func() time.Time { return now }, nil)

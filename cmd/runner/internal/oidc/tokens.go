@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -73,14 +74,20 @@ func (t *tokens) verify(ctx context.Context, token string) (identity, error) {
 	return id, err
 }
 
-// claims are those that are checked (RFC 7519, section 4.1).
-type claims struct {
-	Issuer    string         `json:"iss"`
-	Audience  jsontext.Value `json:"aud"`
-	Expires   *float64       `json:"exp"`
-	NotBefore *float64       `json:"nbf"`
-	Scope     string         `json:"scope"`
-	Scp       jsontext.Value `json:"scp"`
+// claims are those of a token, by name.
+type claims map[string]jsontext.Value
+
+// claim is one of a type, nil where the token does not have it, or has null. Its error names the claim.
+func claim[T any](c claims, name string) (*T, error) {
+	raw := c[name]
+	if raw == nil || raw.Kind() == 'n' {
+		return nil, nil //nolint:nilnil // it is absent
+	}
+	value := new(T)
+	if json.Unmarshal(raw, value) != nil {
+		return nil, fmt.Errorf("the token's claim %s has another type than RFC 7519 says", name)
+	}
+	return value, nil
 }
 
 // judge verifies a JWT by the issuer's keys, and has the issuer tell of any other
@@ -149,15 +156,16 @@ var errOtherType = errors.New("the token is no access token: its header typ must
 // of: it may then leave out its name and when the token expires (RFC 7662, section
 // 2.2).
 func (t *tokens) read(payload []byte, issuer string, told bool) (identity, error) {
-	var c claims
-	var all map[string]jsontext.Value
-	if json.Unmarshal(payload, &all) != nil || json.Unmarshal(payload, &c) != nil {
+	var all claims
+	if json.Unmarshal(payload, &all) != nil {
 		return identity{}, errors.New("the token's claims cannot be read")
 	}
-	if c.Issuer != issuer && (!told || all["iss"] != nil) {
+	if name, err := claim[string](all, "iss"); err != nil {
+		return identity{}, err
+	} else if (name == nil || *name != issuer) && (!told || all["iss"] != nil) {
 		return identity{}, errors.New("the token is of another issuer")
 	}
-	if !slices.ContainsFunc(listed(c.Audience), func(a string) bool { return slices.Contains(t.config.Audiences, a) }) {
+	if !slices.ContainsFunc(listed(all["aud"]), func(a string) bool { return slices.Contains(t.config.Audiences, a) }) {
 		return identity{}, fmt.Errorf("the token is for another audience: it must be for %s", strings.Join(t.config.Audiences, " or "))
 	}
 	name, err := t.username(all)
@@ -168,19 +176,19 @@ func (t *tokens) read(payload []byte, issuer string, told bool) (identity, error
 	if err != nil {
 		return identity{}, err
 	}
-	expires, err := t.expiry(c, told)
+	expires, err := t.expiry(all, told)
 	if err != nil {
 		return identity{}, err
 	}
 	return identity{
 		caller:  authz.Caller{Subject: name, Issuer: issuer, Claims: payload, Groups: groups}.Ready(),
-		scoped:  scoped(append(strings.Fields(c.Scope), scopes(c.Scp)...), t.config.Scopes),
+		scoped:  scoped(append(scopes(all["scope"]), scopes(all["scp"])...), t.config.Scopes),
 		expires: expires,
 	}, nil
 }
 
 // username is who sent the token.
-func (t *tokens) username(all map[string]jsontext.Value) (string, error) {
+func (t *tokens) username(all claims) (string, error) {
 	var name string
 	if json.Unmarshal(all[t.config.UsernameClaim], &name) != nil || name == "" {
 		return "", fmt.Errorf("the token has no claim %s that names its bearer", t.config.UsernameClaim)
@@ -201,7 +209,7 @@ const maxGroups, maxGroup = 512, 512
 
 // groups are those of the caller. A claim that cannot be taken whole is an error: a
 // policy that forbids a group must not miss it.
-func (t *tokens) groups(all map[string]jsontext.Value) ([]string, error) {
+func (t *tokens) groups(all claims) ([]string, error) {
 	name := t.config.GroupsClaim
 	claim, told := all[name]
 	if name == "" {
@@ -229,11 +237,16 @@ func (t *tokens) groups(all map[string]jsontext.Value) ([]string, error) {
 }
 
 // expiry is until when the token need not be judged again.
-func (t *tokens) expiry(c claims, told bool) (time.Time, error) {
+func (t *tokens) expiry(all claims, told bool) (time.Time, error) {
+	until, wrong := claim[float64](all, "exp")
+	from, alsoWrong := claim[float64](all, "nbf")
+	if err := cmp.Or(wrong, alsoWrong); err != nil {
+		return time.Time{}, err
+	}
 	now := t.config.Now()
 	expires := now.Add(toldAge)
-	if c.Expires != nil {
-		end := at(*c.Expires).Add(t.config.Skew)
+	if until != nil {
+		end := at(*until).Add(t.config.Skew)
 		if !now.Before(end) {
 			return time.Time{}, errors.New("the token has expired")
 		}
@@ -243,7 +256,7 @@ func (t *tokens) expiry(c claims, told bool) (time.Time, error) {
 	} else if !told {
 		return time.Time{}, errors.New("the token has no claim exp")
 	}
-	if c.NotBefore != nil && now.Add(t.config.Skew).Before(at(*c.NotBefore)) {
+	if from != nil && now.Add(t.config.Skew).Before(at(*from)) {
 		return time.Time{}, errors.New("the token is not valid yet")
 	}
 	return expires, nil
@@ -255,13 +268,12 @@ func at(seconds float64) time.Time {
 	return time.Unix(int64(min(max(seconds, 0), far)), 0)
 }
 
-// scopes reads the claim scp, which some providers send in place of scope, as a
-// list or as a string.
-func scopes(scp jsontext.Value) []string {
-	if list := listed(scp); len(list) != 1 {
-		return list
+// scopes are those of the claim scope, or scp in its place: a text with spaces in between (RFC 8693, section 4.2), or a list of texts.
+func scopes(claim jsontext.Value) (all []string) {
+	for _, text := range listed(claim) {
+		all = append(all, strings.Fields(text)...)
 	}
-	return strings.Fields(listed(scp)[0])
+	return all
 }
 
 // listed is a claim that is a list of texts or one text.

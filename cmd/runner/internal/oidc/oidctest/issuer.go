@@ -94,6 +94,16 @@ func New(t *testing.T) *Issuer {
 	return p
 }
 
+// Renew makes the issuer sign with a new RSA key, of the id of the old one.
+func (p *Issuer) Renew(t *testing.T) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.rsa = key
+}
+
 func (p *Issuer) introspect(w http.ResponseWriter, r *http.Request) {
 	p.Asked.Add(1)
 	p.Busy.Add(1)
