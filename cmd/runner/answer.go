@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/bridge"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 )
@@ -37,11 +37,11 @@ const peeked = 4 << 10
 // replyOf looks at an answer without taking anything of it.
 func replyOf(response *http.Response) *reply {
 	r := &reply{status: response.StatusCode}
-	r.media, _, _ = mime.ParseMediaType(response.Header.Get("Content-Type")) //nolint:errcheck // none is a type, too
+	r.media = media.Type(response.Header)
 	if u, err := url.Parse(response.Header.Get("Location")); err == nil {
 		r.to = u.EscapedPath()
 	}
-	if r.media != "application/json" || r.status < http.StatusBadRequest {
+	if r.media != media.JSON || r.status < http.StatusBadRequest {
 		return r
 	}
 	body := response.Body
@@ -57,7 +57,7 @@ func replyOf(response *http.Response) *reply {
 			Data    json.RawMessage `json:"data"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(begin, &message) != nil {
+	if json.Unmarshal(media.Text(begin), &message) != nil {
 		return r
 	}
 	r.code, r.said = message.Error.Code, message.Error.Message

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
@@ -20,10 +21,9 @@ const standingID = "s"
 
 // accepts reports what answers a client takes.
 func accepts(r *http.Request) (asJSON, asEvents bool) {
-	all := strings.Join(r.Header.Values("Accept"), ",")
-	either := all == "" || strings.Contains(all, "*/*")
-	return either || strings.Contains(all, "application/json") || strings.Contains(all, "application/*"),
-		either || strings.Contains(all, "text/event-stream") || strings.Contains(all, "text/*")
+	asJSON, _ = media.Accepts(r.Header.Values("Accept"), media.JSON)
+	asEvents, _ = media.Accepts(r.Header.Values("Accept"), media.Events)
+	return asJSON, asEvents
 }
 
 // initialize begins a session. Its answer is JSON where the client takes that, because
@@ -150,7 +150,7 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" {
 		// Browsers and probes take anything, and are to start no server.
-		if !protocol.NamesEvents(r.Header.Values("Accept")) {
+		if _, names := media.Accepts(r.Header.Values("Accept"), media.Events); !names {
 			writeFault(w, jsonrpc.Fail(http.StatusNotAcceptable, protocol.CodeInvalidRequest, "Accept must name text/event-stream"), nil)
 			return
 		}

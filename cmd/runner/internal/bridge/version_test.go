@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "note the sources of the bridge as those of runconfig.BridgeVersion")
 
 // sources are what the program is made of where it is the bridge.
-var sources = []string{"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go", "../share/*.go", "../sse/*.go", "../../bridge.go"}
+var sources = []string{"*.go", "../stdio/*.go", "../jsonrpc/*.go", "../protocol/*.go", "../headers/*.go", "../media/*.go", "../share/*.go", "../sse/*.go", "../../bridge.go"}
 
 // Pods that have a bridge keep it, over releases, while its version is the same.
 func TestTheVersionIsThatOfTheSources(t *testing.T) {

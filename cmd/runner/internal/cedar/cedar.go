@@ -18,6 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/controllers/authz"
@@ -252,7 +253,7 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 // filtered passes a request on whose answers may hold lists, for which it asked with
 // list. The backend must not compress them.
 func (j *judge) filtered(w http.ResponseWriter, r *http.Request, list listing) {
-	r.Header.Del("Accept-Encoding")
+	media.Unencoded(r.Header)
 	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), listing: list}
 	// ReverseProxy panics where the backend breaks off.
 	defer a.part()

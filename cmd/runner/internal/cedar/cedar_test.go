@@ -40,7 +40,7 @@ type backend struct {
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, _ := io.ReadAll(r.Body)
 	b.reached, b.got = true, string(data)
-	if r.Header.Get("Accept-Encoding") != "" && b.encoding != "" {
+	if b.encoding != "" && (b.encoding != "gzip" || r.Header.Get("Accept-Encoding") != "identity") {
 		w.Header().Set("Content-Encoding", b.encoding)
 	}
 	w.Header().Set("Content-Type", b.kind)
@@ -231,6 +231,9 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		"JSON":                                {list, "application/json; charset=utf-8", tools, filtered, 200},
 		"a stream":                            {list, "text/event-stream", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + tools + "\n\n", "id: 1\ndata: " + note + "\n\nevent: message\ndata: " + filtered + "\n\n", 200},
 		"a mark":                              {list, "text/event-stream", "\ufeffdata: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
+		"a mark before JSON":                  {list, "application/json", "\ufeff" + tools, filtered, 200},
+		"a type in capitals":                  {list, "Text/Event-Stream", "data: " + tools + "\n\n", "data: " + filtered + "\n\n", 200},
+		"a parameter that is none":            {list, "application/json; odata", tools, filtered, 200},
 		"a resumption":                        {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
 		"where a client of HTTP+SSE sends to": {"", "text/event-stream", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + tools + "\n\n", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + filtered + "\n\n", 200},
 		"a list that is said to be that":      {"", "text/event-stream", "event: endpoint\ndata:  " + tools + "\n\n", "event: endpoint\ndata: " + filtered + "\n\n", 200},
@@ -249,7 +252,7 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		"half in a stream": {list, "text/event-stream", "data: {\"result\":{\"tools\":[\n\n", "", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := guarded(t, &backend{kind: tc.kind, body: tc.body, encoding: "gzip"}, nil)
+			h := guarded(t, &backend{kind: tc.kind, body: tc.body, encoding: "gzip"}, nil) // of what does not ask for identity
 			r, w := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), httptest.NewRecorder()
 			if tc.request != "" {
 				r = httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(tc.request))
@@ -263,6 +266,20 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
 			}
 		})
+	}
+}
+
+// What the header says decides, and not that it is there: the C# SDK writes identity on each stream.
+func TestAnAnswerIsFilteredUnlessItIsEncoded(t *testing.T) {
+	const list, filtered = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"id":1,"result":{"tools":[{"name":"add"}]}}`
+	for encoding, status := range map[string]int{"identity": 200, "Identity": 200, "none": 200, "br": 502} {
+		for kind, frame := range map[string]string{"application/json": "%s", "text/event-stream": "data: %s\n\n"} {
+			b := &backend{kind: kind, body: fmt.Sprintf(frame, `{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`), encoding: encoding}
+			got := post(guarded(t, b, nil), list, nil)
+			if got.Code != status || status == 200 && got.Body.String() != fmt.Sprintf(frame, filtered) {
+				t.Errorf("%s %s: %d %s", encoding, kind, got.Code, got.Body)
+			}
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
@@ -164,14 +164,13 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	a.begun = true
-	kind, _, err := mime.ParseMediaType(a.Header().Get("Content-Type"))
-	encoded := err != nil || a.Header().Get("Content-Encoding") != ""
+	kind, encoded := media.Type(a.Header()), media.Encoded(a.Header())
 	switch {
 	case status >= http.StatusMultipleChoices, status == http.StatusAccepted, status == http.StatusNoContent: // these hold no list
-	case kind == "application/json" && !encoded:
+	case kind == media.JSON && !encoded:
 		a.mode = wholeJSON
 		return
-	case kind == "text/event-stream" && !encoded:
+	case kind == media.Events && !encoded:
 		a.mode, a.stream = events, sse.Splitter{Limit: maxAnswer, Event: a.event}
 	default:
 		a.failed = true
@@ -262,7 +261,7 @@ func (a *answer) Follow(to http.ResponseWriter) (end func(), follows bool) {
 // end sends what was collected. It must be called when the handler has returned.
 func (a *answer) end() {
 	if a.mode == wholeJSON && !a.failed {
-		body, err := filter(a.whole.Bytes(), a.visible)
+		body, err := filter(media.Text(a.whole.Bytes()), a.visible)
 		a.whole = bytes.Buffer{}
 		if err == nil {
 			done, gone := a.send(len(body))

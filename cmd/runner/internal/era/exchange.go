@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"mime"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
@@ -81,9 +81,10 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 			delete(out.Header, name)
 		}
 	}
-	out.Header.Set("Accept", "application/json, text/event-stream")
+	out.Header.Set("Accept", media.JSON+", "+media.Events)
+	media.Unencoded(out.Header)
 	if body != nil {
-		out.Header.Set("Content-Type", "application/json")
+		out.Header.Set("Content-Type", media.JSON)
 	}
 	maps.Copy(out.Header, header)
 	go x.run(t.send, out, t.config.Log)
@@ -137,7 +138,7 @@ func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) 
 	}()
 	send.ServeHTTP(x, r)
 	if x.split == nil && x.err == nil {
-		x.err = x.give(bytes.TrimSpace(x.whole.Bytes()))
+		x.err = x.give(media.Text(x.whole.Bytes()))
 	}
 }
 
@@ -151,7 +152,7 @@ func (x *exchange) WriteHeader(status int) {
 	}
 	x.begin.Do(func() {
 		x.status, x.answered = status, x.header.Clone()
-		if media, _, err := mime.ParseMediaType(x.header.Get("Content-Type")); err == nil && media == "text/event-stream" {
+		if media.Type(x.header) == media.Events {
 			x.split = &sse.Splitter{Limit: maxAnswer, Event: func(event []byte) error {
 				data := sse.Data(event)
 				if len(event) <= budget.Long { // the splitter uses no longer one again

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/headers"
@@ -108,7 +107,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 	for raw := range heard(r.Context(), t, out, x.messages) {
 		all, _, err := jsonrpc.ParseAnswer(raw)
 		if err != nil {
-			out.fail(m.ID, unreadable())
+			out.unread(m.ID, x)
 			return false
 		}
 		said, ours := all[0], answers(all[0].ID, id)
@@ -117,7 +116,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 			t.finish(out, m, jsonrpc.Members(said.Result))
 			return false
 		case said.Error != nil && ours:
-			if first && m.Method == protocol.MethodCallTool && modernCode(said.Error) == protocol.CodeHeaderMismatch {
+			if first && m.Method == protocol.MethodCallTool && failure(x.status, said.Error).Code == protocol.CodeHeaderMismatch {
 				return true
 			}
 			t.sorry(out, m, reply{status: x.status, header: x.answered, message: said})
@@ -144,12 +143,12 @@ func (t *Translator) finish(out *output, m jsonrpc.Message, result jsonrpc.Objec
 
 // sorry passes an error on. A legacy client takes a status other than 200 for trouble of the transport, and 404 for a lost session.
 func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
-	code := modernCode(a.message.Error)
+	code := failure(a.status, a.message.Error).Code
 	if inconclusive(a.status) && !tooLong(a.status) { // a call that is too long is no trouble of the transport
 		out.relayed(m.ID, a)
 		return
 	}
-	e := modernError(http.StatusOK, a.message.Error)
+	e := modernError(a.status, a.message.Error)
 	e.Status = http.StatusOK
 	switch code {
 	case protocol.CodeMissingCapability:
@@ -158,16 +157,6 @@ func (t *Translator) sorry(out *output, m jsonrpc.Message, a reply) {
 		t.forget() // it is not the modern backend that it was
 	}
 	out.fail(m.ID, e)
-}
-
-func modernCode(e jsontext.Value) int {
-	var said struct {
-		Code int `json:"code"`
-	}
-	if json.Unmarshal(e, &said, jsonrpc.Lenient) != nil {
-		return 0
-	}
-	return said.Code
 }
 
 // list is the question which tools a modern backend has.

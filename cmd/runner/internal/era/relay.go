@@ -124,6 +124,15 @@ func (o *output) relayed(id jsontext.Value, a reply) {
 	}
 }
 
+// unread answers a call whose answer is no JSON-RPC: with the status of HTTP where that tells of an error, as one of a gateway.
+func (o *output) unread(id jsontext.Value, x *exchange) {
+	if x.status >= http.StatusBadRequest {
+		o.relayed(id, reply{status: x.status, header: x.answered})
+		return
+	}
+	o.fail(id, unreadable())
+}
+
 // unanswered answers a call whose exchange has ended without an answer to it.
 func (o *output) unanswered(id jsontext.Value, x *exchange) {
 	if x.err != nil {
@@ -164,7 +173,7 @@ func (t *Translator) saidIn(out *output, c *call, raw jsontext.Value) (last bool
 	messages, _, err := jsonrpc.ParseAnswer(raw)
 	if err != nil {
 		t.abandon(c)
-		out.fail(c.id, unreadable())
+		out.unread(c.id, c.exchange)
 		return true
 	}
 	return slices.ContainsFunc(messages, func(m jsonrpc.Message) bool { return t.said(out, c, m) })

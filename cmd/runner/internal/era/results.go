@@ -143,16 +143,27 @@ func modernCapabilities(capabilities jsontext.Value) jsontext.Value {
 	return encoded(all)
 }
 
-// modernError makes an error of a legacy server one of the modern era. status is that of its answer.
-func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
+// failure is what the backend says in place of a result, with the status of its answer. Gateways write errors of their own, which need
+// have no code, no message, or neither: a text.
+func failure(status int, e jsontext.Value) *jsonrpc.Fault {
+	out := jsonrpc.Fail(status, protocol.CodeInternal, "the backend answers HTTP %d", status)
 	o := jsonrpc.Members(e)
-	out := jsonrpc.Fail(status, protocol.CodeInternal, "the backend answers an error without a code")
-	if json.Unmarshal(orNull(o["code"]), &out.Code) != nil {
-		return out
+	if code := o["code"]; code.Kind() == '0' {
+		_ = json.Unmarshal(code, &out.Code) //nolint:errcheck // one that is no integer is none
 	}
-	if text, err := o.Text("message"); err == nil {
+	if text, err := o.Text("message"); err == nil && text != "" {
 		out.Message = text
 	}
+	if e.Kind() == '"' {
+		text, _ := jsontext.AppendUnquote(nil, e) //nolint:errcheck // what is not UTF-8 becomes U+FFFD
+		out.Message += ": " + string(text)
+	}
+	return out
+}
+
+// modernError makes an error of a legacy server one of the modern era. status is that of its answer.
+func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
+	o, out := jsonrpc.Members(e), failure(status, e)
 	if o["data"] != nil {
 		out.Data = o["data"]
 	}

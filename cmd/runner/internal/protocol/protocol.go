@@ -33,12 +33,6 @@ const HeaderCaller = "Freehold-Caller"
 // (2024-11-05, basic/transports, HTTP with SSE). The proxy seals what it names.
 const QuerySession = "freeholdSession"
 
-// NamesEvents reports whether the values of Accept name event streams, as those of each client of streams do: with wildcards
-// alone they are of browsers and probes.
-func NamesEvents(accept []string) bool {
-	return strings.Contains(strings.Join(accept, ","), "text/event-stream")
-}
-
 // Methods that are treated in ways of their own.
 const (
 	MethodDiscover  = "server/discover"

@@ -5,17 +5,6 @@ import (
 	"testing"
 )
 
-func TestAcceptNamesEvents(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"": false, "*/*": false, "text/*": false, "application/json": false, "text/event-stream": true,
-		"application/json, text/event-stream;q=0.5": true,
-	} {
-		if NamesEvents([]string{"application/json", accept}) != want {
-			t.Errorf("%q: not %v", accept, want)
-		}
-	}
-}
-
 // The examples of the specification (2026-07-28, basic/transports/streamable-http, value encoding).
 func TestValuesOfHeaders(t *testing.T) {
 	for text, value := range map[string]string{

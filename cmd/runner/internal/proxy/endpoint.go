@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
@@ -23,8 +24,8 @@ const maxEndpoint = 8 << 10
 // opensOld reports whether a request may open the stream of such a client: it names no
 // session, and its Accept names events, as each client of the transport does.
 func opensOld(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get(protocol.HeaderVersion) < protocol.Modern &&
-		protocol.NamesEvents(r.Header.Values("Accept"))
+	_, names := media.Accepts(r.Header.Values("Accept"), media.Events)
+	return names && r.Method == http.MethodGet && r.Header.Get(protocol.HeaderVersion) < protocol.Modern
 }
 
 // oldIDs are the sessions that the query of a request names, nil for none. They are read

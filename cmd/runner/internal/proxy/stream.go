@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
@@ -16,9 +16,7 @@ import (
 // eventStream reports whether response is a stream of server-sent events that
 // could be continued by us: neither compressed nor of a stated length.
 func eventStream(response *http.Response) bool {
-	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	return err == nil && mediaType == "text/event-stream" &&
-		response.ContentLength < 0 && response.Header.Get("Content-Encoding") == ""
+	return media.Type(response.Header) == media.Events && response.ContentLength < 0 && !media.Encoded(response.Header)
 }
 
 // stream passes an event stream on and, when its backend breaks off or the

@@ -155,6 +155,23 @@ func TestCompressedStreamsAreNotTouched(t *testing.T) {
 	}
 }
 
+// A stream that says that it is not encoded is one as any other.
+func TestStreamsThatSayTheyAreNotEncoded(t *testing.T) {
+	for _, encoding := range []string{"identity", "none"} {
+		b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			events(w)("data: 1\n\n")
+			time.Sleep(20 * time.Millisecond)
+			panic(http.ErrAbortHandler)
+		}))
+		response := b.call(http.MethodPost, "/mcp", `{"id":1,"method":"x"}`)
+		got, err := io.ReadAll(response.Body)
+		if response.Header.Get("X-Accel-Buffering") != "no" || err != nil || !strings.Contains(string(got), "-32013") {
+			t.Errorf("%s: got %q, %v, with %v", encoding, got, err, response.Header)
+		}
+	}
+}
+
 func TestClientThatLeavesEndsTheBackendsRequest(t *testing.T) {
 	left := make(chan struct{})
 	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
