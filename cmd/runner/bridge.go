@@ -158,8 +158,12 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 		words.Say(fmt.Appendf(nil, "freehold-runner: variables of the image that the server does not get unless spec.env declares them: %s",
 			printable.Line(strings.Join(withheld, ", "), maxWords)), 0)
 	}
+	args := make([]string, len(s.command))
+	for i, arg := range s.command {
+		args[i] = stdio.AsWritten(arg)
+	}
 	command := stdio.Command{
-		Args: s.command, Env: env, Words: words,
+		Args: args, Env: env, Words: words,
 		Junk: func(line []byte) {
 			text := printable.Line(string(line), maxWords)
 			junk.Store(&text)

@@ -107,13 +107,20 @@ func bridgeArgs(run runconfig.Backend, env []corev1ac.EnvVarApplyConfiguration) 
 	for _, variable := range env {
 		args = append(args, "-env", *variable.Name)
 	}
-	return slices.Concat(args, []string{"--"}, run.Command, run.Args)
+	command := slices.Concat(run.Command, run.Args)
+	if len(run.EnvFrom) > 0 {
+		command = declaredArgs(command, env)
+	}
+	return slices.Concat(args, []string{"--"}, command)
 }
 
-// declare has the server get the variables that the overlay adds, too.
+// declare has the server get the variables that the overlay adds, too, and those of envFrom where others refer to them.
 func declare(merged *corev1ac.PodTemplateSpecApplyConfiguration, run runconfig.Backend) {
 	if run.Bridge != nil && run.Transport != string(v1alpha1.TransportSSE) {
 		server := &merged.Spec.Containers[0]
+		if len(run.EnvFrom) > 0 {
+			declaredEnv(server.Env)
+		}
 		server.Args = bridgeArgs(run, server.Env)
 	}
 }

@@ -55,6 +55,34 @@ func TestSessionsShareAProcess(t *testing.T) {
 	all.Wait()
 }
 
+// Clients refuse revisions that they do not know, and those of another revision than they asked for are new to old ones.
+func TestSessionsThatShareAProcessAgreeOnTheRevisionOfEachClient(t *testing.T) {
+	f := serve(t, Config{Server: child(""), Shared: true})
+	for asked, want := range map[string]string{
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2099-01-01": "2025-11-25",
+	} {
+		a := f.post(strings.Replace(hello, "2025-11-25", asked, 1))
+		f.want(a, http.StatusOK, `"protocolVersion":"`+want+`"`, `"name":"stdiotest"`)
+		session := a.header.Get(protocol.HeaderSession)
+		if got := f.find(session).revision(); got != want {
+			t.Errorf("a client that asks for %s has a session of %s", asked, got)
+		}
+		f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion, want), http.StatusOK)
+	}
+}
+
+// A server may speak a revision that nobody here knows.
+func TestASessionTakesTheRevisionThatItsServerAgreedTo(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	in := func(revision string) answer {
+		return f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`, protocol.HeaderSession, session, protocol.HeaderVersion, revision)
+	}
+	f.want(in("2024-10-07"), http.StatusBadRequest, "in a session write one of")
+	f.find(session).version = "2024-10-07"
+	f.want(in("2024-10-07"), http.StatusOK)
+}
+
 func TestTheModernEraIsServedFromOneProcess(t *testing.T) {
 	f := serve(t, Config{Server: child("modern")})
 	a, b := f.modernly("1", "pid", ""), f.modernly(`"x"`, "pid", "")

@@ -12,6 +12,7 @@ import (
 type call struct {
 	id     []byte // the client's
 	wire   []byte // the id that the server knows
+	ours   bool   // that is another one than the client's, for its token of progress, too
 	method string
 	token  []byte // the client's for progress, nil if it chose none
 	owner  any    // whose it is
@@ -57,9 +58,9 @@ func (p *peer) about(m *said) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
-		known := c.wire
-		if p.alone {
-			known = c.token
+		known := c.token
+		if c.ours {
+			known = c.wire
 		}
 		switch {
 		case token != nil && c.token != nil && canonical(known) == canonical(token):

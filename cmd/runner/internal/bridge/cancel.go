@@ -18,10 +18,11 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 	}
 	p.mu.Unlock()
 	for _, c := range found {
-		if !p.alone { // nothing else of the client's goes along: it could name another's call
-			params = cancelled(c, at(params, "reason"))
+		told := params
+		if c.ours { // nothing else of the client's goes along: it could name another's call
+			told = cancelled(c, at(params, "reason"))
 		}
-		_ = p.tell(ctx, request(nil, methodCancelled, params)) //nolint:errcheck // it is over either way
+		_ = p.tell(ctx, request(nil, methodCancelled, told)) //nolint:errcheck // it is over either way
 		if c.to != nil {
 			c.to.settle()
 		}

@@ -94,13 +94,14 @@ func (b *Bridge) end(s *session) {
 
 // inSession is the session of a request, nil after it was answered.
 func (b *Bridge) inSession(w http.ResponseWriter, r *http.Request, id string, call []byte) *session {
-	if v := r.Header.Get(protocol.HeaderVersion); v != "" && !slices.Contains(protocol.LegacyRevisions, v) {
+	s := b.find(id)
+	v := r.Header.Get(protocol.HeaderVersion)
+	switch {
+	case v != "" && !slices.Contains(protocol.LegacyRevisions, v) && (s == nil || v != s.revision()):
 		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is %q: in a session write one of %s",
 			protocol.HeaderVersion, v, strings.Join(protocol.LegacyRevisions, ", ")), call)
 		return nil
-	}
-	s := b.find(id)
-	if s == nil || s.old() {
+	case s == nil || s.old():
 		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: send initialize"), call)
 		return nil
 	}

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -35,15 +36,14 @@ const maxCalls = 256
 
 // peer is one connection to the server. Where many clients use it, each request gets an
 // id of ours, and so does each token that a client chose for progress. A server of one
-// client reads that client's own: some servers show them.
+// client reads that client's own, of several requests of one id the first: some servers show them.
 type peer struct {
 	conn Conn
 	// other takes what answers no call: requests and notifications.
 	other func(m said)
 	// over, if not nil, is told that the connection has ended, before its calls are.
 	over func(p *peer)
-	// alone says that the server is one client's: its ids stay as they are, and while it
-	// reads slowly the server waits.
+	// alone says that the server is one client's: while it reads slowly the server waits.
 	alone bool
 
 	mu sync.Mutex
@@ -89,7 +89,7 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 	if f := p.register(c); f != nil {
 		return f
 	}
-	if !p.alone {
+	if c.ours {
 		params, _ = swapped(params, c.wire, "_meta", protocol.MetaProgress)
 	}
 	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params)), c)
@@ -110,15 +110,21 @@ func (p *peer) register(c *call) *jsonrpc.Fault {
 	}
 	p.seq++
 	c.began = p.seq
-	if c.wire = c.id; !p.alone {
+	p.name(c)
+	p.calls[canonical(c.wire)] = c
+	return nil
+}
+
+// name gives a call the id that the server knows. It is the client's own for a server of its own, which may show it, unless another
+// call of it waits: some clients use one id for all. The lock is held.
+func (p *peer) name(c *call) {
+	c.wire, c.ours = c.id, !p.alone
+	if c.ours {
 		c.wire = number(p.seq)
 	}
-	key := canonical(c.wire)
-	if p.calls[key] != nil {
-		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "another request with the id %s waits for its answer", c.id)
+	for n := p.seq; p.calls[canonical(c.wire)] != nil; n++ {
+		c.wire, c.ours = fmt.Appendf(nil, `"freehold %d"`, n), true
 	}
-	p.calls[key] = c
-	return nil
 }
 
 // alike is how many wait that are subscriptions or not, as c is: of all callers, and of

@@ -161,6 +161,46 @@ func TestCallsOfOneIDAreCancelledTogether(t *testing.T) {
 	}
 }
 
+// Some clients use one id for all their calls. Of those that wait at a time the first has it at a server of its client's own, too.
+func TestCallsOfOneIDAtATimeGetEachItsOwnAnswer(t *testing.T) {
+	conn := newPipe(t)
+	b, p := peered(t, conn, true)
+	s := sessionOf(b, p)
+	var wires []string
+	var streams []*stream
+	for range 3 {
+		x := b.stream("t", false, "")
+		x.begin(1)
+		call := jsonrpc.Message{ID: []byte("1"), Method: "tools/call", Params: []byte(`{"_meta":{"progressToken":1}}`)}
+		if f := s.post(t.Context(), []jsonrpc.Message{call}, x); f != nil {
+			t.Fatal(f)
+		}
+		m := []byte(next(t, "call", conn.sent))
+		wire := string(at(m, "id"))
+		if slices.Contains(wires, wire) || wire != string(at(m, "params", "_meta", "progressToken")) {
+			t.Fatalf("the server gets %s after %s", m, wires)
+		}
+		wires, streams = append(wires, wire), append(streams, x)
+	}
+	if wires[0] != "1" {
+		t.Errorf("the server knows the first as %s", wires[0])
+	}
+	for _, i := range []int{1, 0} {
+		conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + wires[i] + `,"progress":1}}`
+		conn.says <- `{"jsonrpc":"2.0","id":` + wires[i] + `,"result":{"of":` + fmt.Sprint(i) + `}}`
+		for _, want := range []string{`"progressToken":1,`, `"id":1,"result":{"of":` + fmt.Sprint(i) + `}`} {
+			if e, _, _ := streams[i].take(t.Context()); !strings.Contains(string(e.data), want) {
+				t.Errorf("call %d gets %s, want %s", i, e.data, want)
+			}
+		}
+	}
+	// The server is told of the id that it knows.
+	p.cancel(t.Context(), s, []byte("1"), []byte(`{"requestId":1}`))
+	if m := next(t, "cancellation", conn.sent); !strings.Contains(m, `"requestId":`+wires[2]) {
+		t.Errorf("the server gets %s", m)
+	}
+}
+
 // Questions of the bridge's own have one id, and are cancelled one by one.
 func TestAQuestionOfTheBridgesIsCancelledAlone(t *testing.T) {
 	conn := newPipe(t)

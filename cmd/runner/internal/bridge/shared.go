@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -64,7 +65,7 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 	}
 	switch m.Method {
 	case "initialize":
-		s.agreed(answerTo(to))(response(m.ID, said{Result: a.hello}), http.StatusOK, false)
+		s.agreed(answerTo(to))(response(m.ID, said{Result: helloFor(m, a.hello)}), http.StatusOK, false)
 		return true
 	case methodSubscribe:
 		if f := s.mayAsk(text(at(m.Params, "uri"))); f != nil {
@@ -81,6 +82,13 @@ func (a *shared) answers(s *session, m jsonrpc.Message, to *stream) bool {
 		}
 	}
 	return false
+}
+
+// helloFor is a server's result of initialize for another client than the one that has asked: in the revision that is agreed on with that.
+func helloFor(initialize jsonrpc.Message, hello json.RawMessage) json.RawMessage {
+	agreed := protocol.Agreed(text(at(initialize.Params, "protocolVersion")), text(at(hello, "protocolVersion")))
+	hello, _ = swapped(hello, []byte(strconv.Quote(agreed)), "protocolVersion")
+	return hello
 }
 
 const methodSubscribe = "resources/subscribe"

@@ -12,9 +12,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// legacyVersions are the revisions in which a legacy client is served from a modern backend: those that have streamable HTTP.
-var legacyVersions = []string{"2025-03-26", "2025-06-18", protocol.Legacy}
-
 // serveLegacy serves a client of the legacy era from a modern backend, without a session: nothing that needs one is offered.
 func (t *Translator) serveLegacy(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	out := &output{w: w}
@@ -54,16 +51,13 @@ func (t *Translator) introduce(out *output, r *http.Request, m jsonrpc.Message) 
 		out.relayed(m.ID, answer)
 		return
 	}
-	version, err := jsonrpc.Members(m.Params).Text("protocolVersion")
-	if err != nil || !slices.Contains(legacyVersions, version) {
-		version = protocol.Legacy
-	}
+	asked, _ := jsonrpc.Members(m.Params).Text("protocolVersion") //nolint:errcheck // what is no text is no revision
 	server := jsonrpc.Members(result["_meta"])[protocol.MetaServer]
 	if server == nil {
 		server = jsontext.Value(`{"name":"unknown","version":"unknown"}`) // the modern era need not tell
 	}
 	hello := jsonrpc.Object{
-		"protocolVersion": encoded(version), "capabilities": legacyCapabilities(result["capabilities"]), "serverInfo": server,
+		"protocolVersion": encoded(protocol.Agreed(asked, protocol.Legacy)), "capabilities": legacyCapabilities(result["capabilities"]), "serverInfo": server,
 	}
 	if words := result["instructions"]; words != nil {
 		hello["instructions"] = words

@@ -22,6 +22,17 @@ func TestInitializeIsAnsweredFromDiscover(t *testing.T) {
 	}
 }
 
+// Clients refuse revisions that they do not know.
+func TestALegacyClientAgreesOnItsRevisionWithAModernBackend(t *testing.T) {
+	endpoint := front(t, newBackend(t, modernOnly))
+	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-11-25": "2025-11-25", "1999-01-01": "2025-11-25"} {
+		status, got := send(t, endpoint, strings.Replace(initialize, "2025-06-18", asked, 1))
+		if status != http.StatusOK || got.Result["protocolVersion"] != want {
+			t.Errorf("%s: HTTP %d with %v", asked, status, got.Result["protocolVersion"])
+		}
+	}
+}
+
 func TestWhatALegacyClientGetsFromAModernBackend(t *testing.T) {
 	b := newBackend(t, modernOnly)
 	endpoint := front(t, b)

@@ -4,6 +4,7 @@ package protocol
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,15 @@ const (
 
 // LegacyRevisions are those that begin with initialize, the newest first.
 var LegacyRevisions = []string{Legacy, "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// Agreed is the revision in which a server of the legacy era, whose newest is most, serves a client that asked for one: that, where it
+// is a legacy revision which the server has, and else the server's newest (2025-11-25, basic/lifecycle, version negotiation).
+func Agreed(asked, most string) string {
+	if asked <= most && slices.Contains(LegacyRevisions, asked) {
+		return asked
+	}
+	return most
+}
 
 // Headers of streamable HTTP, in Go's spelling (2026-07-28, basic/transports/streamable-http, and the same page of 2025-11-25).
 const (

@@ -42,3 +42,21 @@ func FuzzValuesOfHeaders(f *testing.F) {
 		}
 	})
 }
+
+func TestAgreed_IsWhatTheClientAskedForIfTheServerHasIt(t *testing.T) {
+	for _, tc := range []struct{ asked, most, want string }{
+		{"2024-11-05", Legacy, "2024-11-05"},
+		{"2025-03-26", Legacy, "2025-03-26"},
+		{"2025-06-18", Legacy, "2025-06-18"},
+		{Legacy, Legacy, Legacy},
+		{Legacy, "2025-03-26", "2025-03-26"},
+		{"2024-11-05", "2025-03-26", "2024-11-05"},
+		{Modern, Legacy, Legacy},
+		{"2024-11-06", Legacy, Legacy},
+		{"", Legacy, Legacy},
+	} {
+		if got := Agreed(tc.asked, tc.most); got != tc.want {
+			t.Errorf("a client that asks for %q gets %s of a server of %s", tc.asked, got, tc.most)
+		}
+	}
+}

@@ -7,6 +7,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 )
 
+// AsWritten is a text of the spec in which kubelet has expanded references to variables. The operator wrote those to variables of
+// envFrom with the names that the bridge's container has for them; what nothing defines is left, and written back.
+func AsWritten(text string) string { return strings.ReplaceAll(text, "$("+runconfig.DeclaredPrefix, "$(") }
+
 // basics are the variables that every child gets, if they are set.
 var basics = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
@@ -39,6 +43,9 @@ func Environment(environ, declared []string) (child, withheld []string) {
 	pick(func(name string) (string, bool) { return strings.CutPrefix(name, runconfig.DeclaredPrefix) })
 	pick(among(declared))
 	for _, name := range order {
+		if slices.Contains(declared, name) {
+			values[name] = AsWritten(values[name])
+		}
 		child = append(child, name+"="+values[name])
 	}
 	for _, pair := range environ {

@@ -234,9 +234,9 @@ func TestWordsAreBounded(t *testing.T) {
 func TestAChildGetsWhatIsDeclaredAlone(t *testing.T) {
 	got, withheld := Environment([]string{
 		"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KUBERNETES_SERVICE_HOST=10.0.0.1", "NODE_VERSION=22",
-		"FREEHOLD_DECLARED_KEY=from", "FREEHOLD_DECLARED_MODE=from", "HOSTNAME=backend-0", "MODE=own", "EMPTY=", "WITH=a=b",
-	}, []string{"MODE", "EMPTY", "WITH", "ABSENT"})
-	want := []string{"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KEY=from", "MODE=own", "EMPTY=", "WITH=a=b"}
+		"FREEHOLD_DECLARED_KEY=from", "FREEHOLD_DECLARED_MODE=from", "HOSTNAME=backend-0", "MODE=own", "EMPTY=", "WITH=a=b", "URL=a:$(FREEHOLD_DECLARED_NO)@",
+	}, []string{"MODE", "EMPTY", "WITH", "ABSENT", "URL"})
+	want := []string{"PATH=/bin", "HOME=/", "LANG=C", "TMPDIR=/tmp", "KEY=from", "MODE=own", "EMPTY=", "WITH=a=b", "URL=a:$(NO)@"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
