@@ -237,8 +237,8 @@ func TestWhatIsWrongWithAServerElsewhereOfHTTPAndSSE(t *testing.T) {
 		"a redirect":            {answer(http.StatusTemporaryRedirect, "Location", inside.URL, ""), nil, "NotMCP", "which is not followed"},
 		"an endpoint elsewhere": {beginning("event: endpoint\ndata: " + inside.URL + "/messages\n\n"), nil, "NotMCP", "its endpoint is of another host"},
 		"another scheme":        {beginning("event: endpoint\ndata: file:///etc/passwd\n\n"), nil, "NotMCP", "its endpoint is of another host"},
-		"another first event":   {beginning("event: message\ndata: {}\n\n"), nil, "NotMCP", "does not name an endpoint"},
-		"a huge first event":    {beginning("event: endpoint\ndata: /" + strings.Repeat("x", 5<<20) + "\n\n"), nil, "NotMCP", "does not name an endpoint"},
+		"no endpoint":           {answer(http.StatusOK, "Content-Type", "text/event-stream", "event: message\ndata: {}\n\n"), nil, "NotMCP", "does not name an endpoint"},
+		"a huge endpoint":       {beginning("event: endpoint\ndata: /" + strings.Repeat("x", 5<<20) + "\n\n"), nil, "NotMCP", "does not name an endpoint"},
 		"headers without end":   {answer(http.StatusOK, "X-Long", strings.Repeat("x", 128<<10), ""), nil, "NotAnswering", "does not answer"},
 		"an address that is not": {
 			beginning(""), func(r *runconfig.Remote) { r.AllowedNetworks = nil },

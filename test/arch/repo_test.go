@@ -4,7 +4,7 @@
 // repo_test.go reads the repository, layers_test.go judges imports,
 // shape_test.go files and functions, words_test.go text, dependencies_test.go
 // the module files, versions_test.go releases, docs_test.go pages, links_test.go their
-// links and workflows_test.go what runs elsewhere. What
+// links, streams_test.go who reads streams and workflows_test.go what runs elsewhere. What
 // needs types is judged by hack/lint.
 // Every check is a function from what it judges to findings, so that the test
 // beside it can show it bad input.

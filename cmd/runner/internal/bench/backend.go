@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 // serveBackend answers a request for the tools with a list of them, and any other call
@@ -71,7 +73,7 @@ var tools = func() []byte {
 	return []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + strings.Join(list, ",") + `]}}`)
 }()
 
-func event(message string) string { return "event: message\ndata: " + message + "\n\n" }
+func event(message string) string { return sse.Before + message + sse.After }
 
 func listen() (net.Listener, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it lasts as long as the process

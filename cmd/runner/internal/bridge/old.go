@@ -6,6 +6,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 // Clients of the transport HTTP+SSE (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
@@ -28,7 +29,7 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	defer out.end()
 	out.begin()
 	endpoint := r.URL.Path + "?" + url.Values{protocol.QuerySession: {s.id}}.Encode()
-	if out.write([]byte("event: endpoint\ndata: "+endpoint+"\n\n")) != nil {
+	if out.write(sse.Endpoint(endpoint)) != nil {
 		return
 	}
 	reading{s: s.standing, events: true, begun: true}.serve(w, r)

@@ -44,10 +44,11 @@ const maxPartial = 32 << 20
 // events is such a connection.
 type events struct {
 	client   *http.Client
+	named    string // the endpoint, as the server says it; empty before
 	endpoint *url.URL
 	body     io.ReadCloser
-	split    sse.Splitter
-	waiting  [][]byte // events that were cut and not read yet
+	reader   sse.Reader
+	waiting  [][]byte // messages that were not received yet
 	buffer   []byte
 	cancel   context.CancelFunc
 	partial  *atomic.Int64 // what all connections have read of events that are not whole
@@ -74,20 +75,18 @@ func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*event
 		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, unaddressed(err))
 	}
 	e := &events{client: client, body: response.Body, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
-	e.split = sse.Splitter{Limit: stdio.MaxMessage + 4<<10, Event: func(event []byte) error {
-		e.waiting = append(e.waiting, bytes.Clone(event))
-		return nil
-	}}
+	e.reader = sse.Reader{Limit: stdio.MaxMessage + 4<<10, Event: e.event}
 	if response.StatusCode != http.StatusOK {
 		e.End()
 		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: write the path at which it sends events into spec.path, or transport: streamable-http if it has none", at.Path, response.StatusCode)
 	}
-	first, err := e.next()
-	if err != nil || sse.Name(first) != "endpoint" {
-		e.giveUp()
-		return nil, fmt.Errorf("opening the server's stream at %s: its first event does not name an endpoint: is it of transport sse?", at.Path)
+	for e.named == "" {
+		if err := e.more(); err != nil && e.named == "" {
+			e.giveUp()
+			return nil, fmt.Errorf("opening the server's stream at %s: it does not name an endpoint: is it of transport sse?", at.Path)
+		}
 	}
-	to, err := at.Parse(string(sse.Data(first)))
+	to, err := at.Parse(e.named)
 	if err != nil || to.Host != at.Host || to.Scheme != at.Scheme {
 		e.giveUp()
 		return nil, fmt.Errorf("opening the server's stream at %s: its endpoint is of another host", at.Path)
@@ -107,27 +106,39 @@ func unaddressed(err error) error {
 	return err
 }
 
-// next is the next event.
-func (e *events) next() ([]byte, error) {
-	for len(e.waiting) == 0 {
-		n, err := e.body.Read(e.buffer)
-		_, tooLong := e.split.Write(e.buffer[:n])
-		if e.holds(int64(len(e.split.Rest()))) > maxPartial {
-			tooLong = sse.ErrTooLong
+// event takes an event. Before the server has named its endpoint, whatever else it says is for nobody.
+func (e *events) event(one sse.Event) error {
+	if e.named == "" {
+		if one.Named(sse.EndpointName) {
+			e.named = string(one.Data)
 		}
-		if tooLong != nil || err != nil {
-			e.holds(0)
-		}
-		if tooLong != nil {
-			return nil, tooLong
-		}
-		if err != nil && len(e.waiting) == 0 {
-			return nil, err
-		}
+		return nil
 	}
-	event := e.waiting[0]
-	e.waiting = e.waiting[1:]
-	return event, nil
+	line := oneLine(bytes.TrimSpace(one.Message()))
+	if len(line) == 0 {
+		return nil
+	}
+	if len(one.Text) <= sse.Kept {
+		line = bytes.Clone(line)
+	}
+	e.waiting = append(e.waiting, line)
+	return nil
+}
+
+// more reads on.
+func (e *events) more() error {
+	n, err := e.body.Read(e.buffer)
+	_, wrong := e.reader.Write(e.buffer[:n])
+	if e.holds(int64(e.reader.Held())) > maxPartial {
+		wrong = sse.ErrTooLong
+	}
+	if wrong != nil || err != nil {
+		e.holds(0)
+	}
+	if wrong != nil {
+		return wrong
+	}
+	return err
 }
 
 // holds counts what this connection has of an event that is not whole, and returns what
@@ -146,23 +157,19 @@ func (e *events) giveUp() {
 
 // Receive implements Conn.
 func (e *events) Receive() ([]byte, error) {
-	for {
-		event, err := e.next()
-		if err != nil {
-			why := "it ended its stream of events"
-			if errors.Is(err, sse.ErrTooLong) {
-				why = (&stdio.TooLong{}).Error()
-			}
-			e.over(why)
+	for len(e.waiting) == 0 {
+		switch err := e.more(); {
+		case errors.Is(err, sse.ErrTooLong):
+			e.over((&stdio.TooLong{}).Error())
+			return nil, err
+		case err != nil && len(e.waiting) == 0:
+			e.over("it ended its stream of events")
 			return nil, err
 		}
-		data := bytes.TrimSpace(sse.Data(event))
-		if name := sse.Name(event); (name == "" || name == "message") && len(data) > 0 && (data[0] == '{' || data[0] == '[') {
-			if line := oneLine(data); line != nil {
-				return line, nil
-			}
-		}
 	}
+	line := e.waiting[0]
+	e.waiting = e.waiting[1:]
+	return line, nil
 }
 
 // errUnsure: the server was sent a message and did not say whether it took it.

@@ -81,7 +81,7 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 		"another path": {http.NotFound, "HTTP 404: write the path at which it sends events into spec.path, or transport: streamable-http if it has none"},
 		"no endpoint": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "event: message\ndata: {}\n\n")
-		}, "its first event does not name an endpoint: is it of transport sse?"},
+		}, "it does not name an endpoint: is it of transport sse?"},
 		"an endpoint elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "event: endpoint\ndata: http://169.254.169.254/latest\n\n")
 		}, "its endpoint is of another host"},

@@ -2,11 +2,12 @@ package bridge
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 const (
@@ -146,20 +147,20 @@ func (o *eventWriter) begin() {
 }
 
 // prime tells the number of the last event that was written, from which on a client
-// may resume (https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server).
+// may resume.
 func (o *eventWriter) prime(n int) {
-	_ = o.write(fmt.Appendf(nil, "id: %s\ndata:\n\n", eventID(o.id, n))) //nolint:errcheck // the next write tells
+	_ = o.write(sse.Prime(eventID(o.id, n))) //nolint:errcheck // the next write tells
 }
 
 func (o *eventWriter) event(e event, n int) error {
-	head := "event: message\ndata: "
+	before := sse.Before
 	if o.ids {
-		head = "id: " + eventID(o.id, n) + "\n" + head
+		before = sse.BeforeID(eventID(o.id, n))
 	}
-	return o.write([]byte(head), e.data, []byte("\n\n"))
+	return o.write([]byte(before), e.data, []byte(sse.After))
 }
 
-func (o *eventWriter) comment() error { return o.write([]byte(": alive\n\n")) }
+func (o *eventWriter) comment() error { return o.write([]byte(sse.Alive)) }
 
 func (o *eventWriter) write(parts ...[]byte) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(writeTime)) //nolint:errcheck // only recorders in tests have none

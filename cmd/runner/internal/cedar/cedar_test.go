@@ -221,7 +221,9 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		list     = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 		tools    = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","x":1},{"name":"drop"},{"name":"write"},{"name":"größe"}],"nextCursor":"c"}}`
 		filtered = `{"id":1,"jsonrpc":"2.0","result":{"nextCursor":"c","tools":[{"name":"add","x":1},{"name":"write"},{"name":"größe"}]}}`
-		note     = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"drop"}}`
+		// what servers say that is no message
+		notes = ": ping\n\nretry: 1\n\nid: 1\ndata:\n\nevent: ping\ndata: ping\n\ndata: 2026-01-01 [00:00]\n\nevent: more\ndata: /mcp?a=b\n\ndata: {\"type\":\"heartbeat\"}\n\n"
+		note  = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"drop"}}`
 	)
 	for name, tc := range map[string]struct {
 		request          string
@@ -237,7 +239,9 @@ func TestListsHoldWhatTheCallerMayUse(t *testing.T) {
 		"a resumption":                        {"", "text/event-stream", ": ping\n\ndata: " + tools + "\n\n", ": ping\n\ndata: " + filtered + "\n\n", 200},
 		"where a client of HTTP+SSE sends to": {"", "text/event-stream", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + tools + "\n\n", "event: endpoint\ndata: /mcp?a=b\n\ndata: " + filtered + "\n\n", 200},
 		"a list that is said to be that":      {"", "text/event-stream", "event: endpoint\ndata:  " + tools + "\n\n", "event: endpoint\ndata: " + filtered + "\n\n", 200},
-		"no message under another name":       {"", "text/event-stream", "event: more\ndata: /mcp?a=b\n\n", "", 200},
+		"what is no message":                  {list, "text/event-stream", notes + "data: " + tools + "\n\n", notes + "data: " + filtered + "\n\n", 200},
+		"a message of another name":           {"", "text/event-stream", "event: more\ndata: " + tools + "\n\n", "event: more\ndata: " + filtered + "\n\n", 200},
+		"a list behind what some skip":        {"", "text/event-stream", "data: \ufeff" + tools + "\n\n", "", 200},
 		"a batch":                             {"[" + list + "]", "application/json", "[" + tools + "]", "[" + filtered + "]", 200},
 		"an error":                            {list, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, 200},
 		"templates": {

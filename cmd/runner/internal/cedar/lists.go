@@ -135,7 +135,7 @@ type answer struct {
 	begun  bool
 	mode   mode
 	whole  bytes.Buffer
-	stream sse.Splitter
+	stream sse.Reader
 	failed bool
 }
 
@@ -171,7 +171,7 @@ func (a *answer) WriteHeader(status int) {
 		a.mode = wholeJSON
 		return
 	case kind == media.Events && !encoded:
-		a.mode, a.stream = events, sse.Splitter{Limit: maxAnswer, Event: a.event}
+		a.mode, a.stream = events, sse.Reader{Limit: maxAnswer, Event: a.event}
 	default:
 		a.failed = true
 		return
@@ -197,45 +197,39 @@ func (a *answer) Write(p []byte) (int, error) {
 		}
 		return a.whole.Write(p)
 	case a.mode == events:
-		if err := a.hold(len(a.stream.Rest()) + len(p)); err != nil {
+		if err := a.hold(a.stream.Held() + len(p)); err != nil {
 			return 0, err
 		}
 		n, err := a.stream.Write(p)
 		if errors.Is(err, sse.ErrTooLong) {
 			a.unreadable()
 		}
-		return n, errors.Join(err, a.hold(len(a.stream.Rest())))
+		return n, errors.Join(err, a.hold(a.stream.Held()))
 	}
 	return a.ResponseWriter.Write(p)
 }
 
-// event passes an event on, filtered. One that cannot be read ends the stream.
-func (a *answer) event(event []byte) error {
-	data := sse.Data(event)
-	if len(data) > 0 && !isEndpoint(event, data) {
-		filtered, err := filter(data, a.visible)
+// event passes an event on, filtered. One that cannot be read ends the stream. What is no message passes as it is; of whatever name an
+// event is, a client may take it for a message.
+func (a *answer) event(e sse.Event) error {
+	text := e.Text
+	if e.Object() {
+		filtered, err := filter(e.Data, a.visible)
 		if err != nil {
 			a.unreadable()
 			return errors.Join(errAnswer, err)
 		}
-		if !bytes.Equal(filtered, data) {
-			event = sse.WithData(event, filtered)
+		if !bytes.Equal(filtered, e.Data) {
+			text = e.WithData(filtered)
 		}
 	}
-	done, err := a.send(len(event))
+	done, err := a.send(len(text))
 	if err != nil {
 		return err
 	}
 	defer done()
-	_, err = a.ResponseWriter.Write(event)
+	_, err = a.ResponseWriter.Write(text)
 	return err
-}
-
-// isEndpoint reports whether an event tells a client of HTTP+SSE where to send, which is no message
-// (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
-func isEndpoint(event, data []byte) bool {
-	first := bytes.TrimSpace(data)
-	return sse.Name(event) == "endpoint" && len(first) > 0 && first[0] != '{' && first[0] != '['
 }
 
 // Flush implements http.Flusher for streams; a body that is collected is sent at

@@ -5,7 +5,7 @@
 // era.go decides which requests are translated, and detect.go finds out which eras the backend speaks. modern.go serves clients of
 // the modern era from a legacy backend: validate.go holds headers against the body, sessions.go keeps sessions with the backend,
 // relay.go passes on what it answers, inputs.go what it asks, and listen.go what changes. legacy.go serves legacy clients from a
-// modern backend. exchange.go is one request to the backend, and results.go has the pure parts of the translation.
+// modern backend. exchange.go is one request to the backend, words.go what it answers, and results.go has the pure parts of the translation.
 //
 // Policies stand in front of this package: they judge what the client sent, and filter what the client gets. A call is sent to the
 // backend a second time only where the first answer says that it was not taken (HTTP 404 for a session, HeaderMismatch).

@@ -11,13 +11,11 @@ import (
 	"maps"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -42,15 +40,15 @@ type exchange struct {
 	began    chan struct{} // closed with the first byte of the answer, or without one
 	status   int
 	answered http.Header
-	// messages are closed at the end of the answer; err, if not nil, tells then why.
-	messages chan jsontext.Value
-	err      error
+	// words are closed at the end of the answer; err, if not nil, tells then why.
+	words chan words
+	err   error
 
 	room   room
 	begin  sync.Once
 	header http.Header
-	split  *sse.Splitter // of an event stream
-	whole  bytes.Buffer  // of any other answer
+	events *sse.Reader  // of an event stream
+	whole  bytes.Buffer // of any other answer
 }
 
 // exchange sends a request of ours with the client's own headers. It ends with ctx, not with the client.
@@ -58,7 +56,7 @@ func (t *Translator) exchange(ctx context.Context, r *http.Request, method strin
 	// The values are the client's connection's; the end of the client is told by ctx alone.
 	ctx, cancel := context.WithCancel(joined{ctx, r.Context()})
 	x := &exchange{
-		ctx: ctx, began: make(chan struct{}), messages: make(chan jsontext.Value), header: http.Header{},
+		ctx: ctx, began: make(chan struct{}), words: make(chan words), header: http.Header{},
 		room: room{memory: t.config.Memory, who: t.config.Payer(r)},
 	}
 	x.cancel = func() {
@@ -125,7 +123,7 @@ var ofOneRequest = map[string]bool{
 }
 
 func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) {
-	defer close(x.messages)
+	defer close(x.words)
 	defer x.WriteHeader(http.StatusOK) // an answer without a body
 	defer func() {
 		// ReverseProxy panics with this where the backend breaks off.
@@ -137,73 +135,8 @@ func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) 
 		}
 	}()
 	send.ServeHTTP(x, r)
-	if x.split == nil && x.err == nil {
-		x.err = x.give(media.Text(x.whole.Bytes()))
-	}
-}
-
-// Header implements http.ResponseWriter.
-func (x *exchange) Header() http.Header { return x.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (x *exchange) WriteHeader(status int) {
-	if status >= http.StatusContinue && status < http.StatusOK {
-		return
-	}
-	x.begin.Do(func() {
-		x.status, x.answered = status, x.header.Clone()
-		if media.Type(x.header) == media.Events {
-			x.split = &sse.Splitter{Limit: maxAnswer, Event: func(event []byte) error {
-				data := sse.Data(event)
-				if len(event) <= budget.Long { // the splitter uses no longer one again
-					data = slices.Clone(data)
-				}
-				return x.give(data)
-			}}
-		}
-		close(x.began)
-	})
-}
-
-// Write implements io.Writer.
-func (x *exchange) Write(p []byte) (int, error) {
-	x.WriteHeader(http.StatusOK)
-	size := x.whole.Len() + len(p)
-	if x.split != nil {
-		size = len(x.split.Rest()) + len(p)
-	}
-	if err := x.room.grow(x.ctx, size, expected(x.header, x.split != nil, size)); err != nil {
-		x.err = err
-		return 0, err
-	}
-	switch {
-	case x.split != nil:
-		n, err := x.split.Write(p)
-		if x.err = err; errors.Is(err, sse.ErrTooLong) {
-			x.err = errTooLong
-		}
-		return n, err
-	case x.whole.Len()+len(p) > maxAnswer:
-		x.err = errTooLong
-		return 0, x.err
-	}
-	return x.whole.Write(p)
-}
-
-// Flush implements http.Flusher.
-func (x *exchange) Flush() {}
-
-// give hands a message on when it is asked for.
-func (x *exchange) give(message []byte) error {
-	if len(message) == 0 {
-		return nil
-	}
-	x.room.shrink(len(message))
-	select {
-	case x.messages <- message:
-		return nil
-	case <-x.ctx.Done():
-		return x.ctx.Err()
+	if x.events == nil && x.err == nil && x.whole.Len() > 0 {
+		x.err = x.give(wordsOf(media.Text(x.whole.Bytes())))
 	}
 }
 
@@ -212,8 +145,8 @@ type reply struct {
 	status  int
 	header  http.Header
 	message jsonrpc.Message
-	raw     jsontext.Value // the text that has the message, or that is none
-	id      string         // of the session that the answer names
+	said    words  // those that have the message, or none
+	id      string // of the session that the answer names
 }
 
 // ask sends a request and waits for its answer, whatever else the backend says before. A status without a message is an answer.
@@ -228,16 +161,14 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 	a := reply{status: x.status, header: x.answered, id: x.answered.Get(protocol.HeaderSession)}
 	for {
 		select {
-		case raw, more := <-x.messages:
+		case said, more := <-x.words:
 			if !more {
 				return a, x.err
 			}
-			a.raw = raw
-			messages, _, err := jsonrpc.ParseAnswer(raw)
-			if err != nil {
+			if a.said = said; said.err != nil {
 				return a, nil
 			}
-			if a.message = messages[0]; a.message.Response() {
+			if a.message = said.messages[0]; a.message.Response() {
 				return a, nil
 			}
 			if a.message.Call() {
@@ -275,7 +206,7 @@ func (t *Translator) say(ctx context.Context, r *http.Request, message []byte, h
 	defer x.cancel()
 	for more := true; more; {
 		select {
-		case _, more = <-x.messages:
+		case _, more = <-x.words:
 		case <-ctx.Done():
 			return
 		}

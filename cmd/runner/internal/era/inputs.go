@@ -232,7 +232,7 @@ func (t *Translator) resume(out *output, r *http.Request, c *call) {
 	h, leave := t.join(r.Context(), old)
 	defer leave()
 	t.tell(old, response(q.question.ID, answer))
-	t.relay(out, r, h, nil)
+	t.relay(out, r, h, words{})
 }
 
 // visitURL has the client visit what a server of revision 2025-11-25 wants visited before it takes a call (error -32042), and

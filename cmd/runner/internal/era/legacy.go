@@ -98,13 +98,12 @@ func (t *Translator) modernCall(out *output, r *http.Request, m jsonrpc.Message)
 // relayLegacy passes on what a modern backend says about a call. It reports whether the call was not taken for the want of headers,
 // if that may be tried again.
 func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message, x *exchange, id int64, first bool) (again bool) {
-	for raw := range heard(r.Context(), t, out, x.messages) {
-		all, _, err := jsonrpc.ParseAnswer(raw)
-		if err != nil {
+	for words := range heard(r.Context(), t, out, x.words) {
+		if words.err != nil {
 			out.unread(m.ID, x)
 			return false
 		}
-		said, ours := all[0], answers(all[0].ID, id)
+		said, ours := words.messages[0], answers(words.messages[0].ID, id)
 		switch {
 		case said.Result != nil && ours:
 			t.finish(out, m, jsonrpc.Members(said.Result))

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -74,20 +73,20 @@ func (t *Translator) listen(out *output, r *http.Request, c *call) {
 	}
 	// Without a stream of the session there is nothing to be told.
 	honored := filter{}
-	if stream.split != nil {
+	if stream.events != nil {
 		honored = t.subscribe(ctx, r, s, asked)
 	}
 	out.event(notification("notifications/subscriptions/acknowledged", jsonrpc.Object{
 		"notifications": encoded(honored), "_meta": encoded(jsonrpc.Object{protocol.MetaSubscription: c.id}),
 	}))
-	messages := stream.messages
-	if stream.split == nil {
-		messages = nil // the subscription is idle
+	all := stream.words
+	if stream.events == nil {
+		all = nil // the subscription is idle
 	}
 	answered := make(chan struct{})
 	close(answered)
-	for raw := range heard(r.Context(), t, out, messages) {
-		asked := t.publish(out, c, raw, honored)
+	for said := range heard(r.Context(), t, out, all) {
+		asked := t.publish(out, c, said, honored)
 		if len(asked) == 0 {
 			continue
 		}
@@ -123,12 +122,8 @@ func (t *Translator) subscribe(ctx context.Context, r *http.Request, s *session,
 }
 
 // publish passes on what of the backend's words the client subscribed to, and returns what the backend asks.
-func (t *Translator) publish(out *output, c *call, raw jsontext.Value, honored filter) (asked []jsonrpc.Message) {
-	all, _, err := jsonrpc.ParseAnswer(raw)
-	if err != nil {
-		return nil // it is no notification
-	}
-	for _, m := range all {
+func (t *Translator) publish(out *output, c *call, said words, honored filter) (asked []jsonrpc.Message) {
+	for _, m := range said.messages {
 		switch {
 		case m.Call():
 			asked = append(asked, m)

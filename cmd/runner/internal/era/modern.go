@@ -204,35 +204,34 @@ func (t *Translator) sent(out *output, r *http.Request, c *call, attempt int) (l
 // has been read. HTTP 404 says so (MCP specification 2025-11-25, basic/transports, session management). Servers that were written after
 // the examples of the TypeScript SDK say 400, as they do for much else: there a ping tells. If the session has it refused with the same
 // error, the error is the session's, and not the call's.
-func (t *Translator) lost(ctx context.Context, c *call, attempt int) (lost bool, first jsontext.Value) {
+func (t *Translator) lost(ctx context.Context, c *call, attempt int) (lost bool, first words) {
 	x, s := c.exchange, c.held.session
 	switch {
 	case s.id == "":
-		return false, nil
+		return false, first
 	case x.status == http.StatusNotFound:
-		return true, nil
+		return true, first
 	case x.status < http.StatusBadRequest || inconclusive(x.status) || attempt > 1:
-		return false, nil
+		return false, first
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	select {
-	case first = <-x.messages:
+	case first = <-x.words:
 	case <-ctx.Done():
-		return false, nil
+		return false, first
 	}
 	answer, err := t.ask(ctx, c.origin, request(t.newID(), "ping", jsonrpc.Object{}), s.header())
-	return err == nil && answer.status == x.status && sameRefusal(first, answer.raw), first
+	return err == nil && answer.status == x.status && sameRefusal(first, answer.said), first
 }
 
 // sameRefusal reports whether two texts refuse two requests with the same words.
-func sameRefusal(a, b jsontext.Value) bool {
-	one, _, wrong := jsonrpc.ParseAnswer(a)
-	other, _, alsoWrong := jsonrpc.ParseAnswer(b)
-	if wrong != nil || alsoWrong != nil {
-		return string(a) == string(b)
+func sameRefusal(a, b words) bool {
+	if len(a.messages) == 0 || len(b.messages) == 0 {
+		return string(a.text) == string(b.text)
 	}
-	return one[0].Result == nil && other[0].Result == nil && canonical(one[0].Error) == canonical(other[0].Error)
+	one, other := a.messages[0], b.messages[0]
+	return one.Result == nil && other.Result == nil && canonical(one.Error) == canonical(other.Error)
 }
 
 // legacyParams are a call's parameters as a legacy backend knows them. Its progress token is ours: two clients of one session may

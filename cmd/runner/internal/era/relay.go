@@ -43,13 +43,13 @@ func (o *output) event(message []byte) {
 		o.write(sse.Message(message))
 		return
 	}
-	o.write([]byte("event: message\ndata: "), message, []byte("\n\n"))
+	o.write([]byte(sse.Before), message, []byte(sse.After))
 }
 
 // comment keeps a connection alive on which nothing is said. Errors with a status of their own have come by then: a stream has none.
 func (o *output) comment() {
 	o.begin()
-	o.write([]byte(":\n\n"))
+	o.write([]byte(sse.Alive))
 }
 
 func (o *output) write(parts ...[]byte) {
@@ -143,17 +143,17 @@ func (o *output) unanswered(id jsontext.Value, x *exchange) {
 }
 
 // relay passes on what the backend says about a call, until it is answered, it asks its client something, or the client leaves. first
-// is what has been read already, nil for nothing.
-func (t *Translator) relay(out *output, r *http.Request, h *hearing, first jsontext.Value) {
+// are those words that have been read already.
+func (t *Translator) relay(out *output, r *http.Request, h *hearing, first words) {
 	c, over := h.call, false
-	if first != nil && t.saidIn(out, c, first) {
+	if first.text != nil && t.saidIn(out, c, first) {
 		return
 	}
-	for raw := range heardBeside(r.Context(), t, out, c.exchange.messages, h.said, func(m jsonrpc.Message) bool {
+	for said := range heardBeside(r.Context(), t, out, c.exchange.words, h.said, func(m jsonrpc.Message) bool {
 		over = t.said(out, c, m)
 		return over
 	}) {
-		if t.saidIn(out, c, raw) {
+		if t.saidIn(out, c, said) {
 			return
 		}
 	}
@@ -168,15 +168,14 @@ func (t *Translator) relay(out *output, r *http.Request, h *hearing, first jsont
 	}
 }
 
-// saidIn passes on what a text of the backend's has, and reports whether it has the last message.
-func (t *Translator) saidIn(out *output, c *call, raw jsontext.Value) (last bool) {
-	messages, _, err := jsonrpc.ParseAnswer(raw)
-	if err != nil {
+// saidIn passes on words of the backend's, and reports whether they have the last message.
+func (t *Translator) saidIn(out *output, c *call, said words) (last bool) {
+	if said.err != nil {
 		t.abandon(c)
 		out.unread(c.id, c.exchange)
 		return true
 	}
-	return slices.ContainsFunc(messages, func(m jsonrpc.Message) bool { return t.said(out, c, m) })
+	return slices.ContainsFunc(said.messages, func(m jsonrpc.Message) bool { return t.said(out, c, m) })
 }
 
 // heard is what comes over a channel until it is closed, or ctx ends. In between the client is told that its answer is on its way.

@@ -44,7 +44,7 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 				x := answering(memory, tc.kind, tc.answer).exchange(t.Context(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody), http.MethodPost, nil, nil)
 				defer x.cancel()
 				select {
-				case <-x.messages:
+				case <-x.words:
 					if tc.waits {
 						t.Fatal("it is read though there is no room")
 					}
@@ -55,8 +55,8 @@ func TestALongAnswerHasRoomUntilItIsSent(t *testing.T) {
 					}
 				}
 				others()
-				if raw := <-x.messages; string(raw) != long {
-					t.Errorf("%d bytes came", len(raw))
+				if said := <-x.words; string(said.text) != long {
+					t.Errorf("%d bytes came", len(said.text))
 				}
 				free := func() bool {
 					leave, err := memory.Answers.Take("ann", half)

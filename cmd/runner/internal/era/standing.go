@@ -119,16 +119,12 @@ func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 		s.stream, s.closed = nil, s.closed || stream.status == http.StatusMethodNotAllowed
 	}()
 	<-stream.began
-	if stream.split == nil {
+	if stream.events == nil {
 		return
 	}
 	asked := make(chan struct{}, maxAsked)
-	for raw := range stream.messages {
-		messages, _, err := jsonrpc.ParseAnswer(raw)
-		if err != nil {
-			continue // it is nothing that could be answered
-		}
-		for _, m := range messages {
+	for said := range stream.words {
+		for _, m := range said.messages {
 			switch {
 			case m.Call():
 				select {

@@ -30,6 +30,8 @@ type name struct {
 
 func (n *name) is(text string) bool { return string(n.text[:n.length]) == text }
 
+func (n *name) keep(p []byte) { n.length += copy(n.text[n.length:], p) }
+
 // newAnswerScan looks for the answer to id, which is valid JSON. It returns nil if
 // it is no id of JSON-RPC.
 func newAnswerScan(id []byte) *answerScan {
@@ -39,9 +41,9 @@ func newAnswerScan(id []byte) *answerScan {
 	return &answerScan{id: id}
 }
 
-// message ends a message, and remembers if it was the answer.
-func (a *answerScan) message() {
-	found := a.found || a.result && !a.method && len(a.text) > 0 && sameID(a.id, bytes.TrimSpace(a.text))
+// message ends a message, and remembers if it was the answer. A client that does not hear it has none.
+func (a *answerScan) message(heard bool) {
+	found := a.found || heard && a.result && !a.method && len(a.text) > 0 && sameID(a.id, bytes.TrimSpace(a.text))
 	*a = answerScan{id: a.id, found: found, text: a.text[:0]}
 }
 
@@ -119,10 +121,7 @@ func (a *answerScan) keep(b byte) {
 	switch {
 	case a.depth != 1:
 	case !a.value:
-		if a.name.length < len(a.name.text) {
-			a.name.text[a.name.length] = b
-			a.name.length++
-		}
+		a.name.keep([]byte{b})
 	case a.name.is(`"id"`) && len(a.text) < remembered:
 		a.text = append(a.text, b)
 	}

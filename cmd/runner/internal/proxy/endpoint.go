@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -47,18 +46,21 @@ func withOldID(from *url.URL, own string) string {
 	return query.Encode()
 }
 
-// endpoint is the body of a stream that seals the session in the first event.
+// endpoint is the body of a stream that seals the session in the event that names an endpoint. What comes before that passes as
+// it is, but for messages: behind one there is none to come.
 type endpoint struct {
 	io.ReadCloser
 	seal func(id string) (string, error)
 
-	head []byte // what was read and not handed on
-	done bool   // the first event is in head, or was
+	reader sse.Reader
+	head   []byte // what was read, is whole, and was not handed on
+	done   bool   // nothing is looked for any more
+	err    error  // of sealing
 }
 
 // endpointOf is the body of the answer to a request that may open such a stream.
 func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
-	return &endpoint{ReadCloser: body, seal: func(id string) (string, error) {
+	return newEndpoint(body, func(id string) (string, error) {
 		sealed, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
 			Pod: f.place.pod, ID: id, Issued: p.now(), Content: p.content,
 		})
@@ -66,16 +68,26 @@ func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
 			p.config.Log.Debug("a client of the transport HTTP+SSE is not served", "error", err)
 		}
 		return sealed, err
-	}}
+	})
+}
+
+func newEndpoint(body io.ReadCloser, seal func(id string) (string, error)) *endpoint {
+	e := &endpoint{ReadCloser: body, seal: seal}
+	e.reader = sse.Reader{Limit: maxEndpoint, Event: e.event}
+	return e
 }
 
 // Read implements io.Reader. Its errors are those of the body, and of sealing.
 func (e *endpoint) Read(p []byte) (int, error) {
-	for !e.done {
+	for !e.done && len(e.head) == 0 {
 		n, err := e.ReadCloser.Read(p)
-		e.head = append(e.head, p[:n]...)
-		if wrong := e.look(err != nil); wrong != nil {
-			return 0, wrong
+		looked, wrong := e.reader.Write(p[:n])
+		if e.err != nil {
+			return 0, e.err
+		}
+		if wrong != nil || err != nil { // it is none of a bridge's, or what was looked for has come
+			e.done = true
+			e.head = append(append(e.head, e.reader.Rest()...), p[looked:n]...)
 		}
 		if err != nil && len(e.head) == 0 {
 			return 0, err // with something read before, it comes again
@@ -89,28 +101,28 @@ func (e *endpoint) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-var errFirst = errors.New("the first event is whole")
+var errFound = errors.New("there is nothing more to look for")
 
-// look looks for the first event in what was read. What ends without one, or has a longer
-// one, is none of a bridge's.
-func (e *endpoint) look(ended bool) error {
-	var first []byte
-	split := sse.Splitter{Limit: maxEndpoint, Event: func(event []byte) error {
-		first = bytes.Clone(event)
-		return errFirst
-	}}
-	n, err := split.Write(e.head)
-	if e.done = err != nil || ended; !errors.Is(err, errFirst) || sse.Name(first) != "endpoint" {
+// event looks at an event.
+func (e *endpoint) event(one sse.Event) error {
+	text := one.Text
+	defer func() { e.head = append(e.head, text...) }()
+	if one.Message() != nil {
+		return errFound
+	}
+	if !one.Named(sse.EndpointName) {
 		return nil
 	}
-	to, err := url.Parse(string(sse.Data(first)))
-	if err == nil && to.Query().Has(protocol.QuerySession) {
-		var sealed string
-		if sealed, err = e.seal(to.Query().Get(protocol.QuerySession)); err != nil {
-			return err
-		}
-		to.RawQuery = withOldID(to, sealed)
-		e.head = append(sse.WithData(first, []byte(to.String())), e.head[n+1:]...)
+	to, err := url.Parse(string(one.Data))
+	if err != nil || !to.Query().Has(protocol.QuerySession) {
+		return errFound
 	}
-	return nil
+	sealed, err := e.seal(to.Query().Get(protocol.QuerySession))
+	if err != nil {
+		e.err = err
+		return err
+	}
+	to.RawQuery = withOldID(to, sealed)
+	text = one.WithData([]byte(to.String()))
+	return errFound
 }

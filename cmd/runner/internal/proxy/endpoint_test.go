@@ -126,8 +126,9 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 	stream := proxies[0].call(http.MethodGet, "/mcp?a=b", "", "Accept", "text/event-stream", "X-Caller", "ann")
 	events := bufio.NewReader(stream.Body)
 	first := nextEvent(t, events)
-	to, err := url.Parse(string(sse.Data([]byte(first))))
-	if err != nil || stream.StatusCode != http.StatusOK || sse.Name([]byte(first)) != "endpoint" || to.Host != "" || to.Path != "/mcp" {
+	named := eventOf(t, first)
+	to, err := url.Parse(string(named.Data))
+	if err != nil || stream.StatusCode != http.StatusOK || !named.Named("endpoint") || to.Host != "" || to.Path != "/mcp" {
 		t.Fatalf("HTTP %d with %q", stream.StatusCode, first)
 	}
 	id := to.Query().Get(protocol.QuerySession)
@@ -176,6 +177,19 @@ func TestTheEndpointOfAStreamIsItsCallers(t *testing.T) {
 	}
 }
 
+// eventOf is the event that a text has.
+func eventOf(t *testing.T, text string) (one sse.Event) {
+	t.Helper()
+	r := &sse.Reader{Limit: maxEndpoint, Event: func(e sse.Event) error {
+		one = e
+		return nil
+	}}
+	if _, err := r.Write([]byte(text)); err != nil || one.Text == nil {
+		t.Fatalf("%q is no event: %v", text, err)
+	}
+	return one
+}
+
 // What is no bridge's endpoint passes as it is.
 func TestOtherStreamsPassAsTheyAre(t *testing.T) {
 	sealed := errors.New("sealed")
@@ -195,19 +209,21 @@ func TestOtherStreamsPassAsTheyAre(t *testing.T) {
 		for how, reader := range map[string]func(io.Reader) io.Reader{
 			"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader,
 		} {
-			e := &endpoint{ReadCloser: io.NopCloser(reader(strings.NewReader(tc.body))), seal: func(string) (string, error) { return "", sealed }}
+			e := newEndpoint(io.NopCloser(reader(strings.NewReader(tc.body))), func(string) (string, error) { return "", sealed })
 			got, err := io.ReadAll(e)
 			if tc.err == nil && string(got) != tc.body || !errors.Is(err, tc.err) {
 				t.Errorf("%s, %s: %q, %v", name, how, got, err)
 			}
 		}
 	}
-	e := &endpoint{
-		ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader("event: endpoint\r\ndata: /mcp?freeholdSession=a\r\n\r\ndata: b\n\n"))),
-		seal:       func(id string) (string, error) { return "sealed-" + id, nil },
-	}
-	got, err := io.ReadAll(e)
-	if want := "event: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n\ndata: b\n\n"; string(got) != want || err != nil {
-		t.Errorf("got %q, %v", got, err)
+	for sent, want := range map[string]string{
+		"event: endpoint\r\ndata: /mcp?freeholdSession=a\r\n\r\ndata: b\n\n":                             "event: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\ndata: b\n\n",
+		": hello\n\nretry: 1\n\nid: 0\ndata:\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n: more": ": hello\n\nretry: 1\n\nid: 0\ndata:\n\nevent: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n: more",
+		"event: ping\ndata: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=a\n\n":                     "event: ping\ndata: {}\n\nevent: endpoint\ndata: /mcp?freeholdSession=sealed-a\n\n",
+	} {
+		e := newEndpoint(io.NopCloser(iotest.OneByteReader(strings.NewReader(sent))), func(id string) (string, error) { return "sealed-" + id, nil })
+		if got, err := io.ReadAll(e); strings.ReplaceAll(string(got), "\n\n\n", "\n\n") != want || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +34,7 @@ type stream struct {
 }
 
 func newStream(body io.ReadCloser, f *flight) *stream {
-	s := &stream{body: body, flight: f, lines: lines{atEvent: true, atLine: true}}
+	s := &stream{body: body, flight: f, lines: lines{atEvent: true}}
 	if call, known := f.body.call(); known {
 		s.lines.answer = newAnswerScan(call.ID)
 	}
@@ -78,10 +77,6 @@ func (s *stream) rest(p []byte) (int, error) {
 	return n, nil
 }
 
-// resume asks the client to come back with its Last-Event-ID after a second
-// (MCP specification 2025-11-25, basic/transports, SEP-1699).
-var resume = []byte("retry: 1000\n\n")
-
 // ending is what is still to be said. It is nothing for a call whose id is not
 // known: clients take the end of the stream for its failure.
 func (s *stream) ending() []byte {
@@ -90,7 +85,7 @@ func (s *stream) ending() []byte {
 	case s.lines.answered():
 		return nil
 	case s.flight.request.Method == http.MethodGet, s.lines.identified:
-		return resume
+		return []byte(sse.Resume)
 	case !known:
 		return nil
 	case s.flight.listening() && s.flight.drained():
@@ -110,15 +105,13 @@ func listenEnd(id []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, protocol.ListenResult(id))
 }
 
-// lines follows the framing of an event stream byte by byte: a line ends with
-// CR, LF or both, an event with an empty line.
+// lines follows the events of a stream as it passes.
 type lines struct {
+	framing    sse.Scanner
 	atEvent    bool // nothing has been sent since the end of an event
-	atLine     bool // nothing has been sent since the end of a line
 	identified bool // an event had an id, so the stream can be resumed
-	afterCR    bool
-	data       bool   // in a line of data
-	field      []byte // the beginning of the line, up to len("data:")
+	// event is the name of the event so far, and line that of its last line.
+	event, line name
 	// answer looks for the call's answer; nil where there is none to look for.
 	answer *answerScan
 }
@@ -128,35 +121,22 @@ func (l *lines) answered() bool { return l.answer != nil && l.answer.found }
 
 func (l *lines) scan(p []byte) {
 	for len(p) > 0 {
-		b, n := p[0], 1
+		part, n := l.framing.Next(p)
+		l.atEvent = part == sse.End || part == sse.None && l.atEvent
 		switch {
-		case b == '\n' && l.afterCR:
-			// the second half of a line end
-		case b == '\n' || b == '\r':
-			l.atEvent = l.atLine
-			l.atLine, l.data, l.field = true, false, l.field[:0]
-			if l.atEvent && l.answer != nil {
-				l.answer.message()
-			}
-		case l.data && l.answer != nil:
-			if n = bytes.IndexAny(p, "\r\n"); n < 0 {
-				n = len(p)
-			}
+		case part == sse.ID:
+			l.identified = true
+		case l.answer == nil:
+		case part == sse.Data:
 			l.answer.scan(p[:n])
-		default:
-			l.atEvent, l.atLine = false, false
-			l.begin(b)
+		case part == sse.Name:
+			l.line.keep(p[:n])
+		case part == sse.Line && l.framing.Field() == sse.Name:
+			l.event, l.line = l.line, name{}
+		case part == sse.End:
+			l.answer.message(l.event.length == 0 || l.event.is("message"))
+			l.event = name{}
 		}
-		l.afterCR, p = b == '\r', p[n:]
+		p = p[n:]
 	}
-}
-
-// begin takes a byte of the beginning of a line.
-func (l *lines) begin(b byte) {
-	if len(l.field) == len("data:") {
-		return
-	}
-	l.field = append(l.field, b)
-	l.identified = l.identified || string(l.field) == "id:"
-	l.data = string(l.field) == "data:"
 }

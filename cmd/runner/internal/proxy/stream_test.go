@@ -31,7 +31,7 @@ func TestFramingOfEvents(t *testing.T) {
 		"a comment in the middle": {": ping\n\ndata: 1\n\n", true, false},
 	} {
 		for _, chunk := range []int{1, 2, 1000} {
-			l := lines{atEvent: true, atLine: true}
+			l := lines{atEvent: true}
 			for rest := tc.sent; rest != ""; {
 				n := min(chunk, len(rest))
 				l.scan([]byte(rest[:n]))
@@ -66,11 +66,14 @@ func TestTheAnswerInAStream(t *testing.T) {
 		"an id in a notification":        {"12", `data: {"method":"x","params":{"id":12,"result":1}}` + "\n\n", false},
 		"two messages are not one":       {"12", "data: {\"id\":12\n\ndata: ,\"result\":1}\n\n", false},
 		"no JSON":                        {"12", "data: ]]}}\"id\":12,\"result\":1\n\n", false},
+		"an event of another name":       {"12", "event: ping\ndata: {\"id\":12,\"result\":1}\n\n", false},
+		"named behind its data":          {"12", "data: {\"id\":12,\"result\":1}\nevent: message\n\n", true},
+		"named twice":                    {"12", "event: ping\nevent: message\ndata: {\"id\":12,\"result\":1}\n\n", true},
 		"a comment":                      {"12", `: {"id":12,"result":1}` + "\n\n", false},
 		"an id that is none of JSON-RPC": {`{"a":1}`, `data: {"id":{"a":1},"result":1}` + "\n\n", false},
 	} {
 		for _, chunk := range []int{1, 3, 1000} {
-			l := lines{atEvent: true, atLine: true, answer: newAnswerScan(json.RawMessage(tc.id))}
+			l := lines{atEvent: true, answer: newAnswerScan(json.RawMessage(tc.id))}
 			for rest := []byte(tc.sent); len(rest) > 0; {
 				n := min(chunk, len(rest))
 				l.scan(rest[:n])

@@ -1,156 +1,128 @@
-// Package sse takes streams of server-sent events apart
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html), event by
-// event, for whoever has to change what is in them.
+// Package sse reads and writes streams of server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). It is the only
+// place that knows how they look.
+//
+// sse.go follows a stream as it passes, read.go takes it apart event by event, write.go
+// has what we say on one.
 package sse
 
-import (
-	"bytes"
-	"errors"
+import "bytes"
+
+// Part is what bytes of a stream are.
+type Part int
+
+// The parts.
+const (
+	// None is of no line: the second half of a line end.
+	None Part = iota
+	// Frame is of a line, and of none of the values below.
+	Frame
+	// ID, Name and Data are of the value of the field id, event or data.
+	ID
+	Name
+	Data
+	// Line is the end of a line that has something.
+	Line
+	// End is the end of an event: of an empty line.
+	End
 )
 
-// ErrTooLong is the error of an event that is longer than a Splitter takes.
-var ErrTooLong = errors.New("the event is too long")
-
-// Splitter cuts what is written to it into events: blocks of lines up to and
-// with the empty line that ends them. It leaves out the mark at the begin of a
-// stream. The zero value takes no event.
-type Splitter struct {
-	// Limit is the longest event in bytes.
-	Limit int
-	// Event is called with each whole event. The bytes are valid until it
-	// returns; its error ends the stream.
-	Event func(event []byte) error
-
-	buffer []byte
-	// filled says that the line so far is not empty, and cr that a CR ended the
-	// last one, whose LF belongs to it.
-	filled bool
-	cr     bool
-	begun  bool
+// Scanner tells the parts of a stream as it passes, and keeps nothing of it. The zero
+// value is at the begin of one.
+type Scanner struct {
+	field [len("event")]byte
+	named int  // how long the name of the line's field is; longer than field for one that is none of ours
+	of    Part // ID, Name, Data or Frame: the field, from its colon or the end of the line on
+	value bool // behind the colon of the line
+	space bool // just behind it
+	cr    bool // a CR ended the last line, whose LF belongs to it
+	begun bool // the mark at the begin of the stream is over
 }
-
-// keep is the largest buffer, in bytes, that is used for the next event. A stream may
-// be idle for ever.
-const keep = 4 << 10
 
 // mark is what a stream may begin with (a byte order mark); it is of no line.
-var mark = []byte("\ufeff")
+const mark = "\ufeff"
 
-// Write implements io.Writer. Its errors are those of Event, and ErrTooLong.
-func (s *Splitter) Write(p []byte) (int, error) {
-	for i, b := range p {
-		if b == '\n' && s.cr {
-			s.cr = false
-			if len(s.buffer) > 0 {
-				s.buffer = append(s.buffer, b)
+// Next tells what the first n bytes of p are, one at least. p is not empty.
+func (s *Scanner) Next(p []byte) (part Part, n int) {
+	b := p[0]
+	if b == '\n' && s.cr {
+		s.cr = false
+		return None, 1
+	}
+	if s.cr = b == '\r'; s.cr || b == '\n' {
+		return s.end(), 1
+	}
+	switch {
+	case !s.value && b == ':':
+		s.of, s.value, s.space, s.begun = s.known(), true, true, true
+		return Frame, 1
+	case !s.value:
+		return Frame, s.name(p)
+	case s.space && b == ' ':
+		s.space = false
+		return Frame, 1
+	}
+	s.space = false
+	return s.of, lineEnd(p)
+}
+
+// Field is the field of a line that has just ended: ID, Name, Data, or Frame for any
+// other.
+func (s *Scanner) Field() Part { return s.of }
+
+// name takes bytes of the name of a field.
+func (s *Scanner) name(p []byte) (n int) {
+	for n < len(p) && p[n] != ':' && p[n] != '\r' && p[n] != '\n' {
+		if s.named < len(s.field) {
+			s.field[s.named] = p[n]
+		}
+		s.named = min(s.named+1, len(s.field)+1)
+		n++
+		if !s.begun && s.named == len(mark) {
+			if s.begun = true; string(s.field[:s.named]) == mark {
+				s.named = 0
 			}
-			continue
-		}
-		s.buffer = append(s.buffer, b)
-		if len(s.buffer) > s.Limit {
-			return i, ErrTooLong
-		}
-		s.cr = b == '\r'
-		if b != '\n' && b != '\r' {
-			s.filled = true
-			continue
-		}
-		if s.filled {
-			s.filled = false
-			continue
-		}
-		event := s.buffer
-		if s.buffer = s.buffer[:0]; cap(s.buffer) > keep {
-			s.buffer = nil
-		}
-		if !s.begun {
-			s.begun, event = true, bytes.TrimPrefix(event, mark)
-		}
-		if err := s.Event(event); err != nil {
-			return i, err
 		}
 	}
-	return len(p), nil
+	return n
 }
 
-// Rest is what was written after the last whole event.
-func (s *Splitter) Rest() []byte { return s.buffer }
-
-// Data is the data of an event: its data lines, joined by line feeds; nil if it
-// has none. That of one line is a part of the event.
-func Data(event []byte) []byte {
-	var data []byte
-	found := 0
-	for line := range lines(event) {
-		value, ok := field(line, "data")
-		if !ok {
-			continue
-		}
-		if found++; found == 1 {
-			data = value[:len(value):len(value)]
-			continue
-		}
-		data = append(append(data, '\n'), value...)
+// end ends a line.
+func (s *Scanner) end() Part {
+	s.begun = true
+	if !s.value && s.named == 0 {
+		return End
 	}
-	if found > 0 && len(data) == 0 {
-		return nil
+	if !s.value {
+		s.of = s.known()
 	}
-	return data
+	s.named, s.value, s.space = 0, false, false
+	return Line
 }
 
-// WithData is an event with other data, its other fields unchanged.
-func WithData(event, data []byte) []byte {
-	var out []byte
-	for line := range lines(event) {
-		if _, ok := field(line, "data"); !ok && len(line) > 0 {
-			out = append(append(out, line...), '\n')
-		}
+// known is the field that the line names.
+func (s *Scanner) known() Part {
+	if s.named > len(s.field) {
+		return Frame
 	}
-	for line := range bytes.SplitSeq(data, []byte("\n")) {
-		out = append(append(append(out, "data: "...), line...), '\n')
+	switch string(s.field[:s.named]) {
+	case "id":
+		return ID
+	case "event":
+		return Name
+	case "data":
+		return Data
 	}
-	return append(out, '\n')
+	return Frame
 }
 
-// Message is an event with a message of MCP.
-func Message(data []byte) []byte { return WithData([]byte("event: message"), data) }
-
-func field(line []byte, name string) ([]byte, bool) {
-	rest, ok := bytes.CutPrefix(line, []byte(name))
-	if !ok || len(rest) > 0 && rest[0] != ':' {
-		return nil, false
+// lineEnd is where the line ends of which p is a part.
+func lineEnd(p []byte) int {
+	if n := bytes.IndexByte(p, '\n'); n >= 0 {
+		p = p[:n]
 	}
-	rest = bytes.TrimPrefix(rest, []byte(":"))
-	return bytes.TrimPrefix(rest, []byte(" ")), true
-}
-
-// lines ends a line at CR, LF, or both.
-func lines(event []byte) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(event) > 0 {
-			end := bytes.IndexAny(event, "\r\n")
-			if end < 0 {
-				yield(event)
-				return
-			}
-			if !yield(event[:end]) {
-				return
-			}
-			if event[end] == '\r' && end+1 < len(event) && event[end+1] == '\n' {
-				end++
-			}
-			event = event[end+1:]
-		}
+	if n := bytes.IndexByte(p, '\r'); n >= 0 {
+		return n
 	}
-}
-
-// Name is the name of an event, empty if it has none.
-func Name(event []byte) string {
-	name := ""
-	for line := range lines(event) {
-		if value, ok := field(line, "event"); ok {
-			name = string(value)
-		}
-	}
-	return name
+	return len(p)
 }
