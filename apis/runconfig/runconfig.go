@@ -42,6 +42,9 @@ const (
 	DefaultGrace = 60
 	// ProbePort is the TCP port on which the proxy answers probes.
 	ProbePort = 9440
+	// CallPort is the port of the backend's Service at which proxies call, whatever the
+	// backend's pods listen on: while that changes, proxies of both contents call.
+	CallPort = 9443
 	// PeerPort is the TCP port on which proxies in front of a server elsewhere that needs a
 	// bridge call each other, and EnvPodIP the environment variable with the pod's address.
 	PeerPort = 9442

@@ -475,7 +475,7 @@ func TestNamesOfOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.backend.String() != "http://echo-backend:8080" || s.endpoint() != "http://echo-proxy.team.svc:8000/mcp" || s.calls != ":8000" || s.probes != ":9440" {
+	if s.backend.String() != "http://echo-backend:9443" || s.endpoint() != "http://echo-proxy.team.svc:8000/mcp" || s.calls != ":8000" || s.probes != ":9440" {
 		t.Errorf("got backend %s, endpoint %s, addresses %s and %s", s.backend, s.endpoint(), s.calls, s.probes)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/internal/logs"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -40,8 +41,9 @@ type settings struct {
 	files, remoteFiles string
 	// sessions is the directory of the keys of session ids.
 	sessions string
-	// pods has the host:port whose addresses are those of the backend's ready pods.
-	pods string
+	// pods has the host:port whose addresses are those of the backend's ready pods, and podPort
+	// is the name by which a resolver tells on which port each listens; empty if it cannot.
+	pods, podPort string
 	// resolv is the pod's resolv.conf, empty if it has none.
 	resolv string
 	// peers is the address on which other proxies call, podIP where they find this one, and
@@ -104,6 +106,7 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 	}
 	if s.pods = s.backend.Host; address == "" {
 		s.pods = net.JoinHostPort(headless(s.run, s.resolv), strconv.Itoa(int(s.run.Backend.PodPort())))
+		s.podPort = podtemplate.PortMCP
 	}
 	if err = s.readRemote(getenv); err != nil {
 		return settings{}, err
@@ -157,7 +160,7 @@ func mark(getenv func(string) (string, bool)) (revision.Revision, error) {
 // longer one costs two more lookups for each connection.
 func backendURL(run runconfig.RunConfig, given string) (*url.URL, error) {
 	if given == "" {
-		host := net.JoinHostPort(workload.BackendName(run.Server.Name), strconv.Itoa(int(run.Backend.Port)))
+		host := net.JoinHostPort(workload.BackendName(run.Server.Name), strconv.Itoa(runconfig.CallPort))
 		return &url.URL{Scheme: "http", Host: host}, nil
 	}
 	u, err := url.Parse(given)

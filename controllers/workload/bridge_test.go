@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
@@ -107,7 +109,33 @@ func TestPodsTakeCallsAtTheBridgesPort(t *testing.T) {
 			t.Errorf("%s: the headless Service has port %d, want %d", name, got, want)
 		}
 	}
-	if got := *BackendService(sound(t, read(t, "sse"), options).Content).Spec.Ports[0].Port; got != 3001 {
-		t.Errorf("the Service in front has port %d", got)
+}
+
+// Proxies of the content before still call while that of a new port, or transport, is rolled out,
+// and those of a release that called at spec.port while this one is: what they call stays, under
+// its name, for kube-proxy knows it by that.
+func TestTheServiceKeepsThePortsThatOlderProxiesCall(t *testing.T) {
+	ports := func(name string, port int32) map[int32]string {
+		server := read(t, name)
+		server.Spec.Port = port
+		names := map[int32]string{}
+		for _, p := range BackendService(sound(t, server, options).Content).Spec.Ports {
+			if *p.TargetPort != intstr.FromString("mcp") {
+				t.Errorf("port %d leads to %s", *p.Port, p.TargetPort)
+			}
+			names[*p.Port] = *p.Name
+		}
+		return names
+	}
+	for _, transport := range []string{"minimal", "sse", "stdio"} {
+		for _, port := range []int32{80, 3001, 8080, 9443} {
+			got := ports(transport, port)
+			if got[runconfig.CallPort] != "calls" {
+				t.Errorf("%s at %d: proxies cannot call: %v", transport, port, got)
+			}
+			if port != runconfig.CallPort && got[port] != "mcp" {
+				t.Errorf("%s at %d: proxies of releases before cannot call: %v", transport, port, got)
+			}
+		}
 	}
 }

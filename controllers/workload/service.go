@@ -38,18 +38,26 @@ func ProxyService(owner Owner, spec *v1alpha1.ProxySpec) *corev1ac.ServiceApplyC
 			WithPorts(mcpPort(runspec.ProxyPort(spec))))
 }
 
+// portCalls names the port of the backend's Service at which proxies call.
+const portCalls = "calls"
+
 // BackendService is where the proxy calls. It carries the revision, because its
-// port is content: an older runner must not set it back.
+// port is content: an older runner must not set it back. Proxies call at CallPort,
+// which never changes; those of releases before call at spec.port. That keeps its name: kube-proxy
+// knows a port by its name, and would for a moment send calls to one with a new name nowhere.
 func BackendService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
-	return backendService(run, BackendName(run.Server.Name)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(Selector(run.Server.Name, ComponentBackend)).
-			WithPorts(mcpPort(run.Backend.Port)))
+	spec := corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(Selector(run.Server.Name, ComponentBackend)).
+		WithPorts(mcpPort(runconfig.CallPort).WithName(portCalls))
+	if run.Backend.Port != runconfig.CallPort {
+		spec.WithPorts(mcpPort(run.Backend.Port))
+	}
+	return backendService(run, BackendName(run.Server.Name)).WithSpec(spec)
 }
 
-// HeadlessService names each backend pod, for the StatefulSet's serviceName. It
-// does not publish addresses that are not ready: servers need not find each
+// HeadlessService names each backend pod, for the StatefulSet's serviceName, and the
+// port on which each listens. It does not publish addresses that are not ready: servers need not find each
 // other to become ready, and a name that resolves should answer.
 func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration {
 	return backendService(run, HeadlessName(run.Server.Name)).

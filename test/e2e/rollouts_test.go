@@ -30,13 +30,14 @@ func rollouts() int {
 var _ = Describe("While pods are replaced or stopped", func() {
 	It("no call fails in rolling updates with two replicas of each", func(ctx SpecContext) {
 		s := newStory("rolled")
-		both := func(round int) func() {
+		at := func(round, port int) func() {
 			return func() {
-				s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], replicas: 2, env: [{name: ROUND, value: "%d"}],
-					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, round, round))
+				s.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":%d"], port: %d, replicas: 2, env: [{name: ROUND, value: "%d"}],
+					proxy: {replicas: 2, podTemplate: {metadata: {annotations: {round: "%d"}}}}}`, image, port, port, round, round))
 			}
 		}
-		s.replaced(ctx, both(0), proxy, backend)
+		before := func(round int) int { return 8079 + round }
+		s.replaced(ctx, at(0, before(1)), proxy, backend)
 		calls := callAgain(ctx, s.ready(ctx).Status.URL, 8)
 		for round := 1; round <= rollouts(); round++ {
 			for _, rollout := range []struct {
@@ -46,7 +47,8 @@ var _ = Describe("While pods are replaced or stopped", func() {
 			}{
 				{"proxy", s.restart(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(s.name)}}), []string{proxy}},
 				{"backend", s.restart(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(s.name)}}), []string{backend}},
-				{"both", both(round), []string{proxy, backend}},
+				{"both", at(round, before(round)), []string{proxy, backend}},
+				{"both, and their port", at(round, before(round+1)), []string{proxy, backend}},
 			} {
 				s.replaced(ctx, rollout.roll, rollout.components...)
 				answers, failures := calls.soFar()
@@ -57,7 +59,7 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		answers, failures := calls.soFar()
 		Expect(failures).To(BeEmpty())
 		Expect(answers).To(BeNumerically(">", 0))
-		AddReportEntry(fmt.Sprintf("%d answers in %d rollouts", answers, 3*rollouts()))
+		AddReportEntry(fmt.Sprintf("%d answers in %d rollouts", answers, 4*rollouts()))
 	}, SpecTimeout(time.Hour))
 
 	// A call takes longer than a backend pod takes to end.

@@ -58,6 +58,9 @@ func (p *Proxy) unreached(err error) *jsonrpc.Fault {
 		p.config.Log.Warn("the backend does not answer", "backend", p.config.Backend.Host, "error", err)
 	}
 	host, why := p.config.Backend.Host, remote.Why(err)
+	if p.config.Remote == nil {
+		host = p.config.Backend.Hostname() // the port of its Service is none that its author wrote
+	}
 	if !p.backend.answered.Load() {
 		return jsonrpc.Fail(http.StatusServiceUnavailable, CodeBackendStarting, "BackendStarting: the backend %s has not answered yet: %s", host, why).Because(v1alpha1.ReasonNotAnswering, why)
 	}

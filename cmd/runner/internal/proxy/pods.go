@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,16 +31,21 @@ const (
 // where the name is that of the headless Service
 // (https://kubernetes.io/docs/concepts/services-networking/service/#headless-services).
 type pods struct {
-	host, port string
-	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
-	now        func() time.Time
+	host string
+	// port is where a pod listens of which the resolver does not say it, and named the name of
+	// the port that it is asked for, if it is.
+	port, named string
+	lookup      func(ctx context.Context, host string) ([]netip.Addr, error)
+	lookupSRV   func(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+	now         func() time.Time
 
 	asking singleflight.Group
 	mu     sync.Mutex
 	known  []netip.Addr // sorted
-	at     time.Time    // when the resolver last answered
-	tried  time.Time    // when it was last asked
-	failed error        // why there is no answer, nor one that is new enough
+	ports  map[netip.Addr]string
+	at     time.Time // when the resolver last answered
+	tried  time.Time // when it was last asked
+	failed error     // why there is no answer, nor one that is new enough
 	turn   int
 }
 
@@ -47,7 +54,7 @@ func newPods(hostport string) *pods {
 	if err != nil {
 		host, port = hostport, "80"
 	}
-	return &pods{host: host, port: port, now: time.Now, lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
+	return &pods{host: host, port: port, now: time.Now, lookupSRV: net.DefaultResolver.LookupSRV, lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}}
 }
@@ -78,10 +85,10 @@ func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error
 func (p *pods) ask() ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
-	found, err := p.lookup(ctx, p.host)
-	var unknown *net.DNSError
-	if errors.As(err, &unknown) && unknown.IsNotFound {
-		found, err = nil, nil
+	found, err := p.addresses(ctx, p.host)
+	ports := map[netip.Addr]string(nil)
+	if err == nil {
+		ports = p.portsOf(ctx, found)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,13 +98,57 @@ func (p *pods) ask() ([]netip.Addr, error) {
 		return nil, err
 	}
 	if err == nil {
-		for i := range found {
-			found[i] = found[i].Unmap()
-		}
-		slices.SortFunc(found, netip.Addr.Compare)
-		p.known, p.at = slices.Compact(found), p.tried
+		p.known, p.at = found, p.tried
+	}
+	if ports != nil {
+		p.ports = ports
 	}
 	return p.known, nil
+}
+
+// addresses are those of a name, sorted, none if there is no such name.
+func (p *pods) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	found, err := p.lookup(ctx, host)
+	if isUnknown(err) {
+		return nil, nil
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	return slices.Compact(found), err
+}
+
+func isUnknown(err error) bool {
+	var unknown *net.DNSError
+	return errors.As(err, &unknown) && unknown.IsNotFound
+}
+
+// portsOf is where each pod listens, nil if the resolver does not say it. Where all listen on
+// one port, as nearly always, one question tells it
+// (https://github.com/kubernetes/dns/blob/master/docs/specification.md#242---srv-records).
+func (p *pods) portsOf(ctx context.Context, all []netip.Addr) map[netip.Addr]string {
+	if p.named == "" {
+		return nil
+	}
+	_, records, err := p.lookupSRV(ctx, p.named, "tcp", p.host)
+	if err != nil || len(records) == 0 {
+		return nil
+	}
+	ports := map[netip.Addr]string{}
+	one := !slices.ContainsFunc(records, func(r *net.SRV) bool { return r.Port != records[0].Port })
+	for _, r := range records {
+		of := all
+		if !one {
+			if of, err = p.addresses(ctx, r.Target); err != nil {
+				return nil
+			}
+		}
+		for _, pod := range of {
+			ports[pod] = strconv.Itoa(int(r.Port))
+		}
+	}
+	return ports
 }
 
 // since are the pods, or why there are none, if the resolver was asked within age. One that fails is asked again soon.
@@ -138,4 +189,8 @@ func (p *pods) has(ctx context.Context, pod netip.Addr) (has, some bool, err err
 }
 
 // address is where a pod is called.
-func (p *pods) address(pod netip.Addr) string { return net.JoinHostPort(pod.String(), p.port) }
+func (p *pods) address(pod netip.Addr) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return net.JoinHostPort(pod.String(), cmp.Or(p.ports[pod], p.port))
+}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -30,6 +31,47 @@ func TestAnOldListOfPodsHoldsForNobody(t *testing.T) {
 		now, err = now.Add(step.after), step.err
 		if known, got := p.list(t.Context(), freshPods); !errors.Is(got, step.want) || slices.Contains(known, pod) != (got == nil) {
 			t.Errorf("%s later: got %s and %v, want %v", step.after, known, got, step.want)
+		}
+	}
+}
+
+// While a rollout changes the port on which the pods listen, each is called where it listens. One
+// question tells that all listen on one port.
+func TestEachPodIsCalledWhereItListens(t *testing.T) {
+	first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	record := func(target string, port uint16) *net.SRV { return &net.SRV{Target: target, Port: port} }
+	p, now := newPods("pods.:8080"), time.Now()
+	p.named, p.now = "mcp", func() time.Time { return now }
+	asked := 0
+	p.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+		asked++
+		return map[string][]netip.Addr{"pods.": {first, second}, "one.": {first}, "two.": {second}}[host], nil
+	}
+	for _, step := range []struct {
+		name    string
+		records []*net.SRV
+		err     error
+		want    [2]string
+		asked   int
+	}{
+		{"a resolver that knows no ports", nil, &net.DNSError{IsNotFound: true}, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
+		{"all on one", []*net.SRV{record("one.", 8080), record("two.", 8080)}, nil, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
+		{"one of new content", []*net.SRV{record("one.", 8080), record("two.", 9090)}, nil, [2]string{"10.0.0.1:8080", "10.0.0.2:9090"}, 3},
+		{"a resolver that fails", nil, errAway, [2]string{"10.0.0.1:8080", "10.0.0.2:9090"}, 1},
+		{"both", []*net.SRV{record("one.", 9090), record("two.", 9090)}, nil, [2]string{"10.0.0.1:9090", "10.0.0.2:9090"}, 1},
+	} {
+		now, asked = now.Add(freshPods), 0
+		p.lookupSRV = func(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
+			if service != "mcp" || proto != "tcp" || name != "pods." {
+				t.Errorf("%s: asked for %s %s of %s", step.name, service, proto, name)
+			}
+			return "", step.records, step.err
+		}
+		if _, err := p.list(t.Context(), freshPods); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if got := [2]string{p.address(first), p.address(second)}; got != step.want || asked != step.asked {
+			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked)
 		}
 	}
 }

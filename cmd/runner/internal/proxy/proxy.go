@@ -108,6 +108,7 @@ func New(config Config) *Proxy {
 			p.pods = onlyPod(s.Self)
 		case s.Pods != "":
 			p.pods = newPods(s.Pods)
+			p.pods.named = s.PodPort
 		}
 	}
 	p.backend = newTransport(config.Remote, config.Backend.Host, p.pods)

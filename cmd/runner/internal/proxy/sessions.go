@@ -22,6 +22,9 @@ type Sessions struct {
 	// Pods has the host:port whose addresses are those of the backend's ready pods. It is
 	// empty for a server elsewhere, which keeps its sessions itself.
 	Pods string
+	// PodPort names the port of a pod where that is not the same for all, as while it changes:
+	// the resolver knows it by an SRV record. Empty if all listen on the port in Pods.
+	PodPort string
 	// Self, if valid, is where this proxy serves its own sessions with a server elsewhere,
 	// with the TLS of Keys. The other proxies of the server have such an address too, of
 	// the same port.
