@@ -471,6 +471,11 @@ func TestNamesOfOurs(t *testing.T) {
 			t.Errorf("%q: got %v", resolv, got)
 		}
 	}
+	for url, below := range map[string]bool{run.Proxy.PublicURL: true, "https://mcp.example.com/": false, "https://mcp.example.com": false, "": false} {
+		if belowPath(url) != below {
+			t.Errorf("%q: below a path is %v", url, !below)
+		}
+	}
 	s, err := read([]string{"--config", file(t, run)}, os.LookupEnv, io.Discard)
 	if err != nil {
 		t.Fatal(err)

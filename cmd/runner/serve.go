@@ -31,6 +31,7 @@ func proxyConfig(s settings, who *oidc.Login, memory *budget.Budget, logger *slo
 		Guard:                 guard,
 		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, bridged(s.run), who, memory, logger),
 		Path:                  s.run.Proxy.Path,
+		BelowPath:             belowPath(s.run.Proxy.PublicURL),
 		Backend:               to,
 		Remote:                far,
 		AllowedOrigins:        s.run.Proxy.AllowedOrigins,
@@ -106,6 +107,12 @@ func refusal(run runconfig.RunConfig) string {
 	default:
 		return fmt.Sprintf("NotEnforced: %s are set, and this version does not enforce them", strings.Join(fields, ", "))
 	}
+}
+
+// belowPath reports whether a publicURL has a path, which comes before that of the proxy.
+func belowPath(publicURL string) bool {
+	u, err := url.Parse(publicURL)
+	return err == nil && strings.Trim(u.Path, "/") != ""
 }
 
 // hosts are the names under which clients know the proxy: those of its Service,

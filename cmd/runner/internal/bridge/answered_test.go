@@ -2,7 +2,10 @@ package bridge
 
 import (
 	"cmp"
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
@@ -37,5 +40,38 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 				t.Errorf("the client gets %s, want %s", e.data, want)
 			}
 		})
+	}
+}
+
+// A server may spell the token of a call in another way where it tells its progress, and a client the id of a call that it cancels.
+func TestATokenAndACancellationThatAreSpelledInAnotherWay(t *testing.T) {
+	for name, alone := range map[string]bool{"a server of one client": true, "a server of many clients": false} {
+		for _, spelled := range []string{`"1"`, "1.0"} {
+			t.Run(name+": "+spelled, func(t *testing.T) {
+				conn := newPipe(t)
+				b, p := peered(t, conn, alone)
+				s, x := sessionOf(b, p), b.stream("t", false, "")
+				x.begin(1)
+				call := jsonrpc.Message{ID: []byte("1"), Method: "tools/call", Params: []byte(`{"_meta":{"progressToken":1}}`)}
+				if f := s.post(t.Context(), []jsonrpc.Message{call}, x); f != nil {
+					t.Fatal(f)
+				}
+				next(t, "call", conn.sent)
+				conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + spelled + `,"progress":1}}`
+				soon, stop := context.WithTimeout(t.Context(), 5*time.Second)
+				defer stop()
+				if e, _, _ := x.take(soon); !strings.Contains(string(e.data), `"progressToken":1,`) {
+					t.Errorf("the client gets %s", e.data)
+				}
+				cancel := jsonrpc.Message{Method: methodCancelled, Params: []byte(`{"requestId":` + spelled + `}`)}
+				if f := s.post(t.Context(), []jsonrpc.Message{cancel}, nil); f != nil {
+					t.Fatal(f)
+				}
+				next(t, "cancellation", conn.sent)
+				if waiting := p.mine(nil); len(waiting) > 0 {
+					t.Errorf("%d calls wait after the cancellation", len(waiting))
+				}
+			})
+		}
 	}
 }

@@ -63,10 +63,10 @@ func (p *peer) about(m *said) *call {
 			known = c.wire
 		}
 		switch {
-		case token != nil && c.token != nil && canonical(known) == canonical(token):
+		case token != nil && c.token != nil && jsonrpc.SameID(known, token):
 			m.Params, _ = swapped(m.Params, c.token, protocol.MetaProgress)
 			return c
-		case subscription != nil && canonical(c.wire) == canonical(subscription):
+		case subscription != nil && jsonrpc.SameID(c.wire, subscription):
 			m.Params, _ = swapped(m.Params, c.id, "_meta", protocol.MetaSubscription)
 			return c
 		}

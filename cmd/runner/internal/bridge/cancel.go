@@ -1,6 +1,10 @@
 package bridge
 
-import "context"
+import (
+	"context"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+)
 
 const methodCancelled = "notifications/cancelled"
 
@@ -11,7 +15,7 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 	var found []*call
 	for key, c := range p.calls {
 		// https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
-		if c.owner == owner && c.method != "initialize" && canonical(c.id) == canonical(id) {
+		if c.owner == owner && c.method != "initialize" && jsonrpc.SameID(c.id, id) {
 			found = append(found, c)
 			delete(p.calls, key)
 		}

@@ -111,7 +111,7 @@ func (p *peer) register(c *call) *jsonrpc.Fault {
 	p.seq++
 	c.began = p.seq
 	p.name(c)
-	p.calls[canonical(c.wire)] = c
+	p.calls[jsonrpc.IDKey(c.wire)] = c
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (p *peer) name(c *call) {
 	if c.ours {
 		c.wire = number(p.seq)
 	}
-	for n := p.seq; p.calls[canonical(c.wire)] != nil; n++ {
+	for n := p.seq; p.calls[jsonrpc.IDKey(c.wire)] != nil; n++ {
 		c.wire, c.ours = fmt.Appendf(nil, `"freehold %d"`, n), true
 	}
 }
@@ -140,14 +140,6 @@ func (p *peer) alike(c *call) (all, own int) {
 		}
 	}
 	return all, own
-}
-
-// canonical is an id as a key: texts may be escaped in several ways.
-func canonical(id []byte) string {
-	if len(id) > 0 && id[0] == '"' {
-		return "text " + text(id)
-	}
-	return string(id)
 }
 
 // sent says what came of sending. A call that could not be sent is taken back.
@@ -182,7 +174,7 @@ func (p *peer) tell(ctx context.Context, line []byte) error {
 func (p *peer) take(wire []byte) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := canonical(wire)
+	key := jsonrpc.IDKey(wire)
 	c := p.calls[key]
 	delete(p.calls, key)
 	return c

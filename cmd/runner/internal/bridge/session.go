@@ -199,7 +199,7 @@ func (s *session) likely(calls []*call, question []byte) *call {
 		return order
 	})
 	if question != nil {
-		first.asked = canonical(question)
+		first.asked = jsonrpc.IDKey(question)
 	}
 	return first
 }
@@ -210,7 +210,7 @@ func (s *session) answered(question []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range calls {
-		if c.asked == canonical(question) {
+		if c.asked == jsonrpc.IDKey(question) {
 			c.asked = ""
 		}
 	}

@@ -23,9 +23,10 @@ const dialTime = 15 * time.Second
 
 // Events opens connections to a server of the transport HTTP+SSE at a URL
 // (https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse),
-// over a transport, or that of net/http where it is nil.
+// over a transport to a server elsewhere, or that of net/http to the server in the same pod where it is nil.
 func Events(at *url.URL, over http.RoundTripper) func() (Conn, error) {
-	if over == nil {
+	beside := over == nil
+	if beside {
 		over = &http.Transport{MaxIdleConnsPerHost: 16, MaxResponseHeaderBytes: 64 << 10}
 	}
 	client := &http.Client{
@@ -34,7 +35,7 @@ func Events(at *url.URL, over http.RoundTripper) func() (Conn, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	partial := &atomic.Int64{}
-	return func() (Conn, error) { return dialEvents(client, at, partial) }
+	return func() (Conn, error) { return dialEvents(client, at, beside, partial) }
 }
 
 // maxPartial is how many bytes of events that are not whole yet are in memory at a time,
@@ -60,7 +61,7 @@ type events struct {
 	once  sync.Once
 }
 
-func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*events, error) {
+func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.Int64) (*events, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	late := time.AfterFunc(dialTime, cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
@@ -86,15 +87,29 @@ func dialEvents(client *http.Client, at *url.URL, partial *atomic.Int64) (*event
 			return nil, fmt.Errorf("opening the server's stream at %s: it does not name an endpoint: is it of transport sse?", at.Path)
 		}
 	}
-	to, err := at.Parse(e.named)
-	if err != nil || to.Host != at.Host || to.Scheme != at.Scheme {
+	if e.endpoint = endpoint(at, e.named, beside); e.endpoint == nil {
 		e.giveUp()
 		return nil, fmt.Errorf("opening the server's stream at %s: its endpoint is of another host", at.Path)
 	}
-	to.User = nil // net/http would make credentials of it
 	late.Stop()
-	e.endpoint = to
 	return e, nil
+}
+
+// endpoint is where a server takes messages, nil for a place that it may not name. A server in the same pod may name itself as its clients
+// know it; path and query are enough, and nothing else is reached by them.
+func endpoint(at *url.URL, named string, beside bool) *url.URL {
+	to, err := at.Parse(named)
+	if err != nil || to.Opaque != "" {
+		return nil
+	}
+	if beside {
+		to.Scheme, to.Host = at.Scheme, at.Host
+	}
+	if to.Scheme != at.Scheme || to.Host != at.Host {
+		return nil
+	}
+	to.User = nil // net/http would make credentials of it
+	return to
 }
 
 // unaddressed is an error of net/http without the URL that was asked. Callers read it, and

@@ -82,14 +82,43 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 		"no endpoint": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "event: message\ndata: {}\n\n")
 		}, "it does not name an endpoint: is it of transport sse?"},
-		"an endpoint elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, "event: endpoint\ndata: http://169.254.169.254/latest\n\n")
+		"an endpoint that is no URL of HTTP": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "event: endpoint\ndata: mailto:latest\n\n")
 		}, "its endpoint is of another host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := behind(t, tc.handler)
 			f.want(f.post(hello), http.StatusBadGateway, "-31007", tc.says)
 		})
+	}
+}
+
+// A server in the same pod names the URL that its clients call, which need not lead back to it from here. One elsewhere names no other host.
+func TestTheEndpointOfAServerIsOnItsHost(t *testing.T) {
+	at, err := url.Parse("http://127.0.0.1:8080/sse?a=b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for named, want := range map[string]struct{ beside, elsewhere string }{
+		"/messages?session=1":                           {"http://127.0.0.1:8080/messages?session=1", "http://127.0.0.1:8080/messages?session=1"},
+		"messages?session=1":                            {"http://127.0.0.1:8080/messages?session=1", "http://127.0.0.1:8080/messages?session=1"},
+		"?session=1":                                    {"http://127.0.0.1:8080/sse?session=1", "http://127.0.0.1:8080/sse?session=1"},
+		"http://127.0.0.1:8080/messages":                {"http://127.0.0.1:8080/messages", "http://127.0.0.1:8080/messages"},
+		"http://localhost:8080/messages?session=1":      {"http://127.0.0.1:8080/messages?session=1", ""},
+		"https://user:p@mcp.example.com/team/messages/": {"http://127.0.0.1:8080/team/messages/", ""},
+		"//169.254.169.254/latest":                      {"http://127.0.0.1:8080/latest", ""},
+		"mailto:latest":                                 {"", ""},
+		"%zz":                                           {"", ""},
+	} {
+		for beside, want := range map[bool]string{true: want.beside, false: want.elsewhere} {
+			got := ""
+			if to := endpoint(at, named, beside); to != nil {
+				got = to.String()
+			}
+			if got != want {
+				t.Errorf("%s, beside %v: got %q, want %q", named, beside, got, want)
+			}
+		}
 	}
 }
 
@@ -234,7 +263,7 @@ func TestEventsThatDoNotEndAreBoundedTogether(t *testing.T) {
 	ended, all := make(chan error, 100), []*events{}
 	const connections = 16 // of 48 MiB
 	for range connections {
-		e, err := dialEvents(client, at, partial)
+		e, err := dialEvents(client, at, true, partial)
 		if err != nil {
 			t.Fatal(err)
 		}

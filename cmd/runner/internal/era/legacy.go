@@ -103,7 +103,7 @@ func (t *Translator) relayLegacy(out *output, r *http.Request, m jsonrpc.Message
 			out.unread(m.ID, x)
 			return false
 		}
-		said, ours := words.messages[0], answers(words.messages[0].ID, id)
+		said, ours := words.messages[0], answers(words.messages[0], id)
 		switch {
 		case said.Result != nil && ours:
 			t.finish(out, m, jsonrpc.Members(said.Result))

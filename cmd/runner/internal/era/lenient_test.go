@@ -98,3 +98,25 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 		}
 	}
 }
+
+// The same holds for the token of a call, which is ours before a legacy server.
+func TestProgressWhoseTokenIsSpelledInAnotherWay(t *testing.T) {
+	for _, spelled := range []string{"%s.0", `"%s"`} {
+		b := newBackend(t, legacyOnly)
+		endpoint := front(t, b)
+		b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			m := message{}
+			if _ = json.Unmarshal(body, &m); m.Method != "tools/call" {
+				return false
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: "+`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":`+spelled+"}}\n\n", m.ID)
+			_, _ = fmt.Fprintf(w, "data: "+`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n\n", m.ID)
+			return true
+		})
+		_, said := sendAll(t, endpoint, modern("1", "tools/call", echo, `"progressToken":"p"`), asModern("tools/call", "echo")...)
+		if len(said) != 2 || !strings.Contains(string(said[0].Params), `"progressToken":"p"`) {
+			t.Errorf("%s: the client gets %+v", spelled, said)
+		}
+	}
+}

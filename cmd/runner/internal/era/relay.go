@@ -218,11 +218,11 @@ func (t *Translator) done(c *call) {
 // said passes a message of the backend's on, and reports whether it was the last.
 func (t *Translator) said(out *output, c *call, m jsonrpc.Message) (last bool) {
 	switch {
-	case m.Response() && m.Result != nil && answers(m.ID, c.sent):
+	case m.Result != nil && answers(m, c.sent):
 		defer t.done(c) // what the answer takes is the exchange's until it is sent
 		out.end(http.StatusOK, response(c.id, joinedMembers(modernResult(c.method, jsonrpc.Members(m.Result), c.held.session.server()))))
 		return true
-	case m.Response() && m.Error != nil && answers(m.ID, c.sent):
+	case m.Error != nil && answers(m, c.sent):
 		defer t.done(c)
 		if !t.visitURL(out, c, m.Error) {
 			out.relayed(c.id, reply{status: c.exchange.status, header: c.exchange.answered, message: m})

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,18 +37,10 @@ func unreadable() *jsonrpc.Fault {
 	return jsonrpc.Fail(http.StatusBadGateway, protocol.CodeInternal, "the backend's answer cannot be read; the call may have run")
 }
 
-// answers reports whether an id is that of a request of ours, which is a number. Some servers answer with 1.0 or "1" to 1; who leaves it
-// out can only mean the one request that the answer is to.
-func answers(id jsontext.Value, sent int64) bool {
-	switch id.Kind() { //nolint:exhaustive // no other kind is an id
-	case '"':
-		text, err := jsontext.AppendUnquote(nil, id)
-		return err == nil && string(text) == strconv.FormatInt(sent, 10)
-	case '0':
-		n, err := strconv.ParseFloat(string(id), 64)
-		return err == nil && n == float64(sent)
-	}
-	return true
+// answers reports whether a message answers the request of ours that was sent. Who leaves the id out can only mean that one: no other is
+// on its way in the exchange.
+func answers(m jsonrpc.Message, sent int64) bool {
+	return m.Response() && (!m.Identified() || jsonrpc.SameID(m.ID, encoded(sent)))
 }
 
 func response(id, result jsontext.Value) []byte {

@@ -55,7 +55,7 @@ type cancellable struct{ end context.CancelCauseFunc }
 // begin notes a call until it is done. Its context ends when its client cancels it.
 func (r *running) begin(ctx context.Context, client clientID, id jsontext.Value) (begun context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	one, name := &cancellable{end}, callName{client, canonical(id)}
+	one, name := &cancellable{end}, callName{client, jsonrpc.IDKey(id)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.calls == nil {
@@ -76,7 +76,7 @@ func (r *running) begin(ctx context.Context, client clientID, id jsontext.Value)
 func (r *running) cancel(client clientID, id jsontext.Value) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if calls := r.calls[callName{client, canonical(id)}]; len(calls) == 1 {
+	if calls := r.calls[callName{client, jsonrpc.IDKey(id)}]; len(calls) == 1 {
 		calls[0].end(errCancelled)
 	}
 }

@@ -55,13 +55,12 @@ func TestALegacyClientCancelsACallOfAModernServer(t *testing.T) {
 	cancel("7", "X-Api-Key", "bob")
 	cancel("7", "X-Api-Key", "ann", "User-Agent", "another")
 	cancel("8", "X-Api-Key", "ann")
-	cancel(`"7"`, "X-Api-Key", "ann")
 	select {
 	case got := <-answered:
 		t.Fatalf("it ended without its client: %+v", got)
 	case <-time.After(300 * time.Millisecond):
 	}
-	cancel("7", "X-Api-Key", "ann")
+	cancel(`"7"`, "X-Api-Key", "ann") // ids are the same however they are spelled
 	select {
 	case <-ended:
 	case <-time.After(patience):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -146,7 +145,7 @@ func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 
 // progresses reports whether a notification is about this call.
 func (c *call) progresses(params jsontext.Value) bool {
-	return string(jsonrpc.Members(params)[protocol.MetaProgress]) == strconv.FormatInt(c.sent, 10)
+	return jsonrpc.SameID(jsonrpc.Members(params)[protocol.MetaProgress], encoded(c.sent))
 }
 
 // put has a client asked what its server asks on the stream, or answers in its place.

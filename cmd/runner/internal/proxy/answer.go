@@ -2,7 +2,8 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/json"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
 // answerScan finds, among the messages of an event stream, the answer to one
@@ -43,18 +44,8 @@ func newAnswerScan(id []byte) *answerScan {
 
 // message ends a message, and remembers if it was the answer. A client that does not hear it has none.
 func (a *answerScan) message(heard bool) {
-	found := a.found || heard && a.result && !a.method && len(a.text) > 0 && sameID(a.id, bytes.TrimSpace(a.text))
+	found := a.found || heard && a.result && !a.method && len(a.text) > 0 && jsonrpc.SameID(a.id, bytes.TrimSpace(a.text))
 	*a = answerScan{id: a.id, found: found, text: a.text[:0]}
-}
-
-// sameID reports whether two ids are the same, however they are written. The first
-// is a string or a number.
-func sameID(id, other []byte) bool {
-	if bytes.Equal(id, other) {
-		return true
-	}
-	var a, b any
-	return json.Unmarshal(id, &a) == nil && json.Unmarshal(other, &b) == nil && a == b
 }
 
 // scan takes a part of a message.

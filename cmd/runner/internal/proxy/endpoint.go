@@ -51,6 +51,8 @@ func withOldID(from *url.URL, own string) string {
 type endpoint struct {
 	io.ReadCloser
 	seal func(id string) (string, error)
+	// relative has the event name the query alone, since the path is another one for the client.
+	relative bool
 
 	reader sse.Reader
 	head   []byte // what was read, is whole, and was not handed on
@@ -60,7 +62,7 @@ type endpoint struct {
 
 // endpointOf is the body of the answer to a request that may open such a stream.
 func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
-	return newEndpoint(body, func(id string) (string, error) {
+	sealing := newEndpoint(body, func(id string) (string, error) {
 		sealed, err := p.config.Sessions.Keys.Seal(f.place.caller, session.Session{
 			Pod: f.place.pod, ID: id, Issued: p.now(), Content: p.content,
 		})
@@ -69,6 +71,8 @@ func (p *Proxy) endpointOf(body io.ReadCloser, f *flight) io.ReadCloser {
 		}
 		return sealed, err
 	})
+	sealing.relative = p.config.BelowPath
+	return sealing
 }
 
 func newEndpoint(body io.ReadCloser, seal func(id string) (string, error)) *endpoint {
@@ -122,7 +126,9 @@ func (e *endpoint) event(one sse.Event) error {
 		e.err = err
 		return err
 	}
-	to.RawQuery = withOldID(to, sealed)
+	if to.RawQuery = withOldID(to, sealed); e.relative {
+		to = &url.URL{RawQuery: to.RawQuery}
+	}
 	text = one.WithData([]byte(to.String()))
 	return errFound
 }

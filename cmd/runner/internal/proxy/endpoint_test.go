@@ -227,3 +227,26 @@ func TestOtherStreamsPassAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// A path in publicURL is one that the client's Ingress removes.
+func TestAClientOfHTTPAndSSEBelowAPathPostsBelowIt(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	f := bridged(t, 1).before(secretOf(t), func(c *Config) { c.BelowPath = true })
+	at, err := url.Parse(f.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingress := httptest.NewServer(http.StripPrefix("/team/echo", httputil.NewSingleHostReverseProxy(at)))
+	defer ingress.Close()
+	defer ingress.CloseClientConnections()
+	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.SSEClientTransport{Endpoint: ingress.URL + "/team/echo/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2024-11-05"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "where"}); err != nil {
+		t.Error(err)
+	}
+}

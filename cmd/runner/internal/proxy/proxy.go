@@ -24,6 +24,8 @@ type Config struct {
 	// for it if its path has exactly these bytes: no trailing slash, no dots,
 	// no percent-encoding, no redirect. The query is passed on.
 	Path string
+	// BelowPath says that clients call the proxy below a path which their Ingress removes: a URL that leads them back is relative then.
+	BelowPath bool
 	// Backend has the scheme and the host:port of the backend.
 	Backend *url.URL
 	// Remote, if not nil, is the server elsewhere to which calls go in place of a

@@ -59,7 +59,7 @@ func TestTheAnswerInAStream(t *testing.T) {
 		"half of it":                     {"12", `data: {"id":12,"result":1}` + "\n", false},
 		"another id":                     {"12", `data: {"id":13,"result":1}` + "\n\n", false},
 		"an id that begins so":           {"12", `data: {"id":123,"result":1}` + "\n\n", false},
-		"a text and not a number":        {"12", `data: {"id":"12","result":1}` + "\n\n", false},
+		"a text of the number":           {"12", `data: {"id":"12","result":1}` + "\n\n", true},
 		"a request of the backend's":     {"12", `data: {"id":12,"method":"sampling/createMessage","params":{"result":1}}` + "\n\n", false},
 		"an id inside":                   {"12", `data: {"result":{"id":12},"id":7}` + "\n\n", false},
 		"an id in a text":                {"12", `data: {"result":"\",\"id\":12,\"","id":7}` + "\n\n", false},
