@@ -87,14 +87,14 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // CacheOptions is a cache that holds only what is ours: children and pods by
 // label, and kubelet's complaints about mounts. It never holds a Secret. With
-// namespaces it watches only those.
-func CacheOptions(namespaces []string) (cache.Options, error) {
+// namespaces it watches only those. Of our kinds it holds the labels that they hand down.
+func CacheOptions(namespaces []string, handedDown ...string) (cache.Options, error) {
 	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, err
 	}
 	selector := labels.NewSelector().Add(*ours)
-	shared := newShared()
+	shared := newShared(handedDown...)
 	options := cache.Options{
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,

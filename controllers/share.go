@@ -28,6 +28,9 @@ const (
 // shared keeps once what objects of the cache have in common. They may have it in
 // common, because whoever reads them copies before a change.
 type shared struct {
+	// labels are what is kept of objects of ours.
+	labels []string
+
 	mu    sync.Mutex
 	texts map[string]string
 	lists map[string][]string
@@ -35,16 +38,17 @@ type shared struct {
 	parts map[[sha256.Size]byte]corev1.PodSpec
 }
 
-func newShared() *shared {
+func newShared(labels ...string) *shared {
 	return &shared{
-		texts: map[string]string{}, lists: map[string][]string{},
+		labels: labels,
+		texts:  map[string]string{}, lists: map[string][]string{},
 		maps: map[[sha256.Size]byte]map[string]string{}, parts: map[[sha256.Size]byte]corev1.PodSpec{},
 	}
 }
 
 // slim is what the cache stores of an object: what a pass reads of it.
 func (s *shared) slim(obj any) (any, error) {
-	obj = slim(obj)
+	obj = slim(obj, s.labels)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o, ok := obj.(client.Object); ok {

@@ -26,9 +26,9 @@ import (
 // for new Events only.
 const messageLimit = 1 << 10
 
-// slim keeps of an object what a pass reads, before the cache stores it. It
-// changes nothing of an object that it has slimmed already.
-func slim(obj any) any {
+// slim keeps of an object what a pass reads, before the cache stores it; of those of ours
+// these labels. It changes nothing of an object that it has slimmed already.
+func slim(obj any, labels []string) any {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		return slimPod(o)
@@ -37,7 +37,7 @@ func slim(obj any) any {
 	case client.Object:
 		switch o.(type) {
 		case *v1alpha1.MCPServer, *v1alpha1.MCPRemoteProxy, *v1alpha1.MCPOIDCConfig, *v1alpha1.MCPAuthzConfig:
-			return slimOwn(o)
+			return slimOwn(o, labels)
 		}
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
@@ -75,11 +75,11 @@ func stub(obj client.Object) client.Object {
 
 // slimOwn keeps what a pass over an object of a kind of ours reads: not the copy of it
 // that kubectl apply keeps. Of a large one it keeps what others read of it.
-func slimOwn(object client.Object) client.Object {
+func slimOwn(object client.Object, labels []string) client.Object {
 	if reconcile.IsCut(object) {
 		return object
 	}
-	object.SetLabels(nil)
+	object.SetLabels(picked(object.GetLabels(), labels...))
 	object.SetAnnotations(picked(object.GetAnnotations(), contract.AdoptAnnotation))
 	if data, err := json.Marshal(object); err == nil && len(data) <= reconcile.LargeObject {
 		return object

@@ -84,16 +84,17 @@ func TestLittleIsKeptOfWhatIsNotOurs(t *testing.T) {
 }
 
 // Of an object of ours everything is read but what kubectl apply keeps beside it, which
-// is as large as its spec.
+// is as large as its spec, and labels that it does not hand down.
 func TestAnObjectOfOursIsKeptOnce(t *testing.T) {
 	for _, kind := range []client.Object{&v1alpha1.MCPServer{}, &v1alpha1.MCPRemoteProxy{}, &v1alpha1.MCPOIDCConfig{}, &v1alpha1.MCPAuthzConfig{}} {
 		kind.SetFinalizers([]string{"freehold.dev/x"})
 		kind.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 		want := kind.DeepCopyObject()
 		want.(client.Object).SetAnnotations(map[string]string{"freehold.dev/adopt": "true"})
+		want.(client.Object).SetLabels(map[string]string{"team": "blue"})
 		kind.SetAnnotations(map[string]string{"freehold.dev/adopt": "true", "kubectl.kubernetes.io/last-applied-configuration": megabyte})
-		kind.SetLabels(map[string]string{"theirs": "1"})
-		if kept, err := newShared().slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
+		kind.SetLabels(map[string]string{"theirs": "1", "team": "blue"})
+		if kept, err := newShared("team", "cost").slim(kind); err != nil || !equality.Semantic.DeepEqual(kept, want) {
 			t.Errorf("a %T keeps %+v (%v)", kind, kept, err)
 		}
 	}

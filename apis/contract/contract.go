@@ -54,13 +54,16 @@ var (
 )
 
 // identity is what every child of a server carries: our labels, so that the
-// caches find it, and its owner, so that it is collected with the server.
+// caches find it, its owner, so that it is collected with the server, and what the
+// release says of the metadata of all.
 var identity = []string{
 	`metadata.labels["app.kubernetes.io/managed-by"]`,
 	`metadata.labels["app.kubernetes.io/name"]`,
 	`metadata.labels["app.kubernetes.io/component"]`,
 	`metadata.labels["freehold.dev/server"]`,
 	`metadata.ownerReferences[*]`,
+	`metadata.labels[*]`,
+	`metadata.annotations[*]`,
 }
 
 // revision is the workload generation and hash that content carries.

@@ -92,7 +92,7 @@ func TestAManagerIsOfOneIdentity(t *testing.T) {
 // config/policy.
 func TestFreeholdsPoliciesAreInstalled(t *testing.T) {
 	dir := filepath.Join("..", "..", "config", "policy")
-	compiled, err := admission.Compile(Freehold(), Policies())
+	compiled, err := admission.Compile(Narrowed(), Policies())
 	if err != nil {
 		t.Fatal(err)
 	}

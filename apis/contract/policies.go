@@ -1,9 +1,14 @@
 package contract
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/ownership/admission"
 )
 
@@ -22,6 +27,31 @@ func Policies() admission.Options {
 			MCPServer.GroupKind():   {runtimeServer()}, MCPRemoteProxy.GroupKind(): {runtimeServer()},
 		},
 	}
+}
+
+// ObjectDefault stands in the policies for the keys of the chart's objectDefaults, which the
+// chart puts in its place.
+const ObjectDefault = "freehold.dev/object-defaults"
+
+// Narrowed is the contract as policies hold it: of the labels and annotations that objects
+// carry beside ours they know the keys. A runner's token is in a pod, and who takes it
+// states none by which another controller acts, as one of DNS does. The proxy's Service
+// has those of spec.proxy.service, which are anybody's.
+func Narrowed() ownership.Contract {
+	c := Freehold()
+	for i := range c.Grants {
+		g := &c.Grants[i]
+		if g.Object == Service && g.Manager != RunnerBackend {
+			continue
+		}
+		g.Fields = slices.Clone(g.Fields)
+		for j, field := range g.Fields {
+			if of, all := strings.CutSuffix(field.String(), "[*]"); all && of != "metadata.ownerReferences" {
+				g.Fields[j] = ownership.MustPath(fmt.Sprintf("%s[%q]", of, ObjectDefault))
+			}
+		}
+	}
+	return c
 }
 
 // generation holds that the workload generation of an object of ours never goes

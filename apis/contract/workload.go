@@ -117,7 +117,7 @@ func (w Workload) children() []ownership.Grant {
 		build(ConfigMap, w.key("-run-*-*"), "tells the runner what to run", "data", "immutable", revision[0], revision[1]),
 		proxy,
 		build(Service, w.label("-proxy"), "is where clients call",
-			"spec.ports", "spec.selector", "spec.type", "metadata.labels[*]", "metadata.annotations[*]"),
+			"spec.ports", "spec.selector", "spec.type"),
 	}
 	if w.Backend {
 		policy, scale := backendGrants(w)

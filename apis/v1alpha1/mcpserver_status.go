@@ -109,6 +109,20 @@ type WorkloadStatus struct {
 	// and goes with the next content.
 	// +optional
 	ConfigRollout bool `json:"configRollout,omitempty"`
+
+	// labels are those of the objects that the runner makes, beside Freehold's own: what
+	// the release says of all objects, and what this one hands down. Only an MCPServer has
+	// them. A change replaces no pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 63)",message="a label has a name of at most 317 characters and a value of at most 63: shorten it"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations are those of the same objects.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && size(self[k]) <= 16384)",message="an annotation has a name of at most 317 characters, and here a value of at most 16384: shorten it"
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // WorkloadConfig is a shared configuration as a workload runs with it.

@@ -2094,6 +2094,11 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.WorkloadStatus
   map:
     fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: backendHash
       type:
         scalar: string
@@ -2119,6 +2124,11 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: ownHash
       type:
         scalar: string

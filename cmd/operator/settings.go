@@ -53,7 +53,7 @@ type lease struct{ duration, renewDeadline, retryPeriod time.Duration }
 // error that says what to write for a flag that is wrong.
 func parse(args []string, usage io.Writer) (settings, error) {
 	s := settings{}
-	var namespaces, pullPolicy, pullSecrets, proxyResources, proxyTemplate, network string
+	var namespaces, pullPolicy, pullSecrets, proxyResources, proxyTemplate, network, objects string
 	var proxyReplicas int
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
@@ -69,6 +69,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		"let spec.proxy.podTemplate of MCPRemoteProxies add containers, so that who may write one may run any image")
 	flags.StringVar(&network, "network-defaults", "",
 		`what spec.network of servers says that leave it out, as JSON, for example {"backendIngress":"ProxyOnly","egress":[]}`)
+	flags.StringVar(&objects, "object-defaults", "",
+		`labels and annotations of all objects that are made for servers, and keys of labels that these have as their servers do, as JSON, for example {"labels":{"team":"platform"},"inheritLabels":["team"]}`)
 	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many objects of each kind are reconciled at once; of one namespace three quarters of them at most")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
 		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
@@ -96,7 +98,7 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
 	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
 	s.namespaces = list(namespaces)
-	if err := errors.Join(s.proxyResources(proxyResources), s.proxyReplicas(proxyReplicas), s.proxyTemplate(proxyTemplate), s.networkDefaults(network)); err != nil {
+	if err := errors.Join(s.proxyResources(proxyResources), s.proxyReplicas(proxyReplicas), s.proxyTemplate(proxyTemplate), s.networkDefaults(network), s.objectDefaults(objects)); err != nil {
 		return settings{}, err
 	}
 	return s, s.check()
@@ -164,6 +166,20 @@ func (s *settings) networkDefaults(text string) error {
 	}
 	if err := podtemplate.AsError(workload.CheckNetwork("networkDefaults", s.controllers.Workload.Network)); err != nil {
 		return fmt.Errorf("--network-defaults: %w", err)
+	}
+	return nil
+}
+
+// objectDefaults reads the flag of that name.
+func (s *settings) objectDefaults(text string) error {
+	if text == "" {
+		return nil
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &s.controllers.Workload.Objects); err != nil {
+		return fmt.Errorf(`--object-defaults is not JSON of labels, annotations and inheritLabels: %w: write for example {"labels":{"team":"platform"}}`, err)
+	}
+	if err := podtemplate.AsError(podtemplate.CheckObjects(s.controllers.Workload.Objects)); err != nil {
+		return fmt.Errorf("--object-defaults: %w", err)
 	}
 	return nil
 }

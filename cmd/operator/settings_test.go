@@ -64,6 +64,8 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 		"except[0]: 11.0.0.0/16 is no":     {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"ipBlock":{"cidr":"10.0.0.0/8","except":["11.0.0.0/16"]}}]}]}`},
 		"to[0].podSelector.matchLabels":    {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"podSelector":{"matchLabels":{"bad key!":"v"}}}]}]}`},
 		"matchExpressions[0].operator":     {"--runner-image=r", `--network-defaults={"egress":[{"to":[{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Is"}]}}]}]}`},
+		"--object-defaults is not JSON of": {"--runner-image=r", `--object-defaults={"label":{"a":"b"}}`},
+		"-defaults: objectDefaults.labels": {"--runner-image=r", `--object-defaults={"labels":{"freehold.dev/server":"b"}}`},
 		"-resources: proxyDefaults.resour": {"--runner-image=r", `--proxy-resources={"requests":{"memory":"1Gi"},"limits":{"memory":"1Mi"}}`},
 	} {
 		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {

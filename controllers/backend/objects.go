@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"maps"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,9 +26,13 @@ func (r *Runner) statefulSet(w world) (object, error) {
 		}
 		r.rendered = rendered
 	}
-	// A copy as far down as the next line writes.
+	// A copy as far down as the next lines write.
 	intent, spec, template, pod := *r.rendered, *r.rendered.Spec, *r.rendered.Spec.Template, *r.rendered.Spec.Template.Spec
 	intent.Spec, spec.Template, template.Spec = &spec, &template, &pod
+	meta := *intent.ObjectMetaApplyConfiguration
+	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)
+	intent.ObjectMetaApplyConfiguration = &meta
+	workload.Described(&intent, workload.RunnersObjects(w.server))
 	o := object{kind: "StatefulSet", intent: &intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
@@ -63,7 +69,8 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 
 // services are where the proxy calls, and what names each backend pod.
 func (r *Runner) services(w world) []object {
-	service, headless := r.service("Service", workload.BackendService), r.service("headless Service", workload.HeadlessService)
+	meta := workload.RunnersObjects(w.server)
+	service, headless := r.service("Service", workload.BackendService, meta), r.service("headless Service", workload.HeadlessService, meta)
 	if w.service != nil {
 		service.live = w.service
 	}
@@ -73,10 +80,10 @@ func (r *Runner) services(w world) []object {
 	return []object{service, headless}
 }
 
-func (r *Runner) service(kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration) object {
-	return object{kind: kind, intent: build(r.Run), under: func(rev revision.Revision) runtime.ApplyConfiguration {
+func (r *Runner) service(kind string, build func(runconfig.RunConfig) *corev1ac.ServiceApplyConfiguration, meta podtemplate.Metadata) object {
+	return object{kind: kind, intent: workload.Described(build(r.Run), meta), under: func(rev revision.Revision) runtime.ApplyConfiguration {
 		run := r.Run
 		run.Workload = runconfig.Workload(rev)
-		return build(run)
+		return workload.Described(build(run), meta)
 	}}
 }

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,15 +25,26 @@ import (
 // server what came of its spec, and as what a pass found the objects that carry
 // it: not what was rendered, which is many times as large as the spec.
 
-// known is what came of a spec, at a generation of the server's metadata.
-type known struct {
+// statement is what a server says: its spec, by the generation of its metadata, and the labels
+// that its objects get, of which the API server counts no change.
+type statement struct {
 	generation int64
-	content    runconfig.RunConfig // without what the pods run
-	problems   []podtemplate.Problem
-	revision   revision.Revision
-	unmatched  []string
-	reason     string
-	ownHash    string
+	labels     string
+}
+
+func (r *Reconciler) statement(server *v1alpha1.MCPServer) statement {
+	return statement{server.Generation, fmt.Sprint(r.options.Objects.Of(server).Labels)}
+}
+
+// known is what came of what a server says.
+type known struct {
+	statement statement
+	content   runconfig.RunConfig // without what the pods run
+	problems  []podtemplate.Problem
+	revision  revision.Revision
+	unmatched []string
+	reason    string
+	ownHash   string
 	// login and authz are the configurations that it was rendered with.
 	login, authz version
 }
@@ -58,9 +70,9 @@ func versionOf[T any, O interface {
 
 // carrier is an object that a pass found to be as the spec says.
 type carrier struct {
-	server     types.UID
-	generation int64
-	print      [sha256.Size]byte
+	server    types.UID
+	statement statement
+	print     [sha256.Size]byte
 }
 
 // known is what is desired of a server whose spec was rendered before, false if
@@ -68,15 +80,15 @@ type carrier struct {
 func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	found, _ := r.specs.Get(server.UID)
 	k, ok := found.(known)
-	if !ok || w.waits() != nil || k.generation != server.Generation || k.login != versionOf(w.login) || k.authz != versionOf(w.authz) {
+	if !ok || w.waits() != nil || k.statement != r.statement(server) || k.login != versionOf(w.login) || k.authz != versionOf(w.authz) {
 		return wanted{}, false
 	}
-	want := wanted{content: k.content, problems: slices.Clip(k.problems), revision: k.revision, unmatched: k.unmatched, reason: k.reason}
+	want := wanted{owner: workload.OwnerWith(server, r.options.Objects), content: k.content, problems: slices.Clip(k.problems), revision: k.revision, unmatched: k.unmatched, reason: k.reason}
 	want.ownHash = k.ownHash
 	want.record(server, w)
 	if !want.renderable() {
 		want.keep(server, w, r.options.ProxyReplicas)
-		want.isolate(server, w, r.options.Network)
+		want.isolate(server, w, r.options)
 		return want, true
 	}
 	config := w.config(workload.RunConfigName(kinds.Key(server), k.revision))
@@ -85,9 +97,9 @@ func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 		!r.carries(server, w.proxy), !w.carriesConfig() && (config == nil || !r.carries(server, config)):
 		return wanted{}, false
 	}
-	want.unclaimed, want.identity = w.unclaimed(server, k.revision), identity(server, w)
-	want.children = around(server, w)
-	want.isolate(server, w, r.options.Network)
+	want.unclaimed, want.identity = w.unclaimed(server, k.revision), want.actsWith(server, w)
+	want.children = want.around(server, w)
+	want.isolate(server, w, r.options)
 	return want, true
 }
 
@@ -114,7 +126,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 		content.Proxy.Authorization = &runconfig.Authorization{}
 	}
 	told := want.problems[:min(len(want.problems), mostProblems+1)]
-	r.specs.Add(server.UID, known{server.Generation, content, slices.Clone(told), want.revision, want.unmatched, want.reason, want.ownHash, versionOf(w.login), versionOf(w.authz)})
+	r.specs.Add(server.UID, known{r.statement(server), content, slices.Clone(told), want.revision, want.unmatched, want.reason, want.ownHash, versionOf(w.login), versionOf(w.authz)})
 }
 
 // found remembers an object that carries the spec and was left as it is.
@@ -123,12 +135,12 @@ func (r *Reconciler) found(server *v1alpha1.MCPServer, live client.Object, done 
 	if done.Result != apply.Unchanged || done.ResourceVersion != live.GetResourceVersion() {
 		return
 	}
-	r.objects.Add(live.GetUID(), carrier{server.UID, server.Generation, fingerprint(server, live)})
+	r.objects.Add(live.GetUID(), carrier{server.UID, r.statement(server), fingerprint(server, live)})
 }
 
 func (r *Reconciler) carries(server *v1alpha1.MCPServer, live client.Object) bool {
 	found, ok := r.objects.Get(live.GetUID())
-	return ok && found == carrier{server.UID, server.Generation, fingerprint(server, live)}
+	return ok && found == carrier{server.UID, r.statement(server), fingerprint(server, live)}
 }
 
 // fingerprint names what an object was when a pass looked at it, but for its status.

@@ -27,7 +27,7 @@ func (r *Reconciler) stopOutdated(ctx context.Context, p *pass, w world, want wa
 	if !halted || w.proxy == nil || revisionOf(w.proxy) == want.revision {
 		return nil
 	}
-	stopped, err := workload.ScaledProxy(w.proxy, string(r.kind.ChildrenManager), 0)
+	stopped, err := workload.ScaledProxy(w.proxy, want.owner, string(r.kind.ChildrenManager), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		return nil //nolint:nilerr // what was refused says why

@@ -21,7 +21,7 @@ func (r *Reconciler) makeKey(ctx context.Context, p *pass, w world, want wanted)
 	}
 	// 256 bits, as text, so that people can copy it.
 	key := rand.Text() + rand.Text()
-	_, err := p.Apply(ctx, r.kind.ChildrenManager, nil, workload.SessionSecret(workload.OwnerOf(p.server), want.content.Proxy.SessionSecret, key))
+	_, err := p.Apply(ctx, r.kind.ChildrenManager, nil, workload.SessionSecret(want.owner, want.content.Proxy.SessionSecret, key))
 	return err
 }
 

@@ -244,7 +244,7 @@ func callsEnd(server *v1alpha1.MCPServer) string {
 // stopProxies scales the proxy that stands to zero, at the version that was
 // read: its content is restated as it is, so it must not have moved.
 func (r *Reconciler) stopProxies(ctx context.Context, p *pass, w world) error {
-	proxy, err := workload.ScaledProxy(w.proxy, string(r.kind.ChildrenManager), 0)
+	proxy, err := workload.ScaledProxy(w.proxy, workload.OwnerWith(p.server, r.options.Objects), string(r.kind.ChildrenManager), 0)
 	if err != nil {
 		// Not built by us, or taken from us whole: then it is not ours to stop.
 		w.proxy = nil

@@ -37,6 +37,8 @@ type child struct {
 
 // wanted is what a pass wants the world to be.
 type wanted struct {
+	// owner has what the release and the server say of all objects.
+	owner    workload.Owner
 	content  runconfig.RunConfig
 	problems []podtemplate.Problem
 	// reason is that of the problems, where nothing but references is wrong.
@@ -72,7 +74,7 @@ type wanted struct {
 // rendered is a problem. Then nothing of the spec is wanted but the number of
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
-	want := wanted{}
+	want := wanted{owner: workload.OwnerWith(server, options.Objects)}
 	options.Login, options.Policies, options.Remote = w.login, w.policies, w.remote
 	rendered := workload.Render(server, options)
 	keeps := want.takesTurns(server, &w, &rendered, options)
@@ -80,8 +82,8 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	want.ownHash = rendered.OwnHash
 	if keeps {
 		want.keep(server, w, options.ProxyReplicas)
-		want.children = around(server, w)
-		want.isolate(server, w, options.Network)
+		want.children = want.around(server, w)
+		want.isolate(server, w, options)
 		return want
 	}
 	if want.renderable() {
@@ -96,7 +98,7 @@ func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) w
 	if !want.renderable() {
 		want.keep(server, w, options.ProxyReplicas)
 	}
-	want.isolate(server, w, options.Network)
+	want.isolate(server, w, options)
 	return want
 }
 
@@ -112,8 +114,8 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 		want.refuse("spec", err)
 		return
 	}
-	want.identity = identity(server, w)
-	want.children = around(server, w)
+	want.identity = want.actsWith(server, w)
+	want.children = want.around(server, w)
 	if !rendered.Short() {
 		want.children = append(want.children, child{manager: kinds.Of(server).ChildrenManager, live: w.config(*config.Name), ac: config})
 	}
@@ -127,8 +129,8 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 // be rendered and content that was accepted before keeps running. What keeps running
 // may then be guarded, though the spec is not, so none goes. One that the API server
 // would refuse is not sent: what stands stays, until the problem in the spec is corrected.
-func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, defaults *v1alpha1.NetworkSpec) {
-	policy := workload.BackendNetworkPolicy(server, defaults)
+func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, options podtemplate.Options) {
+	policy := workload.BackendNetworkPolicy(server, options)
 	switch {
 	case len(workload.CheckNetwork("spec.network", server.Spec.Network)) > 0:
 	case policy == nil:
@@ -141,13 +143,13 @@ func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, defaults *v1alp
 }
 
 // around are the children that no content is in.
-func around(server *v1alpha1.MCPServer, w world) []child {
-	return []child{{manager: kinds.Of(server).ChildrenManager, live: w.service, ac: workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)}}
+func (want *wanted) around(server *v1alpha1.MCPServer, w world) []child {
+	return []child{{manager: kinds.Of(server).ChildrenManager, live: w.service, ac: workload.ProxyService(want.owner, server.Spec.Proxy)}}
 }
 
-// identity is what the runner needs to act. It depends on no field of the spec.
-func identity(server *v1alpha1.MCPServer, w world) []child {
-	owner, kind := workload.OwnerOf(server), kinds.Of(server)
+// actsWith is what the runner needs to act. It depends on no field of the spec.
+func (want *wanted) actsWith(server *v1alpha1.MCPServer, w world) []child {
+	owner, kind := want.owner, kinds.Of(server)
 	return []child{
 		{manager: kind.ChildrenManager, live: w.account, ac: workload.ServiceAccount(owner), lost: lost(w.account, server)},
 		{manager: kind.RightsManager, live: w.role, ac: workload.Role(owner), lost: lost(w.role, server)},
@@ -168,7 +170,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world, release int32) {
 	live := w.proxy
 	want.revision, want.proxy = revisionOf(live), nil
 	if live != nil || w.binding != nil {
-		want.identity = identity(server, w) // also to withdraw it
+		want.identity = want.actsWith(server, w) // also to withdraw it
 	}
 	if live == nil {
 		return
@@ -177,7 +179,7 @@ func (want *wanted) keep(server *v1alpha1.MCPServer, w world, release int32) {
 	if want.stopped = want.unguarded(w); want.stopped {
 		replicas = 0 // what stands may serve what the spec no longer lets it
 	}
-	proxy, err := workload.ScaledProxy(live, string(kinds.Of(server).ChildrenManager), replicas)
+	proxy, err := workload.ScaledProxy(live, want.owner, string(kinds.Of(server).ChildrenManager), replicas)
 	if err != nil {
 		want.refuse("spec", err)
 		return

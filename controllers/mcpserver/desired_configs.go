@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -84,18 +85,28 @@ func (want *wanted) bridged() (backend, image string) {
 	return "", ""
 }
 
+// runners is what the objects carry that the runner makes; nothing where it makes none.
+func (want *wanted) runners() podtemplate.Metadata {
+	if want.owner.Backend {
+		return want.owner.Metadata
+	}
+	return podtemplate.Metadata{}
+}
+
 // recorded reports whether the claim says which configurations its content is of, with
-// which bridge and Secret. Another one may say the same.
+// which bridge and Secret, and what the runner's objects carry. Another one may say the same.
 func (want *wanted) recorded(server *v1alpha1.MCPServer) bool {
 	s := server.Status.Workload
 	backend, image := want.bridged()
 	return s != nil && s.OwnHash == want.ownHash && slices.Equal(s.Configs, want.configs) && s.BackendHash == backend && s.BridgeImage == image &&
-		s.SessionSecret == want.content.Proxy.SessionSecret
+		s.SessionSecret == want.content.Proxy.SessionSecret &&
+		maps.Equal(s.Labels, want.runners().Labels) && maps.Equal(s.Annotations, want.runners().Annotations)
 }
 
 // workloadStatus is the claim of the wanted revision.
 func (want *wanted) workloadStatus(server *v1alpha1.MCPServer) *v1alpha1ac.MCPServerApplyConfiguration {
-	claim := v1alpha1ac.WorkloadStatus().WithGeneration(want.revision.Generation).WithHash(want.revision.Hash)
+	claim := v1alpha1ac.WorkloadStatus().WithGeneration(want.revision.Generation).WithHash(want.revision.Hash).
+		WithLabels(want.runners().Labels).WithAnnotations(want.runners().Annotations)
 	if want.claimed(server) && server.Status.Workload.ConfigRollout {
 		claim.WithConfigRollout(true)
 	}

@@ -58,6 +58,8 @@ type Options struct {
 	RemoteContainers bool
 	// Network is that of servers whose spec.network does not say; nil for none.
 	Network *v1alpha1.NetworkSpec
+	// Objects are what the objects of every server carry.
+	Objects ObjectDefaults
 	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
 	// there is none.
 	Login *v1alpha1.MCPOIDCConfig

@@ -24,10 +24,8 @@ func Backend(run runconfig.RunConfig) (*appsv1ac.StatefulSetApplyConfiguration, 
 		return nil, err
 	}
 	id, rev := run.Server, revision.Revision(run.Workload)
-	set := appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace).
-		WithLabels(Labels(id.Name, ComponentBackend)).
+	set := child(appsv1ac.StatefulSet(BackendName(id.Name), id.Namespace), OwnerIn(id), ComponentBackend).
 		WithAnnotations(rev.Annotations()).
-		WithOwnerReferences(OwnerIn(id).reference()).
 		WithSpec(appsv1ac.StatefulSetSpec().
 			WithServiceName(HeadlessName(id.Name)).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(id.Name, ComponentBackend))).

@@ -55,7 +55,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	if problem := tooLarge(server, opts); problem != nil {
 		return Rendered{
 			Content:  runspec.For(onlyChecks(server), url, opts.Login, opts.Policies),
-			Problems: podtemplate.Problems{*problem}, owner: OwnerOf(server), replicas: ProxyReplicas(server, opts.ProxyReplicas),
+			Problems: podtemplate.Problems{*problem}, owner: OwnerWith(server, opts.Objects), replicas: ProxyReplicas(server, opts.ProxyReplicas),
 		}
 	}
 	refused, reason := references(server, opts)
@@ -75,7 +75,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	run.Proxy.SessionSecret = sessionSecret(server)
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
-	rendered := RenderProxy(OwnerOf(server), server.Spec.Proxy, run, opts)
+	rendered := RenderProxy(OwnerWith(server, opts.Objects), server.Spec.Proxy, run, opts)
 	rendered.Unmatched = unmatched
 	if problems = append(problems, rendered.Problems...); len(problems) == 0 {
 		rendered.Reason = reason

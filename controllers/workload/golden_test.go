@@ -51,6 +51,11 @@ var login = &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1al
 // objects are all intents of a server, by the name of their golden.
 func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 	t.Helper()
+	return objectsWith(t, server, options)
+}
+
+func objectsWith(t *testing.T, server *v1alpha1.MCPServer, options podtemplate.Options) map[string]any {
+	t.Helper()
 	rendered := sound(t, server, options)
 	run := rendered.Claimed(7)
 	proxy, err := rendered.Proxy(7)
@@ -65,7 +70,7 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner := OwnerOf(server)
+	owner, runners := OwnerWith(server, options.Objects), RunnersObjects(server)
 	all := map[string]any{
 		"serviceaccount":   ServiceAccount(owner),
 		"role":             Role(owner),
@@ -73,11 +78,11 @@ func objects(t *testing.T, server *v1alpha1.MCPServer) map[string]any {
 		"run-config":       config,
 		"proxy":            proxy,
 		"proxy-service":    ProxyService(owner, server.Spec.Proxy),
-		"backend":          backend,
-		"backend-service":  BackendService(run),
-		"backend-headless": HeadlessService(run),
+		"backend":          Described(backend, runners),
+		"backend-service":  Described(BackendService(run), runners),
+		"backend-headless": Described(HeadlessService(run), runners),
 	}
-	if policy := BackendNetworkPolicy(server, nil); policy != nil {
+	if policy := BackendNetworkPolicy(server, options); policy != nil {
 		all["networkpolicy"] = policy
 	}
 	return all

@@ -76,7 +76,7 @@ func TestScaledProxyKeepsAllButReplicas(t *testing.T) {
 	}
 	deployment := &appsv1.Deployment{}
 	convert(t, live.Live(), deployment)
-	got, err := ScaledProxy(deployment, "ours", 0)
+	got, err := ScaledProxy(deployment, Owner{}, "ours", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestScaledProxyKeepsAllButReplicas(t *testing.T) {
 	if diff := cmp.Diff(fieldsOf(t, stated), fieldsOf(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := ScaledProxy(deployment, "nobody", 0); err == nil || !strings.Contains(err.Error(), "no pod template") {
+	if _, err := ScaledProxy(deployment, Owner{}, "nobody", 0); err == nil || !strings.Contains(err.Error(), "no pod template") {
 		t.Errorf("of a manager that owns nothing: %v, want an error", err)
 	}
 }

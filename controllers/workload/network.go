@@ -11,6 +11,7 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // Guarded reports whether the spec asks the proxy to check who calls, or what.
@@ -48,11 +49,10 @@ func egress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) []v1al
 // pods, on every port, and those only to what the spec names; kubelet's probes are always let in
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is
 // nil where anyone may connect, to everything, or where there is no backend. It is no
-// content: other pods of the same content enforce nothing new. defaults are the
-// release's, nil for none.
-func BackendNetworkPolicy(server *v1alpha1.MCPServer, defaults *v1alpha1.NetworkSpec) *networkingv1ac.NetworkPolicyApplyConfiguration {
-	owner := OwnerOf(server)
-	closed, rules := BackendIngress(&server.Spec, defaults) == v1alpha1.BackendIngressProxyOnly, egress(&server.Spec, defaults)
+// content: other pods of the same content enforce nothing new.
+func BackendNetworkPolicy(server *v1alpha1.MCPServer, opts podtemplate.Options) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	owner := OwnerWith(server, opts.Objects)
+	closed, rules := BackendIngress(&server.Spec, opts.Network) == v1alpha1.BackendIngressProxyOnly, egress(&server.Spec, opts.Network)
 	if !owner.Backend || !closed && rules == nil {
 		return nil
 	}
@@ -71,9 +71,7 @@ func BackendNetworkPolicy(server *v1alpha1.MCPServer, defaults *v1alpha1.Network
 			spec.WithEgress(egressRule(rule, owner.Namespace))
 		}
 	}
-	return networkingv1ac.NetworkPolicy(BackendName(owner.Key()), owner.Namespace).
-		WithLabels(Labels(owner.Key(), ComponentBackend)).
-		WithOwnerReferences(owner.reference()).
+	return child(networkingv1ac.NetworkPolicy(BackendName(owner.Key()), owner.Namespace), owner, ComponentBackend).
 		WithSpec(spec)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -26,10 +27,20 @@ type Owner struct {
 
 	Namespace, Name string
 	UID             types.UID
+
+	// Metadata is what its objects carry beside what is ours.
+	Metadata podtemplate.Metadata
 }
 
 // OwnerOf is a server, or an object in the form of one, as the owner of its children.
 func OwnerOf(server *v1alpha1.MCPServer) Owner { return OwnerIn(runspec.Server(server)) }
+
+// OwnerWith is the same, with what the release says of all objects.
+func OwnerWith(server *v1alpha1.MCPServer, defaults podtemplate.ObjectDefaults) Owner {
+	owner := OwnerOf(server)
+	owner.Metadata = defaults.Of(server)
+	return owner
+}
 
 // OwnerIn is the owner that a run config names.
 func OwnerIn(id runconfig.Server) Owner {

@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -38,10 +39,8 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 		}
 		config.Text = string(text)
 	}
-	return appsv1ac.Deployment(ProxyName(owner.Key()), owner.Namespace).
-		WithLabels(Labels(owner.Key(), ComponentProxy)).
+	return child(appsv1ac.Deployment(ProxyName(owner.Key()), owner.Namespace), owner, ComponentProxy).
 		WithAnnotations(rev.Annotations()).
-		WithOwnerReferences(owner.reference()).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(r.replicas).
 			WithRevisionHistoryLimit(oldRevisions).
@@ -71,8 +70,9 @@ func ProxyReplicas(server *v1alpha1.MCPServer, release int32) int32 {
 // replicas, or fewer where the manager states fewer. It is for a server whose spec cannot
 // be rendered and yet has to be stopped; what was stopped is not started by it. The live object must be unmodified, with its managedFields; where
 // the manager owns no pod template in it, that is an error, because applying
-// the little that is left would take the rest away.
-func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
+// the little that is left would take the rest away. What the objects of the owner carry is
+// no content, and is as it is to be: a policy of the cluster may ask for it.
+func ScaledProxy(live *appsv1.Deployment, owner Owner, manager string, replicas int32) (*appsv1ac.DeploymentApplyConfiguration, error) {
 	proxy, err := appsv1ac.ExtractDeploymentFrom(live, manager, "")
 	if err != nil {
 		return nil, fmt.Errorf("extracting what %s owns of Deployment %s: %w", manager, live.Name, err)
@@ -81,5 +81,7 @@ func ScaledProxy(live *appsv1.Deployment, manager string, replicas int32) (*apps
 		return nil, fmt.Errorf("extracting what %s owns of Deployment %s: no pod template", manager, live.Name)
 	}
 	proxy.Spec.WithReplicas(min(replicas, ptr.Deref(proxy.Spec.Replicas, replicas)))
-	return proxy, nil
+	maps.DeleteFunc(proxy.Labels, isTheirs)
+	maps.DeleteFunc(proxy.Annotations, isTheirs)
+	return Described(proxy, owner.Metadata), nil
 }

@@ -11,9 +11,7 @@ import (
 // ServiceAccount is the identity of an owner's runner. Its token is mounted
 // only where a pod asks for it, as the proxy's does for one container.
 func ServiceAccount(owner Owner) *corev1ac.ServiceAccountApplyConfiguration {
-	return corev1ac.ServiceAccount(RunnerName(owner.Key()), owner.Namespace).
-		WithLabels(Labels(owner.Key(), ComponentRunner)).
-		WithOwnerReferences(owner.reference()).
+	return child(corev1ac.ServiceAccount(RunnerName(owner.Key()), owner.Namespace), owner, ComponentRunner).
 		WithAutomountServiceAccountToken(false)
 }
 
@@ -23,9 +21,7 @@ func ServiceAccount(owner Owner) *corev1ac.ServiceAccountApplyConfiguration {
 // URL where a POST does not. list and watch need the field selector metadata.name
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 func Role(owner Owner) *rbacv1ac.RoleApplyConfiguration {
-	role := rbacv1ac.Role(RunnerName(owner.Key()), owner.Namespace).
-		WithLabels(Labels(owner.Key(), ComponentRunner)).
-		WithOwnerReferences(owner.reference())
+	role := child(rbacv1ac.Role(RunnerName(owner.Key()), owner.Namespace), owner, ComponentRunner)
 	if owner.Backend {
 		// It deletes nothing, but some clusters demand the right to delete an object
 		// of who changes its owner references:
@@ -59,9 +55,7 @@ func rule(group, resource string, names ...string) *rbacv1ac.PolicyRuleApplyConf
 // RoleBinding gives the runner its role.
 func RoleBinding(owner Owner) *rbacv1ac.RoleBindingApplyConfiguration {
 	name := RunnerName(owner.Key())
-	return rbacv1ac.RoleBinding(name, owner.Namespace).
-		WithLabels(Labels(owner.Key(), ComponentRunner)).
-		WithOwnerReferences(owner.reference()).
+	return child(rbacv1ac.RoleBinding(name, owner.Namespace), owner, ComponentRunner).
 		WithRoleRef(rbacv1ac.RoleRef().
 			WithAPIGroup(rbacv1.GroupName).
 			WithKind("Role").

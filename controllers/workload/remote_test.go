@@ -44,7 +44,7 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 	if run, err := runconfig.Decode([]byte(config.Data[runconfig.FileName])); err != nil || run.Verify() != nil {
 		t.Errorf("its run config cannot be read: %v, %v", err, run.Verify())
 	}
-	if policy := BackendNetworkPolicy(form, nil); policy != nil {
+	if policy := BackendNetworkPolicy(form, options); policy != nil {
 		t.Error("it has a policy for a backend")
 	}
 	owner := OwnerOf(form)

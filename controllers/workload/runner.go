@@ -22,10 +22,8 @@ func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfigura
 		return nil, err
 	}
 	key, rev := r.owner.Key(), revision.Revision(run.Workload)
-	return corev1ac.ConfigMap(RunConfigName(key, rev), r.owner.Namespace).
-		WithLabels(Labels(key, ComponentRunner)).
+	return child(corev1ac.ConfigMap(RunConfigName(key, rev), r.owner.Namespace), r.owner, ComponentRunner).
 		WithAnnotations(rev.Annotations()).
-		WithOwnerReferences(r.owner.reference()).
 		WithImmutable(true).
 		WithData(map[string]string{runconfig.FileName: string(data)}), nil
 }
@@ -33,8 +31,6 @@ func (r Rendered) ConfigMap(generation int64) (*corev1ac.ConfigMapApplyConfigura
 // SessionSecret holds the first key of an owner's session ids. It is made and never
 // written again: who rotates the keys owns them (docs/how-to/sessions.md).
 func SessionSecret(owner Owner, name, key string) *corev1ac.SecretApplyConfiguration {
-	return corev1ac.Secret(name, owner.Namespace).
-		WithLabels(Labels(owner.Key(), ComponentRunner)).
-		WithOwnerReferences(owner.reference()).
+	return child(corev1ac.Secret(name, owner.Namespace), owner, ComponentRunner).
 		WithData(map[string][]byte{runconfig.SessionKey: []byte(key)})
 }

@@ -23,15 +23,13 @@ const appProtocol = "http"
 // for its spec to say. Labels and annotations of the spec under the prefixes of
 // Freehold are left out; Render reports them.
 func ProxyService(owner Owner, spec *v1alpha1.ProxySpec) *corev1ac.ServiceApplyConfiguration {
-	service := corev1ac.Service(ProxyName(owner.Key()), owner.Namespace)
+	service := child(corev1ac.Service(ProxyName(owner.Key()), owner.Namespace), owner, ComponentProxy)
 	serviceType := corev1.ServiceTypeClusterIP
 	if spec != nil && spec.Service != nil {
 		service.WithLabels(unreserved(spec.Service.Labels)).WithAnnotations(unreserved(spec.Service.Annotations))
 		serviceType = cmp.Or(spec.Service.Type, serviceType)
 	}
 	return service.
-		WithLabels(Labels(owner.Key(), ComponentProxy)).
-		WithOwnerReferences(owner.reference()).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(serviceType).
 			WithSelector(Selector(owner.Key(), ComponentProxy)).
@@ -69,10 +67,8 @@ func HeadlessService(run runconfig.RunConfig) *corev1ac.ServiceApplyConfiguratio
 }
 
 func backendService(run runconfig.RunConfig, name string) *corev1ac.ServiceApplyConfiguration {
-	return corev1ac.Service(name, run.Server.Namespace).
-		WithLabels(Labels(run.Server.Name, ComponentBackend)).
-		WithAnnotations(revision.Revision(run.Workload).Annotations()).
-		WithOwnerReferences(OwnerIn(run.Server).reference())
+	return child(corev1ac.Service(name, run.Server.Namespace), OwnerIn(run.Server), ComponentBackend).
+		WithAnnotations(revision.Revision(run.Workload).Annotations())
 }
 
 // mcpPort states the protocol because it is half of the key of a Service's
@@ -84,15 +80,4 @@ func mcpPort(port int32) *corev1ac.ServicePortApplyConfiguration {
 		WithProtocol(corev1.ProtocolTCP).
 		WithTargetPort(intstr.FromString(podtemplate.PortMCP)).
 		WithAppProtocol(appProtocol)
-}
-
-// unreserved are the entries that are the user's to set.
-func unreserved(entries map[string]string) map[string]string {
-	theirs := map[string]string{}
-	for key, value := range entries {
-		if !podtemplate.Reserved(key) {
-			theirs[key] = value
-		}
-	}
-	return theirs
 }

@@ -69,7 +69,7 @@ func run(c ownership.Contract) error {
 	if err := write(ownershipPage, preface+c.Markdown()); err != nil {
 		return err
 	}
-	if err := policies(c); err != nil {
+	if err := policies(); err != nil {
 		return err
 	}
 	if err := roles(c); err != nil {
@@ -79,8 +79,8 @@ func run(c ownership.Contract) error {
 }
 
 // policies writes config/policy anew, but for the policies written by hand.
-func policies(c ownership.Contract) error {
-	compiled, err := admission.Compile(c, contract.Policies())
+func policies() error {
+	compiled, err := admission.Compile(contract.Narrowed(), contract.Policies())
 	if err != nil {
 		return err
 	}

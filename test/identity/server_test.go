@@ -56,7 +56,7 @@ func makeServer(t *testing.T, s *kit.Env, name string) *server {
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, made.object.Spec.Proxy),
-		"networkpolicies": workload.BackendNetworkPolicy(made.object, nil),
+		"networkpolicies": workload.BackendNetworkPolicy(made.object, podtemplate.Options{}),
 		"secrets":         workload.SessionSecret(owner, workload.SessionName(owner.Key(), owner.UID), strings.Repeat("k", 32)),
 		"statefulsets":    backend, "runner/services": workload.BackendService(run),
 	} {

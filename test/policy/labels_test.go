@@ -58,6 +58,11 @@ func TestAStolenTokenStaysAtItsServer(t *testing.T) {
 		refused(t, service(ownLabels, "{a: b}"), "the selector of another Service")
 		refused(t, service("type: ClusterIP", "type: NodePort"), "the type NodePort")
 		refused(t, service("type: ClusterIP", "type: LoadBalancer"), "the type LoadBalancer")
+		for _, send := range []func(from, to string) error{set, service} {
+			refused(t, send("annotations: {", "annotations: {external-dns.alpha.kubernetes.io/hostname: login.example.com, "), "external-dns.alpha.kubernetes.io/hostname")
+			refused(t, send("annotations: {", `annotations: {freehold.dev/break-glass-generation: "1", `), "freehold.dev/break-glass-generation")
+			refused(t, send("labels: {app", "labels: {argocd.argoproj.io/instance: other, app"), "argocd.argoproj.io/instance")
+		}
 	}
 	for _, send := range []func(from, to string) error{set, service} {
 		refused(t, send("name: echo, uid", "name: other, uid"), "an owner that is not the MCPServer echo")

@@ -119,7 +119,7 @@ func (d *fixture) children(server *v1alpha1.MCPServer, run runconfig.RunConfig) 
 		{contract.RunnerBackend, &corev1.Service{}, workload.HeadlessService(run), atVersion},
 		{contract.RunnerBackend, &corev1.Service{}, workload.BackendService(run), atVersion},
 		{contract.RunnerBackend, &appsv1.StatefulSet{}, backend, atVersion},
-		{contract.MCPServerChildren, &networkingv1.NetworkPolicy{}, workload.BackendNetworkPolicy(closed, nil), nil},
+		{contract.MCPServerChildren, &networkingv1.NetworkPolicy{}, workload.BackendNetworkPolicy(closed, podtemplate.Options{}), nil},
 	}
 }
 

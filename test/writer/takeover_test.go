@@ -362,7 +362,7 @@ func TestWhatIsRestatedTakesNothingOver(t *testing.T) {
 	unlessMoved(func() (apply.Outcome, error) { return writer.Apply(d.Ctx, d.live(proxy), proxy.ac) })
 	done := unlessMoved(func() (apply.Outcome, error) {
 		live := read(d, &appsv1.Deployment{}, "echo-proxy")
-		stopped, err := workload.ScaledProxy(live, string(proxy.manager), 0)
+		stopped, err := workload.ScaledProxy(live, workload.OwnerOf(server), string(proxy.manager), 0)
 		d.Must(err, "scaling")
 		return writer.Apply(d.Ctx, live, stopped, apply.Restated)
 	})

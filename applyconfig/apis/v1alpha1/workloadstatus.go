@@ -33,6 +33,12 @@ type WorkloadStatusApplyConfiguration struct {
 	// configRollout was written by earlier releases: it is read as inTurn of all configs,
 	// and goes with the next content.
 	ConfigRollout *bool `json:"configRollout,omitempty"`
+	// labels are those of the objects that the runner makes, beside Freehold's own: what
+	// the release says of all objects, and what this one hands down. Only an MCPServer has
+	// them. A change replaces no pods.
+	Labels map[string]string `json:"labels,omitempty"`
+	// annotations are those of the same objects.
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // WorkloadStatusApplyConfiguration constructs a declarative configuration of the WorkloadStatus type for use with
@@ -107,5 +113,33 @@ func (b *WorkloadStatusApplyConfiguration) WithConfigs(values ...*WorkloadConfig
 // If called multiple times, the ConfigRollout field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithConfigRollout(value bool) *WorkloadStatusApplyConfiguration {
 	b.ConfigRollout = &value
+	return b
+}
+
+// WithLabels puts the entries into the Labels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Labels field,
+// overwriting an existing map entries in Labels field with the same key.
+func (b *WorkloadStatusApplyConfiguration) WithLabels(entries map[string]string) *WorkloadStatusApplyConfiguration {
+	if b.Labels == nil && len(entries) > 0 {
+		b.Labels = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.Labels[k] = v
+	}
+	return b
+}
+
+// WithAnnotations puts the entries into the Annotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Annotations field,
+// overwriting an existing map entries in Annotations field with the same key.
+func (b *WorkloadStatusApplyConfiguration) WithAnnotations(entries map[string]string) *WorkloadStatusApplyConfiguration {
+	if b.Annotations == nil && len(entries) > 0 {
+		b.Annotations = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.Annotations[k] = v
+	}
 	return b
 }

@@ -1,0 +1,49 @@
+package workload
+
+import (
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+)
+
+// object is an intent about an object.
+type object[T any] interface {
+	WithLabels(entries map[string]string) T
+	WithAnnotations(entries map[string]string) T
+	WithOwnerReferences(values ...*metav1ac.OwnerReferenceApplyConfiguration) T
+}
+
+// child is an object of the owner, with the metadata that all its objects have.
+func child[T object[T]](ac T, owner Owner, component string) T {
+	return Described(ac, owner.Metadata).
+		WithLabels(Labels(owner.Key(), component)).
+		WithOwnerReferences(owner.reference())
+}
+
+// Described is an object with what objects carry beside what is ours, and keeps that.
+func Described[T object[T]](ac T, meta podtemplate.Metadata) T {
+	return ac.WithLabels(unreserved(meta.Labels)).WithAnnotations(unreserved(meta.Annotations))
+}
+
+// RunnersObjects is the metadata of the objects that the runner of a server makes: what the
+// operator has recorded. So it changes without a new run config, which would replace pods.
+func RunnersObjects(server *v1alpha1.MCPServer) podtemplate.Metadata {
+	if claimed := server.Status.Workload; claimed != nil {
+		return podtemplate.Metadata{Labels: claimed.Labels, Annotations: claimed.Annotations}
+	}
+	return podtemplate.Metadata{}
+}
+
+// unreserved are the entries that are the user's to set.
+func unreserved(entries map[string]string) map[string]string {
+	theirs := map[string]string{}
+	for key, value := range entries {
+		if isTheirs(key, value) {
+			theirs[key] = value
+		}
+	}
+	return theirs
+}
+
+func isTheirs(key, _ string) bool { return !podtemplate.Reserved(key) }
