@@ -75,6 +75,10 @@ func TestALargerObjectOfBeforeIsWritten(t *testing.T) {
 		t.Errorf("a change that adds nothing: %.300v", err)
 	}
 	refused(t, patch(`{"spec": {"args": ["more"]}}`), "spec: more than 393216 characters")
+	refused(t, patch(`{"spec": {"suspend": true, "args": ["more"]}}`), "spec: more than 393216 characters")
+	if err := patch(`{"spec": {"suspend": true}}`); err != nil {
+		t.Errorf("suspending it: %.300v", err)
+	}
 	if err := patch(`{"spec": {"podTemplate": null}}`); err != nil {
 		t.Errorf("shrinking it: %.300v", err)
 	}
