@@ -134,7 +134,7 @@ post_call "$guarded" test_simple_text planner | tee bin/demo.out
 grep -q '^HTTP/1.1 200' bin/demo.out
 echo "A guest is refused by name:"
 post_call "$guarded" test_simple_text guest | tee bin/demo.out
-grep -q '^HTTP/1.1 403' bin/demo.out
+grep -q '"isError":true' bin/demo.out
 echo "A caller without a token is told where to log in:"
 post_call "$guarded" test_simple_text | tee bin/demo.out
 grep -q '^HTTP/1.1 401' bin/demo.out

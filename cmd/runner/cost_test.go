@@ -58,7 +58,7 @@ func TestAGuardAllocatesLittle(t *testing.T) {
 	} {
 		s.run.Proxy.Authorization = tc.policies
 		logger := slog.New(slog.NewJSONHandler(discard{}, nil))
-		who, err := login(s, logger)
+		who, err := login(s, budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,19 +53,42 @@ func auditor(run runconfig.RunConfig, logger *slog.Logger) *slog.Logger {
 	return logger
 }
 
-// notPermitted answers a call that the policies stop.
-func notPermitted(w http.ResponseWriter, r cedar.Refusal) {
-	status, code, name := http.StatusForbidden, proxy.CodeNotPermitted, "NotPermitted"
-	switch r.Reason {
+// notPermitted answers a call that the policies stop, or that cannot be held against them.
+func notPermitted(w http.ResponseWriter, r *http.Request, next http.Handler, refusal cedar.Refusal) {
+	denied := proxy.Denied{Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + refusal.Message, Messages: refusal.Messages, Batch: refusal.Batch}
+	status, code, name := http.StatusBadRequest, proxy.CodeNotJudged, "NotJudged"
+	switch refusal.Reason {
 	case cedar.NotPermitted:
+		proxy.Deny(w, r, next, denied)
+		return
+	case cedar.Unclear:
+		denied.Code, denied.Message = proxy.CodeNotJudged, "NotJudged: "+refusal.Message
+		proxy.Deny(w, r, next, denied)
+		return
 	case cedar.NotReadable:
-		status, code, name = http.StatusBadRequest, proxy.CodeNotJudged, "NotJudged"
 	case cedar.HeaderMismatch:
-		status, code, name = http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch"
+		code, name = protocol.CodeHeaderMismatch, "HeaderMismatch"
 	case cedar.NotFound:
 		status, code, name = http.StatusNotFound, protocol.CodeMethodNotFound, "MethodNotFound"
 	case cedar.NotFilterable:
-		status, code, name = http.StatusBadGateway, proxy.CodeNotJudged, "NotJudged"
+		status = http.StatusBadGateway
 	}
-	proxy.Answer(w, jsonrpc.Fail(status, code, "%s: %s", name, r.Message), r.ID)
+	proxy.Answer(w, jsonrpc.Fail(status, code, "%s: %s", name, refusal.Message), refusal.ID)
+}
+
+// notListed answers a caller who has logged in and is not among those who may call. It reads the body, to answer its calls. memory is
+// what that has.
+func notListed(memory *budget.Budget) func(w http.ResponseWriter, r *http.Request, name string) (status int) {
+	return func(w http.ResponseWriter, r *http.Request, name string) int {
+		body, leave, err := memory.Read(r, payer)
+		defer leave()
+		d := proxy.Denied{
+			Code: proxy.CodeNotPermitted, Message: "NotPermitted: " + name + " is not among those who may call this server. Its owner can add the " +
+				"account to spec.kubernetes.serviceAccounts of the MCPOIDCConfig that the server names",
+		}
+		if err == nil {
+			d.Messages, d.Batch, _ = memory.Parse(r, payer, body) //nolint:errcheck // what is no message waits for no answer
+		}
+		return proxy.Deny(w, r, nil, d)
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -81,8 +82,8 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		"no token":           {"", "add", 401, "NotLoggedIn: no token", where},
 		"for another server": {token(oidctest.Object{"aud": "https://other"}), "add", 401, "NotLoggedIn: the token is for another audience", `error="invalid_token"`},
 		"without the scope":  {token(oidctest.Object{"scope": "other"}), "add", 403, "NotLoggedIn: the token lacks a scope", `error="insufficient_scope"`},
-		"of another team":    {token(oidctest.Object{"team": "red"}), "add", 403, `Client::\"ann\" may not call tool \"add\"`, ""},
-		"for another tool":   {token(nil), "drop", 403, `Client::\"ann\" may not call tool \"drop\"`, ""},
+		"of another team":    {token(oidctest.Object{"team": "red"}), "add", 200, `"text":"NotPermitted: Client::\"ann\" may not call tool \"add\"`, ""},
+		"for another tool":   {token(nil), "drop", 200, `"text":"NotPermitted: Client::\"ann\" may not call tool \"drop\"`, ""},
 		"opaque":             {"Bearer opaque", "add", 200, `"result"`, ""},
 		"permitted":          {token(nil), "add", 200, `"result"`, ""},
 		"another caller":     {token(oidctest.Object{"sub": "bob"}), "add", 200, `"result"`, ""},
@@ -95,7 +96,7 @@ func TestALoginStandsBeforeThePolicies(t *testing.T) {
 		if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, tc.challenge) || tc.challenge == "" && challenge != "" {
 			t.Errorf("%s: challenged with %q", name, challenge)
 		}
-		if reached := got != nil; reached != (tc.status == 200) || got.Get("Authorization") != "" {
+		if reached := got != nil; reached != (tc.says == `"result"`) || got.Get("Authorization") != "" {
 			t.Errorf("%s: the backend got %v", name, got)
 		}
 		told[name] = got.Get(protocol.HeaderCaller)
@@ -132,7 +133,7 @@ func TestDecisionsAreLoggedUnlessTheSpecSaysNot(t *testing.T) {
 		run.Proxy.NoAudit = off
 		var log bytes.Buffer
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		who, err := login(settings{run: run}, logger)
+		who, err := login(settings{run: run}, budget.New(budget.Default), logger)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,17 +224,25 @@ func TestTheClusterIsAskedForItsKeys(t *testing.T) {
 		Algorithms: []string{"RS256"}, UsernameClaim: "sub", Usernames: []string{"system:serviceaccount:a:b"},
 		Resource: endpoint, Audiences: []string{endpoint},
 	}}}
-	who, err := login(settings{run: run}, slog.New(slog.DiscardHandler))
+	who, err := login(settings{run: run}, budget.New(budget.Default), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := who.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for subject, want := range map[string]int{"system:serviceaccount:a:b": 200, "system:serviceaccount:a:c": 403} {
+	h := who.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "passed") }))
+	for subject, want := range map[string][2]string{
+		"system:serviceaccount:a:b": {"200 passed", "200 passed"},
+		"system:serviceaccount:a:c": {
+			`200 {"jsonrpc":"2.0","id":1,"error":{"code":-32018,"message":"NotPermitted: system:serviceaccount:a:c is not among those who may call this server. Its owner can add`,
+			`400 {"jsonrpc":"2.0","id":null,"error":{"code":-32018,`,
+		},
+	} {
 		token := issuer.Token(t, oidctest.Object{"alg": "RS256", "kid": "one"}, oidctest.Object{"iss": issuer.URL, "sub": subject, "aud": []string{endpoint}, "exp": time.Now().Unix() + 60})
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
-		r.Header.Set("Authorization", "Bearer "+token)
-		if h.ServeHTTP(w, r); w.Code != want {
-			t.Errorf("%s: %d %s, want %d", subject, w.Code, w.Body, want)
+		for i, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, ""} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
+			r.Header.Set("Authorization", "Bearer "+token)
+			if h.ServeHTTP(w, r); !strings.HasPrefix(fmt.Sprintf("%d %s", w.Code, w.Body), want[i]) || w.Header().Get("Www-Authenticate") != "" {
+				t.Errorf("%s with %q: %d %s, want %s", subject, body, w.Code, w.Body, want[i])
+			}
 		}
 	}
 }

@@ -62,8 +62,9 @@ func TestPoliciesStandBeforeATranslation(t *testing.T) {
 	if err != nil || done.Content[0].(*mcp.TextContent).Text != "did add" {
 		t.Errorf("add answers %+v: %v", done, err)
 	}
-	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "drop"}); err == nil || !strings.Contains(err.Error(), "drop") {
-		t.Errorf("drop answers %v", err)
+	denied, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "drop"})
+	if err != nil || !denied.IsError || !strings.Contains(denied.Content[0].(*mcp.TextContent).Text, `may not call tool "drop"`) {
+		t.Errorf("drop answers %+v: %v", denied, err)
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ spec:
 			_, err = as(ctx, "bob", tool)
 			Expect(err).To(MatchError(ContainSubstring(tool)), name)
 		}
-		Expect(bare(ctx, s.server(ctx).Status.URL, "")).To(Equal(http.StatusUnauthorized))
+		Expect(bare(ctx, s.server(ctx).Status.URL, "")).To(Equal("401"))
 
 		By("alice logs in where tokens are opaque")
 		opaque.apply(ctx, fmt.Sprintf(`{image: %q, args: ["-http", ":8080"], proxy: {publicURL: %q},
@@ -118,12 +119,12 @@ func (s story) token(ctx context.Context, account, audience string) string {
 	return request.Status.Token
 }
 
-// bare calls the tool by plain HTTP, and returns the status of the answer.
-func bare(ctx context.Context, server, token string) (int, error) {
+// bare calls the tool by plain HTTP, and returns the status of the answer, or "denied".
+func bare(ctx context.Context, server, token string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server, strings.NewReader(
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`))
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -132,9 +133,14 @@ func bare(ctx context.Context, server, token string) (int, error) {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	return res.StatusCode, res.Body.Close()
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if res.StatusCode == http.StatusOK && strings.Contains(string(body), "NotPermitted: ") {
+		return "denied", err
+	}
+	return strconv.Itoa(res.StatusCode), err
 }
 
 // goClient is a client of the Go SDK, which logs in as a user and calls a tool.
@@ -169,6 +175,9 @@ func (p provider) goClient(server string) func(ctx context.Context, user, tool s
 			return "", err
 		}
 		text, err := json.Marshal(answer.Content)
+		if answer.IsError {
+			return "", fmt.Errorf("the tool answers with an error: %s", text)
+		}
 		return string(text), err
 	}
 }

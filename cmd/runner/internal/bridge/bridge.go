@@ -179,6 +179,8 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.get(w, r)
 	case http.MethodDelete:
 		b.delete(w, r)
+	case http.MethodPut:
+		b.putOld(w, r)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		http.Error(w, "an MCP endpoint takes POST, GET and DELETE", http.StatusMethodNotAllowed)

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -39,11 +40,41 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 // others, which are not to be had past the seal.
 func (s *session) old() bool { return s.standing.id != standingID }
 
+// putOld takes answers of the proxy's own to calls that it does not pass on, for the stream of their session: a client of this transport
+// reads nothing of what its POST gets. No client can PUT, which the proxy does not pass on.
+func (b *Bridge) putOld(w http.ResponseWriter, r *http.Request) {
+	body, leave, f := b.body(w, r)
+	defer leave()
+	if f != nil {
+		writeFault(w, f, nil)
+		return
+	}
+	s := b.find(r.URL.Query().Get(protocol.QuerySession))
+	if s == nil || !s.old() {
+		writeFault(w, noStream, nil)
+		return
+	}
+	messages, _, err := b.config.Memory.Parse(r, callerOf, body)
+	if err != nil {
+		writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s", err), nil)
+		return
+	}
+	for _, m := range messages {
+		if m.Response() {
+			s.standing.begin(1)
+			answerTo(s.standing)(response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}), http.StatusOK, false)
+		}
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+var noStream = jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: open the stream first")
+
 // postOld takes messages whose answers come on the session's stream.
 func (b *Bridge) postOld(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	s := b.find(r.URL.Query().Get(protocol.QuerySession))
 	if s == nil || !s.old() {
-		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeInvalidRequest, "no such session: open the stream first"), messages[0].ID)
+		writeFault(w, noStream, messages[0].ID)
 		return
 	}
 	for _, m := range messages {

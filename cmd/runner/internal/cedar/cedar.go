@@ -29,8 +29,8 @@ type Config struct {
 	Policies *authz.Policies
 	// Caller is who sent a request; it has been authenticated before.
 	Caller func(*http.Request) authz.Caller
-	// Refuse answers a request that is not passed on.
-	Refuse func(w http.ResponseWriter, refusal Refusal)
+	// Refuse answers a request that is not passed on to next.
+	Refuse func(w http.ResponseWriter, r *http.Request, next http.Handler, refusal Refusal)
 	// Failed answers a request whose body cannot be read.
 	Failed func(w http.ResponseWriter, r *http.Request, err error)
 	// Audit receives a line for each decision; nil for none.
@@ -48,6 +48,8 @@ type Reason int
 const (
 	// NotPermitted: the policies do not permit the call.
 	NotPermitted Reason = iota
+	// Unclear: the arguments of the call can be read in several ways, or are too many to be judged.
+	Unclear
 	// NotReadable: the body is no message of MCP that can be judged.
 	NotReadable
 	// HeaderMismatch: headers and body name different calls (MCP specification
@@ -65,8 +67,11 @@ type Refusal struct {
 	Reason Reason
 	// ID of the message; nil if it is not known or was one of several.
 	ID jsontext.Value
-	// Message says what is refused.
+	// Message says what is refused, why, and what to do about it.
 	Message string
+	// Messages are all of the body, and Batch says that they came as a list; nil where they were not read.
+	Messages []jsonrpc.Message
+	Batch    bool
 }
 
 // Middleware judges what goes to the next handler.
@@ -115,7 +120,7 @@ func (j *judge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 	if err := readable(r.Header); err != nil {
 		j.audit(r, decided{detail: "headers tell of another body"})
-		j.config.Refuse(w, Refusal{Reason: NotReadable, Message: err.Error()})
+		j.config.Refuse(w, r, j.next, Refusal{Reason: NotReadable, Message: err.Error()})
 		return
 	}
 	body, release, err := j.config.Memory.Read(r, j.config.Payer)
@@ -133,7 +138,7 @@ func (j *judge) post(w http.ResponseWriter, r *http.Request) {
 		j.config.Failed(w, r, err)
 		return
 	case refusal != nil:
-		j.config.Refuse(w, *refusal)
+		j.config.Refuse(w, r, j.next, *refusal)
 		return
 	}
 	r.Body, r.ContentLength, r.TransferEncoding = &judged{rest: body, release: release}, int64(len(body)), nil
@@ -168,6 +173,7 @@ func (j *judge) verdict(r *http.Request, body []byte) (refusal *Refusal, list li
 		}
 		refusal, lists := j.judge(r, m, batch)
 		if refusal != nil {
+			refusal.Messages, refusal.Batch = messages, batch
 			return refusal, listing{}, nil
 		}
 		if lists {
@@ -225,7 +231,7 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 		}
 		d.name, d.Decision = call.ID, decision
 		if decision.Unclear != "" {
-			return refuse(NotReadable, "the arguments can be read in several ways", m.Method+": "+decision.Unclear)
+			return refuse(Unclear, "the arguments can be read in several ways", m.Method+": "+decision.Unclear)
 		}
 		if !decision.Allowed {
 			return refuse(NotPermitted, "", because(caller, call, decision))
@@ -244,10 +250,11 @@ func orEmpty(params jsontext.Value) jsontext.Value {
 
 func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 	what := `Client::"` + caller.Subject + `" may not ` + strings.ReplaceAll(call.Action, "_", " ") + ` "` + call.ID + `": `
-	if len(d.Policies) == 0 {
-		return what + "no policy permits it"
+	why := "no policy permits it"
+	if len(d.Policies) > 0 {
+		why = "forbidden by policy " + strings.Join(d.Policies, ", ")
 	}
-	return what + "forbidden by policy " + strings.Join(d.Policies, ", ")
+	return what + why + ". To call again does not help: the server's owner can permit it in spec.authzConfig, or in the MCPAuthzConfig that spec.authzConfigRef names"
 }
 
 // filtered passes a request on whose answers may hold lists, for which it asked with

@@ -30,6 +30,9 @@ permit(principal, action == Action::"read_resource", resource == Resource::"file
 forbid(principal, action == Action::"list_prompts", resource);
 `
 
+// What stands for refusals that are answered with no status of their own.
+const denied, unclear = 450, 451
+
 // backend answers as the test says, and remembers what reached it.
 type backend struct {
 	kind, body, encoding string
@@ -64,9 +67,9 @@ func guarded(t *testing.T, b http.Handler, audit io.Writer) http.Handler {
 			return authz.Caller{Subject: r.Header.Get("As"), Issuer: "https://a"}
 		},
 		Payer: func(r *http.Request) string { return r.Header.Get("As") },
-		Refuse: func(w http.ResponseWriter, r Refusal) {
+		Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
 			w.Header().Set("Content-Type", "text/plain")
-			w.WriteHeader(map[Reason]int{NotPermitted: 403, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502, NotFound: 404}[r.Reason])
+			w.WriteHeader(map[Reason]int{NotPermitted: denied, Unclear: unclear, NotReadable: 400, HeaderMismatch: 400, NotFilterable: 502, NotFound: 404}[r.Reason])
 			fmt.Fprintf(w, "%s: %s", r.ID, r.Message)
 		},
 		Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -121,24 +124,24 @@ func attempts() map[string]attempt {
 		"an answer in a batch":         {"[" + call("server/discover", `{}`) + `,{"id":3,"result":{}}]`, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 400, ": an answer to nothing"},
 		"a subscription":               {call("subscriptions/listen", `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}}`), nil, 200, ""},
 		"a batch":                      {"[" + call("tools/call", `{"name":"add"}`) + "," + call("ping", `{}`) + "]", nil, 200, ""},
-		"another tool":                 {call("tools/call", `{"name":"drop"}`), nil, 403, `7: Client::"ann" may not call tool "drop": no policy permits it`},
-		"another's tool":               {call("tools/call", `{"name":"größe"}`), http.Header{"As": {"bob"}}, 403, "no policy permits it"},
-		"another argument":             {call("tools/call", `{"name":"write","arguments":{"path":"/etc/a"}}`), nil, 403, "no policy"},
-		"another prompt":               {call("prompts/get", `{"name":"x"}`), nil, 403, "may not get prompt"},
-		"another resource":             {call("resources/read", `{"uri":"file:///b"}`), nil, 403, "may not read resource"},
-		"subscribing to another":       {call("resources/subscribe", `{"uri":"file:///b"}`), nil, 403, "may not read resource"},
-		"listening to another":         {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}`), nil, 403, "file:///b"},
-		"completing another":           {call("completion/complete", `{"ref":{"type":"ref/resource","uri":"file:///b"}}`), nil, 403, "file:///b"},
-		"a list that is forbidden":     {call("prompts/list", `{}`), nil, 403, "forbidden by policy p"},
-		"one of a batch":               {"[" + call("ping", `{}`) + "," + call("tools/call", `{"name":"drop"}`) + "]", nil, 403, ": Client"},
-		"an unknown method":            {call("tasks/get", `{}`), nil, 403, "does not know"},
+		"another tool":                 {call("tools/call", `{"name":"drop"}`), nil, denied, `7: Client::"ann" may not call tool "drop": no policy permits it`},
+		"another's tool":               {call("tools/call", `{"name":"größe"}`), http.Header{"As": {"bob"}}, denied, "no policy permits it"},
+		"another argument":             {call("tools/call", `{"name":"write","arguments":{"path":"/etc/a"}}`), nil, denied, "no policy"},
+		"another prompt":               {call("prompts/get", `{"name":"x"}`), nil, denied, "may not get prompt"},
+		"another resource":             {call("resources/read", `{"uri":"file:///b"}`), nil, denied, "may not read resource"},
+		"subscribing to another":       {call("resources/subscribe", `{"uri":"file:///b"}`), nil, denied, "may not read resource"},
+		"listening to another":         {call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["file:///a","file:///b"]}}`), nil, denied, "file:///b"},
+		"completing another":           {call("completion/complete", `{"ref":{"type":"ref/resource","uri":"file:///b"}}`), nil, denied, "file:///b"},
+		"a list that is forbidden":     {call("prompts/list", `{}`), nil, denied, "forbidden by policy p"},
+		"one of a batch":               {"[" + call("ping", `{}`) + "," + call("tools/call", `{"name":"drop"}`) + "]", nil, denied, ": Client"},
+		"an unknown method":            {call("tasks/get", `{}`), nil, denied, "does not know"},
 		"an unknown modern method":     {call("tasks/get", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, "does not have the method tasks/get"},
 		"a method that is gone":        {call("resources/subscribe", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, "does not have the method resources/subscribe"},
 		"another case":                 {`{"id":1,"method":"ping","Method":"tools/call"}`, nil, 400, `write "method"`},
 		"another case of params":       {call("tools/call", `{"name":"add","Name":"drop"}`), nil, 400, `write "name"`},
-		"names that a server mixes up": {call("tools/call", `{"name":"add","arguments":{"a":1,"A":2}}`), nil, 400, `7: tools/call: the arguments have the names "a" and "A"`},
-		"a name that a policy misses":  {call("tools/call", `{"name":"write","arguments":{"Path":"/tmp/a"}}`), nil, 400, `write "path"`},
-		"names of a prompt":            {call("prompts/get", `{"name":"hello","arguments":{"a":"1","A":"2"}}`), nil, 400, `"a" and "A"`},
+		"names that a server mixes up": {call("tools/call", `{"name":"add","arguments":{"a":1,"A":2}}`), nil, unclear, `7: tools/call: the arguments have the names "a" and "A"`},
+		"a name that a policy misses":  {call("tools/call", `{"name":"write","arguments":{"Path":"/tmp/a"}}`), nil, unclear, `write "path"`},
+		"names of a prompt":            {call("prompts/get", `{"name":"hello","arguments":{"a":"1","A":"2"}}`), nil, unclear, `"a" and "A"`},
 		"no name":                      {call("tools/call", `{}`), nil, 400, "params.name is missing"},
 		"no params":                    {`{"id":7,"method":"tools/call"}`, nil, 400, "params.name is missing"},
 		"no JSON":                      {"hello", nil, 400, "reading the message"},

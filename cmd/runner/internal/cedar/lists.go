@@ -275,6 +275,6 @@ func (a *answer) end() {
 			a.Header().Del(name)
 		}
 		a.unreadable()
-		a.judge.config.Refuse(a.ResponseWriter, Refusal{Reason: NotFilterable, ID: a.id, Message: "the backend's answer to a list is not JSON that can be filtered"})
+		a.judge.config.Refuse(a.ResponseWriter, new(http.Request).WithContext(a.ctx), a.judge.next, Refusal{Reason: NotFilterable, ID: a.id, Message: "the backend's answer to a list is not JSON that can be filtered"})
 	}
 }

@@ -37,7 +37,9 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 		}
 		guard := Middleware(Config{
 			Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} },
-			Refuse: func(w http.ResponseWriter, r Refusal) { http.Error(w, r.Message, http.StatusBadRequest) },
+			Refuse: func(w http.ResponseWriter, _ *http.Request, _ http.Handler, r Refusal) {
+				http.Error(w, r.Message, map[Reason]int{Unclear: http.StatusBadRequest}[r.Reason])
+			},
 			Failed: func(w http.ResponseWriter, _ *http.Request, err error) {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 			},

@@ -157,7 +157,7 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 			"subscriptions/listen is longer than 64 KiB: send several with fewer resources"))
 		return
 	}
-	modern := asModern(r.Header, m)
+	modern := jsonrpc.Modern(r.Header, m)
 	speaks, err := t.detect(r)
 	switch {
 	case err != nil || speaks.both():
@@ -169,15 +169,6 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	default:
 		t.pass.ServeHTTP(w, r)
 	}
-}
-
-// asModern reports whether a message is of the modern era: by its header, and without one by its own words.
-func asModern(header http.Header, m jsonrpc.Message) bool {
-	if version := header.Get(protocol.HeaderVersion); version != "" {
-		return version >= protocol.Modern
-	}
-	_, told := metaOf(m.Params)[protocol.MetaVersion]
-	return told
 }
 
 // metaOf are the members of a message's _meta, none if it cannot be read.

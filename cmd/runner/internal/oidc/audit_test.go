@@ -55,8 +55,8 @@ func TestWhoIsKeptOutIsLogged(t *testing.T) {
 		line("", "", 401, "no token: send one in the header Authorization, as Bearer TOKEN"),
 		line("", "", 401, errNotSigned.Error()),
 		line("ann", p.URL, 403, "the token lacks a scope: it needs tools"),
-		line("bob", p.URL, 403, "bob is not among those who may call"),
-		line(cut, p.URL, 403, cut+" is not among those who may call"),
+		line("bob", p.URL, denied, "bob is not among those who may call"),
+		line(cut, p.URL, denied, cut+" is not among those who may call"),
 	}
 	if diff := cmp.Diff(want, lines(t, log)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -61,6 +61,8 @@ type Config struct {
 	// Refuse answers a request that is not let in. The header WWW-Authenticate is
 	// set before.
 	Refuse func(w http.ResponseWriter, status int, message string)
+	// Deny answers a request whose caller is not among Usernames, and returns the status. A token would not cure that.
+	Deny func(w http.ResponseWriter, r *http.Request, name string) (status int)
 	// Log is told why the issuer's keys cannot be fetched; nothing if nil.
 	Log *slog.Logger
 	// Audit is told of each request that is not let in; nobody if nil.
@@ -126,20 +128,17 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !id.scoped:
 		g.refuse(w, r, id.caller, refusal{http.StatusForbidden, "insufficient_scope", "the token lacks a scope: it needs " + strings.Join(g.config.Scopes, " ")})
 	case len(g.config.Usernames) > 0 && !slices.Contains(g.config.Usernames, id.caller.Subject):
-		g.refuse(w, r, id.caller, refusal{http.StatusForbidden, "", authz.Shown(id.caller.Subject) + " is not among those who may call"})
+		name := authz.Shown(id.caller.Subject)
+		status := g.config.Deny(w, r, name)
+		g.audit.refused(r, id.caller, refusal{status, "", name + " is not among those who may call"})
 	default:
 		g.pass(w, r, id.caller)
 	}
 }
 
-// refuse answers a request that is not let in. A client can cure all refusals but
-// that of its name, and is told how.
+// refuse answers a request that is not let in, and tells its client how to cure that.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, caller authz.Caller, why refusal) {
 	g.audit.refused(r, caller, why)
-	if why.status == http.StatusForbidden && why.code == "" {
-		g.config.Refuse(w, why.status, why.message)
-		return
-	}
 	g.challenge(w, why.status, why.code, why.message)
 }
 

@@ -17,6 +17,9 @@ import (
 
 const resource = "https://mcp.example.com/echo/mcp"
 
+// denied stands for what a caller gets who is not among those who may call.
+const denied = 450
+
 var clock = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 
 // front is the middleware before a handler that says who called.
@@ -29,6 +32,10 @@ func front(p *oidctest.Issuer, now func() time.Time, edit func(*Config)) http.Ha
 		Issuer: p.URL, Discovery: p.URL + "/.well-known/openid-configuration", Client: p.Client(),
 		Algorithms: []string{"RS256", "ES256"}, Audiences: []string{resource}, Skew: 10 * time.Second, Resource: u, Now: now,
 		Refuse: func(w http.ResponseWriter, status int, message string) { http.Error(w, message, status) },
+		Deny: func(w http.ResponseWriter, _ *http.Request, name string) int {
+			http.Error(w, name+" is not listed", denied)
+			return denied
+		},
 	}
 	if edit != nil {
 		edit(&config)

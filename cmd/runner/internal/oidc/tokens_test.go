@@ -89,7 +89,7 @@ func (f forge) wrongClaims() map[string]attempt {
 		"an unverified e-mail":      {f.says(oidctest.Object{"email_verified": false}), func(c *Config) { c.UsernameClaim = "email" }, 401, "not verified"},
 		"a subject without a login": {f.says(oidctest.Object{"sub": "anonymous"}), nil, 401, "who have not logged in"},
 		"a name without a login":    {f.says(oidctest.Object{"who": "anonymous"}), func(c *Config) { c.UsernameClaim = "who" }, 401, "claim who is"},
-		"not let in":                {f.signed(rs), func(c *Config) { c.Usernames = []string{"bob"} }, 403, "not among those"},
+		"not let in":                {f.signed(rs), func(c *Config) { c.Usernames = []string{"bob"} }, denied, "ann is not listed"},
 		"lacks a scope":             {f.signed(rs), func(c *Config) { c.Scopes = []string{"tools:call", "admin"} }, 403, "admin"},
 	}
 }

@@ -87,6 +87,7 @@ const lastWords = 2 * time.Second
 
 // flight is one request on its way.
 type flight struct {
+	denied  bool            // its calls are answered by Deny
 	client  context.Context //nolint:containedctx // one request's; ends when the client leaves
 	ctx     context.Context //nolint:containedctx // one request's; ends also when the proxy ends it
 	cancel  context.CancelCauseFunc

@@ -53,10 +53,10 @@ func bridged(t *testing.T, n int) *backends {
 	return b
 }
 
-// judged has policies in front of the backend, which let everybody call all there is.
+// judged has policies in front of the backend, which let everybody call all there is but the tool "drop".
 func judged(t *testing.T) func(*Config) {
 	t.Helper()
-	policies, err := authz.Parse([]authz.Source{{Name: "all", Text: "permit(principal, action, resource);"}}, "")
+	policies, err := authz.Parse([]authz.Source{{Name: "all", Text: `permit(principal, action, resource) unless { resource == Tool::"drop" };`}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,9 @@ func judged(t *testing.T) func(*Config) {
 		c.Guard = func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 			return cedar.Middleware(cedar.Config{
 				Policies: policies, Caller: func(*http.Request) authz.Caller { return authz.Caller{Subject: authz.Anonymous} }, Failed: failed,
-				Refuse: func(w http.ResponseWriter, r cedar.Refusal) { http.Error(w, r.Message, http.StatusForbidden) },
+				Refuse: func(w http.ResponseWriter, r *http.Request, next http.Handler, why cedar.Refusal) {
+					Deny(w, r, next, Denied{Code: CodeNotPermitted, Message: why.Message, Messages: why.Messages, Batch: why.Batch})
+				},
 			})(next)
 		}
 	}

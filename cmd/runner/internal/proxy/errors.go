@@ -19,7 +19,7 @@ const (
 	// CodeSessionNotFound: the session is unknown, another caller's, or ended with the
 	// backend pod that kept it. HTTP 404.
 	CodeSessionNotFound = -32008
-	// CodeNotLoggedIn: the request has no token that is accepted. HTTP 401 or 403, or
+	// CodeNotLoggedIn: the request has no token that is accepted, or one that lacks a scope. HTTP 401 or 403, or
 	// 503 while the issuer's keys cannot be fetched.
 	CodeNotLoggedIn = -32009
 	// CodeNotEnforced: the spec asks for something that this version does not
@@ -45,11 +45,11 @@ const (
 	// CodeNotServed: no MCP endpoint at this path (HTTP 404), or not with this
 	// method (HTTP 405).
 	CodeNotServed = -32017
-	// CodeNotPermitted: the policies of spec.authzConfig do not permit the call.
-	// HTTP 403.
+	// CodeNotPermitted: the policies of spec.authzConfig do not permit the call, or its caller is not among those who may call. HTTP 200;
+	// the call of a tool gets a result in place of the error.
 	CodeNotPermitted = -32018
 	// CodeNotJudged: the call, or the answer to it, cannot be held against the
-	// policies. HTTP 400, or 502 for the answer.
+	// policies. HTTP 400, 200 where the arguments alone are to blame, or 502 for the answer.
 	CodeNotJudged = -32019
 )
 

@@ -14,6 +14,7 @@ import (
 const (
 	codeAborted = "aborted"
 	codeLeft    = "left"
+	codeDenied  = "denied"
 	codeOther   = "other"
 )
 
@@ -28,7 +29,7 @@ func newMetrics() metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "freehold_proxy_requests_total",
 			Help: "Requests by HTTP method, and by what the client got: the HTTP status, aborted (an answer that broke off), " +
-				"left (the client left before the end of its answer) or other (a status that HTTP does not define).",
+				"left (the client left before the end of its answer), denied (by policies, or because of who calls) or other (a status that HTTP does not define).",
 		}, []string{"method", "code"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "freehold_proxy_call_duration_seconds",
@@ -77,6 +78,7 @@ type outcome struct {
 	request *http.Request
 	began   time.Time
 	status  int  // 0 while nothing is written
+	denied  bool // by policies, or because of who calls
 	whole   bool // the handler has returned
 }
 
@@ -123,6 +125,8 @@ func (c *outcome) code() string {
 		return codeLeft
 	case !c.whole:
 		return codeAborted
+	case c.denied:
+		return codeDenied
 	case c.status == 0:
 		return strconv.Itoa(http.StatusOK) // what net/http sends for nothing
 	case http.StatusText(c.status) == "":

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/test/golden"
 )
 
@@ -68,7 +70,16 @@ func obedient(arrived chan<- struct{}) http.HandlerFunc {
 
 func TestRequestsAreCounted(t *testing.T) {
 	arrived, leave := make(chan struct{}), make(chan struct{})
-	b := serve(t, Config{}, obedient(arrived))
+	b := serve(t, Config{Guard: func(next http.Handler, _ func(http.ResponseWriter, *http.Request, error)) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Denied") == "" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			Deny(w, r, next, Denied{Messages: []jsonrpc.Message{{ID: jsontext.Value("1"), Method: "ping"}}})
+		})
+	}}, obedient(arrived))
+	text(t, b.call(http.MethodPost, "/mcp", "{}", "X-Denied", "yes"))
 	text(t, b.call(http.MethodPost, "/mcp", "{}"))
 	text(t, b.call(http.MethodPost, "/mcp", "{}", "Mcp-Method", "subscriptions/listen"))
 	text(t, b.call(http.MethodPost, "/mcp", "strange"))
@@ -97,8 +108,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	stream := b.call(http.MethodGet, "/mcp", "", "Accept", "text/event-stream")
 	want := map[string]float64{
 		"requests_total 202 POST": 2, "requests_total other POST": 1, "requests_total 404 GET": 1, "requests_total 405 other": 1,
-		"requests_total 403 DELETE": 1, "requests_total aborted POST": 1, "requests_total left POST": 1, "requests_total 200 GET": 1,
-		"call_duration_seconds": 4, "calls_in_flight": 0, "streams": 1, "backend_reachable": 1,
+		"requests_total denied POST": 1, "requests_total 403 DELETE": 1, "requests_total aborted POST": 1, "requests_total left POST": 1, "requests_total 200 GET": 1,
+		"call_duration_seconds": 5, "calls_in_flight": 0, "streams": 1, "backend_reachable": 1,
 	}
 	got, rows := counts(t, b.proxy)
 	for end := time.Now().Add(patience); !cmp.Equal(got, want) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

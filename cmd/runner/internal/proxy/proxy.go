@@ -224,6 +224,7 @@ func (p *Proxy) serve(w *outcome, r *http.Request, next http.Handler) {
 	flight, ctx := p.traffic.begin(r, p.limited(w.ResponseWriter, r)) // it tells the server of a body that is too large
 	defer p.traffic.end(flight)
 	next.ServeHTTP(w, r.WithContext(ctx))
+	w.denied = flight.denied
 }
 
 // judge returns what is wrong with a request, or nil.

@@ -75,7 +75,7 @@ func (p *Proxy) withSessions(next http.Handler) http.Handler {
 func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	ids, old := r.Header[protocol.HeaderSession], oldIDs(r)
 	f.place.old = len(old) > 0
-	if f.place.old && r.Method == http.MethodPost && !f.ours {
+	if f.place.old && (r.Method == http.MethodPost || r.Method == http.MethodPut) && !f.ours {
 		ids = append(ids[:len(ids):len(ids)], old...)
 	}
 	switch {

@@ -87,6 +87,7 @@ const client = await connect().catch(async failed => {
 });
 try {
 	const answer = await client.callTool({ name: tool, arguments: {} });
+	if (answer.isError) throw new Error(answer.content[0].text);
 	console.log(JSON.stringify(answer.content));
 } catch (refused) {
 	console.log(`refused: ${refused.message}`);
