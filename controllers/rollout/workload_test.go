@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -124,8 +125,8 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		"of a runner that speaks of older content": {claimed(after).rolled().older().known().notReady(v1alpha1.ReasonCrashLoop), Failed},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if got := tc.w.Member(kind, name, after).Phase; got != tc.want {
-				t.Errorf("it is %s, want %s", got, tc.want)
+			if got := tc.w.Member(kind, name, after); got.Phase != tc.want || got.Name != tc.w.Name {
+				t.Errorf("%q is %s, want %s", got.Name, got.Phase, tc.want)
 			}
 		})
 	}
@@ -145,6 +146,46 @@ func TestAServerThatServesNoCallsIsStopped(t *testing.T) {
 	}
 	if OfServer(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{}}}).Stopped {
 		t.Error("one that runs is")
+	}
+}
+
+func TestAClaimSaysWhetherItWasInTurn(t *testing.T) {
+	one := v1alpha1.WorkloadConfig{Kind: kind, Name: name, InTurn: true}
+	for what, tc := range map[string]struct {
+		claim *v1alpha1.WorkloadStatus
+		want  bool
+	}{
+		"none":                       {nil, false},
+		"by a change of its own":     {claimed(after).Claim, false},
+		"one of its configs":         {&v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig"}, one}}, true},
+		"as earlier releases say it": {claimed(after).rolled().Claim, true},
+	} {
+		if got := InTurn(tc.claim); got != tc.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
+
+// The plan is asked only by who needs it, and who cannot have it takes nothing.
+func TestATurnIsThatOfThePlan(t *testing.T) {
+	config := v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: after}
+	broken := errors.New("no list")
+	for what, tc := range map[string]struct {
+		w              Workload
+		plan           Plan
+		err            error
+		admitted, held bool
+	}{
+		"has it":          {served(claimed(after)), Plan{}, broken, true, false},
+		"its turn":        {served(claimed(before)), Plan{Admitted: []string{"echo"}}, nil, true, false},
+		"another's turn":  {served(claimed(before)), Plan{Admitted: []string{"other"}}, nil, false, false},
+		"held":            {served(claimed(before)), Plan{Failed: "other"}, nil, false, true},
+		"nobody can tell": {served(claimed(before)), Plan{}, broken, false, false},
+	} {
+		got, err := tc.w.Turn(config, func() (Plan, error) { return tc.plan, tc.err })
+		if got.Admitted != tc.admitted || got.Held != tc.held || got.WorkloadConfig != config || (err != nil) != (tc.err != nil && !tc.admitted) {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
 	}
 }
 
