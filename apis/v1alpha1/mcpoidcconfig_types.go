@@ -21,6 +21,7 @@ type MCPOIDCConfigSpec struct {
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=300
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 300",message="write how many seconds clocks may differ, 0 to 300"
 	ClockSkewSeconds *int32 `json:"clockSkewSeconds,omitempty"`
 }
 

@@ -119,6 +119,7 @@ type MCPRemoteProxySpec struct {
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3600",message="write how many seconds may pass, 1 to 3600"
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 

@@ -89,6 +89,7 @@ type MCPServerSpec struct {
 	// +kubebuilder:default=8080
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="write the port on which the image listens, 1 to 65535"
 	Port int32 `json:"port,omitempty"`
 
 	// path is the HTTP path at which the image answers MCP; with transport sse the
@@ -115,6 +116,7 @@ type MCPServerSpec struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 1000",message="write how many pods there are to be, 0 to 1000"
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// resources are the compute resources of the server's container. It has no
@@ -258,5 +260,6 @@ type MCPServerSpec struct {
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3600",message="write how many seconds may pass, 1 to 3600"
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }

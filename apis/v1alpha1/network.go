@@ -108,11 +108,13 @@ type EgressPort struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="write a port, 1 to 65535"
 	Port int32 `json:"port"`
 
 	// endPort is the last port of a range that begins at port.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="write the last port of the range, 1 to 65535"
 	EndPort int32 `json:"endPort,omitempty"`
 }

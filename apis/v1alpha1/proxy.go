@@ -13,6 +13,7 @@ type ProxySpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="write how many pods there are to be, 0 to 100"
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// port is the TCP port of the proxy and of its Service, from 1024 to 65535.
@@ -22,6 +23,7 @@ type ProxySpec struct {
 	// +kubebuilder:default=8000
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
+	// +kubebuilder:validation:XValidation:rule="self >= 1024 && self <= 65535",message="write a port that needs no root, 1024 to 65535"
 	// +kubebuilder:validation:XValidation:rule="self != 9440",message="port 9440 is where the proxy answers probes: choose another port"
 	Port int32 `json:"port,omitempty"`
 
@@ -75,6 +77,7 @@ type ProxySpec struct {
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=15
 	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 3600",message="write how many seconds calls get to end, 15 to 3600"
 	TerminationGracePeriodSeconds int32 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	// service configures the Service NAME-proxy, which clients call.

@@ -34,5 +34,6 @@ type StdioSpec struct {
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000",message="write how many sessions a pod may have, 1 to 1000"
 	MaxSessions int32 `json:"maxSessions,omitempty"`
 }

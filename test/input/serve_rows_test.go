@@ -15,13 +15,13 @@ var serveRows = []subject{
 	{"spec.stdio", []row{
 		{mistake: "for another transport", spec: "stdio: {process: Shared}", field: "spec", says: "Invalid value: stdio is for transport stdio: remove it, or write transport: stdio"},
 		{mistake: "no such process", spec: "transport: stdio\ncommand: [/server]\nstdio: {process: PerUser}", field: "spec.stdio.process", says: "Unsupported value: \"PerUser\": supported values: \"PerSession\", \"Shared\""},
-		{mistake: "no sessions", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 0}", field: "spec.stdio.maxSessions", says: "Invalid value: 0: spec.stdio.maxSessions in body should be greater than or equal to 1"},
-		{mistake: "too many", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 1001}", field: "spec.stdio.maxSessions", says: "Invalid value: 1001: spec.stdio.maxSessions in body should be less than or equal to 1000"},
+		{mistake: "no sessions", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 0}", field: "spec.stdio.maxSessions", says: "Invalid value: 0: write how many sessions a pod may have, 1 to 1000"},
+		{mistake: "too many", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 1001}", field: "spec.stdio.maxSessions", says: "Invalid value: 1001: write how many sessions a pod may have, 1 to 1000"},
 	}},
 	{"spec.port", []row{
-		{mistake: "zero", spec: "port: 0", field: "spec.port", says: "Invalid value: 0: spec.port in body should be greater than or equal to 1"},
-		{mistake: "negative", spec: "port: -1", field: "spec.port", says: "Invalid value: -1: spec.port in body should be greater than or equal to 1"},
-		{mistake: "out of range", spec: "port: 65536", field: "spec.port", says: "Invalid value: 65536: spec.port in body should be less than or equal to 65535"},
+		{mistake: "zero", spec: "port: 0", field: "spec.port", says: "Invalid value: 0: write the port on which the image listens, 1 to 65535"},
+		{mistake: "negative", spec: "port: -1", field: "spec.port", says: "Invalid value: -1: write the port on which the image listens, 1 to 65535"},
+		{mistake: "out of range", spec: "port: 65536", field: "spec.port", says: "Invalid value: 65536: write the port on which the image listens, 1 to 65535"},
 		{
 			mistake: "a text", spec: `port: "8080"`, field: "spec.port", says: "Invalid value: \"string\": spec.port in body must be of type integer: \"string\"",
 			applied: ".spec.port: expected numeric (int or float), got string",
@@ -61,8 +61,8 @@ var serveRows = []subject{
 		{mistake: "too long", spec: "path: /" + strings.Repeat("a", 256), show: "path: (257 letters)", field: "spec.path", says: "Too long: may not be more than 256 bytes"},
 	}},
 	{"spec.replicas", []row{
-		{mistake: "negative", spec: "replicas: -1", field: "spec.replicas", says: "Invalid value: -1: spec.replicas in body should be greater than or equal to 0"},
-		{mistake: "too many", spec: "replicas: 1001", field: "spec.replicas", says: "Invalid value: 1001: spec.replicas in body should be less than or equal to 1000"},
+		{mistake: "negative", spec: "replicas: -1", field: "spec.replicas", says: "Invalid value: -1: write how many pods there are to be, 0 to 1000"},
+		{mistake: "too many", spec: "replicas: 1001", field: "spec.replicas", says: "Invalid value: 1001: write how many pods there are to be, 0 to 1000"},
 		{
 			mistake: "a text", spec: `replicas: "2"`, field: "spec.replicas", says: "Invalid value: \"string\": spec.replicas in body must be of type integer: \"string\"",
 			applied: ".spec.replicas: expected numeric (int or float), got string",
@@ -77,8 +77,8 @@ var serveRows = []subject{
 		},
 	}},
 	{"spec.progressDeadlineSeconds", []row{
-		{mistake: "none", spec: "progressDeadlineSeconds: 0", field: "spec.progressDeadlineSeconds", says: "Invalid value: 0: spec.progressDeadlineSeconds in body should be greater than or equal to 1"},
-		{mistake: "a day", spec: "progressDeadlineSeconds: 86400", field: "spec.progressDeadlineSeconds", says: "Invalid value: 86400: spec.progressDeadlineSeconds in body should be less than or equal to 3600"},
+		{mistake: "none", spec: "progressDeadlineSeconds: 0", field: "spec.progressDeadlineSeconds", says: "Invalid value: 0: write how many seconds may pass, 1 to 3600"},
+		{mistake: "a day", spec: "progressDeadlineSeconds: 86400", field: "spec.progressDeadlineSeconds", says: "Invalid value: 86400: write how many seconds may pass, 1 to 3600"},
 		{
 			mistake: "a duration", spec: "progressDeadlineSeconds: 10m", field: "spec.progressDeadlineSeconds", says: "Invalid value: \"string\": spec.progressDeadlineSeconds in body must be of type integer: \"string\"",
 			applied: ".spec.progressDeadlineSeconds: expected numeric (int or float), got string",
@@ -112,15 +112,15 @@ var serveRows = []subject{
 		{mistake: "no quantity for the proxy", spec: "proxy: {resources: {limits: {memory: much}}}", field: "spec.proxy.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
 	}},
 	{"spec.proxy", []row{
-		{mistake: "a port that needs root", spec: "proxy: {port: 80}", field: "spec.proxy.port", says: "Invalid value: 80: spec.proxy.port in body should be greater than or equal to 1024"},
+		{mistake: "a port that needs root", spec: "proxy: {port: 80}", field: "spec.proxy.port", says: "Invalid value: 80: write a port that needs no root, 1024 to 65535"},
 		{mistake: "the port of the probes", spec: "proxy: {port: 9440}", field: "spec.proxy.port", says: "Invalid value: 9440: port 9440 is where the proxy answers probes: choose another port"},
-		{mistake: "a port out of range", spec: "proxy: {port: 70000}", field: "spec.proxy.port", says: "Invalid value: 70000: spec.proxy.port in body should be less than or equal to 65535"},
+		{mistake: "a port out of range", spec: "proxy: {port: 70000}", field: "spec.proxy.port", says: "Invalid value: 70000: write a port that needs no root, 1024 to 65535"},
 		{
 			mistake: "a port as text", spec: `proxy: {port: "8000"}`, field: "spec.proxy.port", says: "Invalid value: \"string\": spec.proxy.port in body must be of type integer: \"string\"",
 			applied: ".spec.proxy.port: expected numeric (int or float), got string",
 		},
-		{mistake: "fewer than no replicas", spec: "proxy: {replicas: -1}", field: "spec.proxy.replicas", says: "Invalid value: -1: spec.proxy.replicas in body should be greater than or equal to 0"},
-		{mistake: "too many replicas", spec: "proxy: {replicas: 101}", field: "spec.proxy.replicas", says: "Invalid value: 101: spec.proxy.replicas in body should be less than or equal to 100"},
+		{mistake: "fewer than no replicas", spec: "proxy: {replicas: -1}", field: "spec.proxy.replicas", says: "Invalid value: -1: write how many pods there are to be, 0 to 100"},
+		{mistake: "too many replicas", spec: "proxy: {replicas: 101}", field: "spec.proxy.replicas", says: "Invalid value: 101: write how many pods there are to be, 0 to 100"},
 		{
 			mistake: "a typo", spec: "proxy: {replica: 2}", says: "unknown field \"spec.proxy.replica\"",
 			applied: ".spec.proxy.replica: field not declared in schema",
@@ -168,8 +168,8 @@ var serveRows = []subject{
 		{mistake: "lower case", spec: "proxy: {audit: disabled}", field: "spec.proxy.audit", says: "Unsupported value: \"disabled\": supported values: \"Enabled\", \"Disabled\""},
 	}},
 	{"spec.proxy.terminationGracePeriodSeconds", []row{
-		{mistake: "too short to drain", spec: "proxy: {terminationGracePeriodSeconds: 5}", field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: 5: spec.proxy.terminationGracePeriodSeconds in body should be greater than or equal to 15"},
-		{mistake: "two hours", spec: "proxy: {terminationGracePeriodSeconds: 7200}", field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: 7200: spec.proxy.terminationGracePeriodSeconds in body should be less than or equal to 3600"},
+		{mistake: "too short to drain", spec: "proxy: {terminationGracePeriodSeconds: 5}", field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: 5: write how many seconds calls get to end, 15 to 3600"},
+		{mistake: "two hours", spec: "proxy: {terminationGracePeriodSeconds: 7200}", field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: 7200: write how many seconds calls get to end, 15 to 3600"},
 		{
 			mistake: "a duration", spec: `proxy: {terminationGracePeriodSeconds: "1m"}`, field: "spec.proxy.terminationGracePeriodSeconds", says: "Invalid value: \"string\": spec.proxy.terminationGracePeriodSeconds in body must be of type integer: \"string\"",
 			applied: ".spec.proxy.terminationGracePeriodSeconds: expected numeric (int or float), got string",
