@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/complaints"
 	"github.com/freehold-dev/freehold/controllers/config"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
@@ -43,7 +45,8 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	if err := references.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := mcpserver.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	said, err := listen(mgr, options.Namespaces)
+	if err != nil {
 		return err
 	}
 	cache, err := index(ctx, mgr)
@@ -54,7 +57,7 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	large, policies := &reconcile.Turn{}, policystore.New()
 	for _, kind := range kinds.All() {
 		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
-		servers.Large, servers.Policies = large, policies
+		servers.Large, servers.Policies, servers.Complaints = large, policies, said
 		servers.Percent = cmp.Or(options.ConfigRolloutShare, servers.Percent)
 		if err := servers.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
@@ -72,6 +75,16 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	}
 	counts(mgr.GetClient(), mgr.GetScheme(), registered...)
 	return nil
+}
+
+// listen has what Events say of pods of these namespaces kept for as long as the manager runs.
+func listen(mgr ctrl.Manager, namespaces []string) (*complaints.Store, error) {
+	reader, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("building the reader of Events: %w", err)
+	}
+	said := &complaints.Store{}
+	return said, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return said.Watch(ctx, reader, namespaces) }))
 }
 
 // NewApplier returns the applier of Freehold's contract. live reads from the

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -37,6 +36,8 @@ type Options struct {
 	// ConfigRolloutShare is how many of a hundred servers that refer to a changed
 	// configuration take it at a time; rollout.DefaultPercent if zero.
 	ConfigRolloutShare int
+	// Namespaces are those that the cache holds, and of whose pods Events are read; all if empty.
+	Namespaces []string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// SkipNameValidation lets a process run the controllers twice, as tests do.
@@ -86,8 +87,8 @@ func NewScheme() (*runtime.Scheme, error) {
 }
 
 // CacheOptions is a cache that holds only what is ours: children and pods by
-// label, and kubelet's complaints about mounts. It never holds a Secret. With
-// namespaces it watches only those. Of our kinds it holds the labels that they hand down.
+// label. It never holds a Secret. With namespaces it watches only those. Of our kinds it holds
+// the labels that they hand down.
 func CacheOptions(namespaces []string, handedDown ...string) (cache.Options, error) {
 	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
 	if err != nil {
@@ -99,7 +100,6 @@ func CacheOptions(namespaces []string, handedDown ...string) (cache.Options, err
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Event{}:            {Field: fields.OneTermEqualSelector("reason", "FailedMount"), Transform: shared.slim},
 			&v1alpha1.MCPServer{}:      {Transform: shared.slim},
 			&v1alpha1.MCPRemoteProxy{}: {Transform: shared.slim},
 			&v1alpha1.MCPOIDCConfig{}:  {Transform: shared.slim},

@@ -21,10 +21,12 @@ import (
 )
 
 // Whoever may create an object in a namespace can give it our label, and make it
-// large: what the cache keeps of an object that is not ours is bounded.
-// messageLimit is how much is kept of what an Event says. The API bounds it
-// for new Events only.
-const messageLimit = 1 << 10
+// large: what the cache keeps of an object that is not ours is bounded. mostOfPod is how many
+// gates, or volumes with an image, are kept of a pod, and longName how long a name in them is.
+const (
+	mostOfPod = 3
+	longName  = 253
+)
 
 // slim keeps of an object what a pass reads, before the cache stores it; of those of ours
 // these labels. It changes nothing of an object that it has slimmed already.
@@ -32,8 +34,6 @@ func slim(obj any, labels []string) any {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		return slimPod(o)
-	case *corev1.Event:
-		return slimEvent(o)
 	case client.Object:
 		switch o.(type) {
 		case *v1alpha1.MCPServer, *v1alpha1.MCPRemoteProxy, *v1alpha1.MCPOIDCConfig, *v1alpha1.MCPAuthzConfig:
@@ -175,7 +175,9 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 		Labels:      picked(pod.Labels, workload.LabelServer, workload.LabelComponent),
 		Annotations: picked(pod.Annotations, revision.AnnotationGeneration, revision.AnnotationHash, workload.AnnotationBackendHash, podtemplate.AnnotationGuards),
 	}
-	pod.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds}
+	pod.Spec = corev1.PodSpec{
+		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, SchedulingGates: gates(pod.Spec.SchedulingGates), Volumes: images(pod.Spec.Volumes),
+	}
 	pod.Status = corev1.PodStatus{
 		Phase: pod.Status.Phase,
 		Conditions: only(pod.Status.Conditions, func(c corev1.PodCondition) bool {
@@ -187,6 +189,28 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+func gates(of []corev1.PodSchedulingGate) (small []corev1.PodSchedulingGate) {
+	for _, g := range of[:min(len(of), mostOfPod)] {
+		small = append(small, corev1.PodSchedulingGate{Name: cut(g.Name)})
+	}
+	return small
+}
+
+// images are the volumes whose content is an image.
+func images(of []corev1.Volume) (small []corev1.Volume) {
+	for i := range of {
+		if of[i].Image != nil && len(small) < mostOfPod {
+			small = append(small, corev1.Volume{Name: cut(of[i].Name), VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: cut(of[i].Image.Reference)}}})
+		}
+	}
+	return small
+}
+
+// cut is a copy, since a part of a text keeps the whole.
+func cut(text string) string {
+	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), longName)]), "")
+}
+
 // states are how containers fare, and of which image.
 func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 	small := make([]corev1.ContainerStatus, len(of))
@@ -194,25 +218,6 @@ func states(of []corev1.ContainerStatus) []corev1.ContainerStatus {
 		small[i] = corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: c.Ready, State: c.State, LastTerminationState: c.LastTerminationState}
 	}
 	return small
-}
-
-// slimEvent keeps which pod an Event is about, and what it says.
-func slimEvent(e *corev1.Event) *corev1.Event {
-	return &corev1.Event{
-		TypeMeta: e.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion,
-		},
-		InvolvedObject: corev1.ObjectReference{Kind: cut(e.InvolvedObject.Kind), Name: cut(e.InvolvedObject.Name)},
-		Reason:         e.Reason, // what the cache selects by
-		Message:        cut(e.Message),
-		LastTimestamp:  e.LastTimestamp,
-	}
-}
-
-// cut is a copy, since a part of a text keeps the whole.
-func cut(text string) string {
-	return strings.ToValidUTF8(strings.Clone(text[:min(len(text), messageLimit)]), "")
 }
 
 // only are the items to keep, in a new list, since one that lost items stays as long in

@@ -80,8 +80,22 @@ const (
 	// ReasonMissingReference says that a Secret or ConfigMap, or a key in one,
 	// is missing.
 	ReasonMissingReference = "MissingReference"
+	// ReasonVolumeNotMounted says that a volume of a pod cannot be attached or mounted.
+	ReasonVolumeNotMounted = "VolumeNotMounted"
+	// ReasonPodNotStarted says that kubelet does not take a pod, or does not start it.
+	ReasonPodNotStarted = "PodNotStarted"
+	// ReasonProbeFailed says that kubelet restarts a container because of its livenessProbe or
+	// startupProbe.
+	ReasonProbeFailed = "ProbeFailed"
+	// ReasonEvicted says that kubelet ends pods that take more than they may, or more than
+	// their node has.
+	ReasonEvicted = "Evicted"
 	// ReasonUnschedulable says that no node takes a pod.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonSchedulingGated says that a pod has scheduling gates, and ReasonReadinessGatesNotReady
+	// that one whose containers are ready waits for a condition that somebody else sets.
+	ReasonSchedulingGated        = "SchedulingGated"
+	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
 	// ReasonPaused says that somebody holds the rollout of the proxy or the backend.
 	ReasonPaused = "Paused"
 	// ReasonMustRunAsRoot says that an image wants to run as root.

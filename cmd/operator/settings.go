@@ -30,7 +30,6 @@ import (
 // settings are the operator's flags.
 type settings struct {
 	controllers    controllers.Options
-	namespaces     []string
 	leaderElect    bool
 	leaseNamespace string
 	probeAddress   string
@@ -97,7 +96,7 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	}
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
 	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
-	s.namespaces = list(namespaces)
+	s.controllers.Namespaces = list(namespaces)
 	if err := errors.Join(s.proxyResources(proxyResources), s.proxyReplicas(proxyReplicas), s.proxyTemplate(proxyTemplate), s.networkDefaults(network), s.objectDefaults(objects)); err != nil {
 		return settings{}, err
 	}

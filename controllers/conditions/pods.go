@@ -1,114 +1,153 @@
 package conditions
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
 // lastWords is how much of a container's last message is quoted, in bytes.
 const lastWords = 512
 
-// Cures are where whoever runs a pod changes what is wrong with it.
-type Cures struct {
-	// Pull is what to check of an image that cannot be pulled, User what to do
-	// about one that is root, Env and Volumes are the fields of references.
-	Pull, User, Env, Volumes string
-	// Bridge is what to check of the image of the bridge in a backend's pod.
-	Bridge string
-	// Volume are the fields by the name of a volume that comes from others than
-	// Volumes.
-	Volume map[string]string
-}
-
-// Where the pods of backend and proxy come from.
-var (
-	OfBackend = Cures{
-		Pull: "check its name, and spec.imagePullSecrets if it is private",
-		User: "set spec.podTemplate.spec.securityContext.runAsUser to the number of another user, use an image that names one, or allow root with runAsNonRoot: false there",
-		Env:  "spec.env or spec.envFrom", Volumes: "spec.volumes",
-		Bridge: "it is the runner's: keep it in its registry, or change spec.restartedAt to take that of this release; check runner.image and runner.imagePullSecrets among the operator's chart values",
-	}
-	OfProxy = Cures{
-		Pull: "check runner.image among the operator's chart values, and runner.imagePullSecrets if it is private; for a container of your own, spec.proxy.podTemplate",
-		User: "set spec.proxy.podTemplate.spec.securityContext.runAsUser to the number of another user, or use an image that names one",
-		Env:  "spec.proxy.podTemplate", Volumes: "spec.proxy.podTemplate",
-		Volume: map[string]string{runconfig.LoginVolume: "spec.oidc of the MCPOIDCConfig", runconfig.RemoteVolume: "spec.caBundleRef or spec.headers"},
-	}
-)
-
 // PodTrouble says why a pod does not come up, in words that stay the same
-// while the cause does, because each change is a write. It returns nil for a
+// while the cause does, because each change is a write. complaints may be of other pods, too. It returns nil for a
 // pod that is fine or on its way.
-func PodTrouble(pod *corev1.Pod, cures Cures) *Finding {
+func PodTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return new(False(v1alpha1.ReasonUnschedulable, "no node takes the pod: "+withoutCounts(c.Message)))
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			words := withoutCounts(c.Message)
+			if c.Reason == corev1.PodReasonSchedulingGated {
+				words = gates(pod)
+			}
+			if f, _ := cures.meant(saying{by: scheduler, reason: c.Reason, words: words}); f != nil {
+				return f
+			}
 		}
 	}
 	for i := range pod.Status.InitContainerStatuses {
 		c := &pod.Status.InitContainerStatuses[i]
-		if f := waitTrouble(c, cures); f != nil {
+		if f := waitTrouble(pod, c, cures); f != nil {
 			return f
 		}
-		if f := crash(pod, c); f != nil && !done(c) {
+		if f := crash(pod, c, complaints, cures); f != nil && !done(c) {
 			return f
 		}
 	}
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		if f := waitTrouble(c, cures); f != nil {
+		if f := waitTrouble(pod, c, cures); f != nil {
 			return f
 		}
-		if f := crash(pod, c); f != nil {
+		if f := crash(pod, c, complaints, cures); f != nil {
+			return f
+		}
+	}
+	if !started(pod) {
+		return mountTrouble(pod, complaints, cures)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			f, _ := cures.meant(saying{by: kubelet, reason: c.Reason, words: tail(c.Message)})
 			return f
 		}
 	}
 	return nil
+}
+
+// gates are the names of a pod's scheduling gates.
+func gates(pod *corev1.Pod) string {
+	names := make([]string, 0, len(pod.Spec.SchedulingGates))
+	for _, g := range pod.Spec.SchedulingGates {
+		names = append(names, g.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// started reports whether a container of the pod has run, which none does before
+// all volumes are mounted: kubelet's complaints about mounts outlive their cause.
+func started(pod *corev1.Pod) bool {
+	ran := func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	}
+	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
+}
+
+// recent is for how long before the last complaint about a pod others count as well. Kubelet
+// tries to mount a volume again every two minutes at least.
+const recent = 3 * time.Minute
+
+// mountTrouble finds in complaints why a pod does not start, of several at a time always the same.
+func mountTrouble(pod *corev1.Pod, complaints []Complaint, cures Cures) *Finding {
+	var last time.Time
+	for i := range complaints {
+		if c := &complaints[i]; c.of(pod.Name, pod.UID) && c.Last.After(last) {
+			last = c.Last
+		}
+	}
+	var found *Finding
+	best := len(meanings)
+	for i := range complaints {
+		c := &complaints[i]
+		if !c.of(pod.Name, pod.UID) || c.Ends() || last.Sub(c.Last) > recent {
+			continue
+		}
+		if f, rank := cures.meant(c.saying(mounting)); f != nil && (rank < best || rank == best && f.Message < found.Message) {
+			found, best = f, rank
+		}
+	}
+	return found
 }
 
 // waitTrouble says why a container waits, where it is not its own end.
-func waitTrouble(c *corev1.ContainerStatus, cures Cures) *Finding {
-	if w := c.State.Waiting; w != nil {
-		switch w.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
-			// Without the runtime's words: they alternate with each attempt.
-			cure := cures.Pull
-			if c.Name == runconfig.BridgeContainer && cures.Bridge != "" {
-				cure = cures.Bridge
-			}
-			return new(False(v1alpha1.ReasonImagePull, fmt.Sprintf("the image %q of container %q cannot be pulled: %s", c.Image, c.Name, cure)))
-		case "CreateContainerConfigError", "CreateContainerError":
-			return configTrouble(c.Name, w.Message, cures)
-		}
+func waitTrouble(pod *corev1.Pod, c *corev1.ContainerStatus, cures Cures) *Finding {
+	w := c.State.Waiting
+	if w == nil {
+		return nil
 	}
-	return nil
+	s := saying{by: starting, reason: w.Reason, words: w.Message, container: c.Name, image: c.Image}
+	f, _ := cures.meant(s)
+	if f == nil || f.Reason != v1alpha1.ReasonImagePull {
+		return f
+	}
+	if v := imageVolume(pod, c.Image, w.Message); v != nil {
+		s.by, s.image, s.volume = pulling, v.Image.Reference, v.Name
+		f, _ = cures.meant(s)
+	}
+	return f
 }
 
-// configTrouble reads kubelet's words on a container that it cannot create.
-func configTrouble(container, message string, cures Cures) *Finding {
-	switch {
-	case strings.Contains(message, "runAsNonRoot"), strings.Contains(message, "non-root policy"), strings.Contains(message, "non-numeric user"):
-		return new(False(v1alpha1.ReasonMustRunAsRoot, fmt.Sprintf("the image of container %q runs as root or under a user that is not a number, and may not by default: %s", container, cures.User)))
-	case strings.Contains(strings.ToLower(message), "secret") || strings.Contains(strings.ToLower(message), "configmap"):
-		return new(False(v1alpha1.ReasonMissingReference, fmt.Sprintf("container %q: %s: create it, or correct %s", container, message, cures.Env)))
+// imageVolume is the volume whose image kubelet cannot pull, nil where it is that of the
+// container: it says so of the container, and only in words. A runtime may write the
+// reference in full, with the host of its registry.
+func imageVolume(pod *corev1.Pod, image, words string) (found *corev1.Volume) {
+	if !strings.Contains(words, image) {
+		image = ""
 	}
-	return new(False(v1alpha1.ReasonCrashLoop, fmt.Sprintf("container %q cannot be created: %s", container, message)))
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Image != nil && len(v.Image.Reference) > len(image) && strings.Contains(words, v.Image.Reference) {
+			found, image = v, v.Image.Reference
+		}
+	}
+	return found
 }
 
 // crash finds a container that has ended and is not ready again, also while it
 // runs once more: the finding must not flicker with each attempt. Exit code 0
 // is no exception, because nothing in a server's pod is to end.
-func crash(pod *corev1.Pod, c *corev1.ContainerStatus) *Finding {
+func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, cures Cures) *Finding {
 	end := lastEnd(c)
 	if end == nil || c.Ready || wasReady(pod, c) {
 		return nil
+	}
+	if f := killed(pod, c.Name, end, complaints, cures); f != nil && end.Reason != "OOMKilled" {
+		return f
 	}
 	text := fmt.Sprintf("container %q ends with exit code %d", c.Name, end.ExitCode)
 	if end.Reason == "OOMKilled" {
@@ -118,6 +157,43 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus) *Finding {
 		text += ": " + words
 	}
 	return new(False(v1alpha1.ReasonCrashLoop, text))
+}
+
+// killed finds that kubelet ended a container because a probe of its run failed.
+func killed(pod *corev1.Pod, container string, end *corev1.ContainerStateTerminated, complaints []Complaint, cures Cures) *Finding {
+	for i := range complaints {
+		c := &complaints[i]
+		if !c.of(pod.Name, pod.UID) || c.Container != container || c.Last.Before(end.StartedAt.Time) || c.First.After(end.FinishedAt.Time) {
+			continue
+		}
+		if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason == v1alpha1.ReasonProbeFailed {
+			return f
+		}
+	}
+	return nil
+}
+
+// Unready is what kubelet says, for a while, of the readiness of a pod that runs; empty for nothing.
+func Unready(pod *corev1.Pod, complaints []Complaint, cures Cures) (text string) {
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if status.Ready || status.State.Running == nil {
+			continue
+		}
+		var last time.Time
+		for j := range complaints {
+			c := &complaints[j]
+			if !c.of(pod.Name, pod.UID) || c.Container != status.Name || c.Last.Before(status.State.Running.StartedAt.Time) || c.Last.Before(last) {
+				continue
+			}
+			if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason == "" {
+				last, text = c.Last, f.Message
+			}
+		}
+		if text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 // wasReady reports whether the pod was ready in the present run of a container, so that
@@ -155,35 +231,6 @@ func tail(message string) string {
 		}
 	}
 	return message
-}
-
-var missingVolume = regexp.MustCompile(`volume "([^"]+)" : (.*not found\]?|.*references non-existent .*)$`)
-
-// MountTrouble reads an event with reason FailedMount: kubelet tells only there
-// that a volume's Secret or ConfigMap is missing. It returns nil for others.
-func MountTrouble(message string, cures Cures) *Finding {
-	m := missingVolume.FindStringSubmatch(strings.TrimSpace(message))
-	if m == nil {
-		return nil
-	}
-	field := cmp.Or(cures.Volume[m[1]], cures.Volumes)
-	return new(False(v1alpha1.ReasonMissingReference, fmt.Sprintf("volume %q: %s: create it, or correct %s", m[1], m[2], field)))
-}
-
-var (
-	podName = regexp.MustCompile(`pods "[^"]*" is`)
-	used    = regexp.MustCompile(`, used: .*, limited: `)
-)
-
-// Refusal words the API server's refusal to create a pod without the pod's
-// name, which differs with each attempt, and without what is used of a quota, which
-// differs with each other pod. message is that of a ReplicaSet's
-// condition, or of a StatefulSet's Event, which says before it what was tried.
-func Refusal(message string) Finding {
-	if _, why, tried := strings.Cut(message, " failed error: "); tried {
-		message = why
-	}
-	return False(v1alpha1.ReasonPodRefused, "the API server refuses the pod: "+used.ReplaceAllString(podName.ReplaceAllString(message, "it is"), ", limited: "))
 }
 
 var counts = regexp.MustCompile(`\b\d+(/\d+)? `)

@@ -54,7 +54,7 @@ func (table finds) check(t *testing.T) {
 			if tc.reason != "" {
 				want = new(False(tc.reason, tc.message))
 			}
-			if diff := cmp.Diff(want, PodTrouble(tc.pod, OfBackend)); diff != "" {
+			if diff := cmp.Diff(want, PodTrouble(tc.pod, nil, OfBackend)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -70,7 +70,18 @@ func TestAPodThatWaits(t *testing.T) {
 		"a pod that ran before":    {one(corev1.ContainerStatus{State: runs, Ready: true, LastTerminationState: ended(1, "Error", "x")}), "", ""},
 		"a pod that initialises":   {after(corev1.ContainerStatus{State: runs}), "", ""},
 		"a pod that is scheduled":  {scheduled(corev1.ConditionTrue, "", ""), "", ""},
-		"a pod that waits for one": {scheduled(corev1.ConditionFalse, "SchedulingGated", "later"), "", ""},
+		"a pod that waits for one": {scheduled(corev1.ConditionFalse, "Later", "later"), "", ""},
+		"a pod with scheduling gates": {
+			gated("kueue.x-k8s.io/admission", "example.com/quota"), "SchedulingGated",
+			"the pod is not scheduled while it has scheduling gates (kueue.x-k8s.io/admission, example.com/quota): whoever adds a gate removes it; " +
+				"see spec.podTemplate.spec.schedulingGates, and what sets gates on pods of this namespace",
+		},
+		"a pod with readiness gates": {
+			readinessGated("ReadinessGatesNotReady", `corresponding condition of pod readiness gate "target-health.elbv2.k8s.aws/echo" does not exist.`), "ReadinessGatesNotReady",
+			`all containers of the pod are ready, and the pod is not: corresponding condition of pod readiness gate "target-health.elbv2.k8s.aws/echo" does not exist.: ` +
+				"whoever sets that condition on pods has not; see spec.podTemplate.spec.readinessGates",
+		},
+		"a pod whose containers are not ready": {readinessGated("ContainersNotReady", "containers with unready status: [server]"), "", ""},
 		"a pod that no node takes": {
 			scheduled(corev1.ConditionFalse, "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu."),
 			"Unschedulable", "no node takes the pod: Insufficient cpu.",
@@ -116,14 +127,10 @@ func TestAProxyPodIsCuredElsewhere(t *testing.T) {
 		"a user":    {"CreateContainerConfigError", "container has runAsNonRoot and image will run as root", "spec.proxy.podTemplate.spec.securityContext.runAsUser"},
 		"a missing": {"CreateContainerConfigError", `secret "s" not found`, "correct spec.proxy.podTemplate"},
 	} {
-		f := PodTrouble(one(corev1.ContainerStatus{State: waits(tc.reason, tc.message)}), OfProxy)
+		f := PodTrouble(one(corev1.ContainerStatus{State: waits(tc.reason, tc.message)}), nil, OfProxy)
 		if f == nil || !strings.Contains(f.Message, tc.cure) {
 			t.Errorf("%s: found %+v, want %q in it", name, f, tc.cure)
 		}
-	}
-	f := MountTrouble(`MountVolume.SetUp failed for volume "v" : configmap "c" not found`, OfProxy)
-	if f == nil || !strings.Contains(f.Message, "correct spec.proxy.podTemplate") {
-		t.Errorf("a volume: found %+v", f)
 	}
 }
 
@@ -156,6 +163,20 @@ func scheduled(status corev1.ConditionStatus, reason, message string) *corev1.Po
 	}}}
 }
 
+func gated(gates ...string) *corev1.Pod {
+	pod := scheduled(corev1.ConditionFalse, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+	for _, name := range gates {
+		pod.Spec.SchedulingGates = append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: name})
+	}
+	return pod
+}
+
+func readinessGated(reason, message string) *corev1.Pod {
+	pod := one(corev1.ContainerStatus{State: runs, Ready: true})
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+	return pod
+}
+
 func unschedulable(pod *corev1.Pod) *corev1.Pod {
 	pod.Status.Conditions = scheduled(corev1.ConditionFalse, "Unschedulable", "none").Status.Conditions
 	return pod
@@ -180,7 +201,7 @@ func TestACrashLoopIsOneFinding(t *testing.T) {
 			"it runs once more":          {State: runs, LastTerminationState: end},
 			"it ends once more":          {State: end, LastTerminationState: end},
 		} {
-			if diff := cmp.Diff(&want, PodTrouble(one(status), OfBackend)); diff != "" {
+			if diff := cmp.Diff(&want, PodTrouble(one(status), nil, OfBackend)); diff != "" {
 				t.Errorf("exit code %d, %s (-want +got):\n%s", code, name, diff)
 			}
 		}
@@ -196,11 +217,11 @@ func TestACrashBeforeTheContainerWasReadyIsNoNews(t *testing.T) {
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(started)}
 		pod := one(status)
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(started.Add(after))}}
-		if got := PodTrouble(pod, OfBackend); (got != nil) != crashed {
+		if got := PodTrouble(pod, nil, OfBackend); (got != nil) != crashed {
 			t.Errorf("not ready %s after it started again: %v, want a crash %t", after, got, crashed)
 		}
 		pod.Status.ContainerStatuses[0].State = waits("CrashLoopBackOff", "")
-		if PodTrouble(pod, OfBackend) == nil {
+		if PodTrouble(pod, nil, OfBackend) == nil {
 			t.Errorf("not ready %s after it started, and ended: no crash is found", after)
 		}
 	}
@@ -223,67 +244,12 @@ func TestLastWordsAreTheEndFromALine(t *testing.T) {
 	}
 }
 
-func TestMountTrouble(t *testing.T) {
-	proxys := MountTrouble(`MountVolume.SetUp failed for volume "login" : [configmap "c" not found, secret "s" not found]`, OfProxy)
-	if want := False("MissingReference", `volume "login": [configmap "c" not found, secret "s" not found]: create it, or correct spec.oidc of the MCPOIDCConfig`); proxys == nil || *proxys != want {
-		t.Errorf("of a proxy: %v, want %v", proxys, want)
-	}
-	for message, want := range map[string]string{
-		`MountVolume.SetUp failed for volume "cert" : secret "tls" not found`:                               `volume "cert": secret "tls" not found: create it, or correct spec.volumes`,
-		"MountVolume.SetUp failed for volume \"conf\" : configmap \"c\" not found\n":                        `volume "conf": configmap "c" not found: create it, or correct spec.volumes`,
-		`MountVolume.SetUp failed for volume "conf" : references non-existent config key: k`:                `volume "conf": references non-existent config key: k: create it, or correct spec.volumes`,
-		`MountVolume.SetUp failed for volume "conf" : configmap references non-existent config key: k`:      `volume "conf": configmap references non-existent config key: k: create it, or correct spec.volumes`,
-		`MountVolume.SetUp failed for volume "data" : mount failed: exit status 32`:                         "",
-		`Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[data]: timed out`: "",
-		"": "",
-	} {
-		got := MountTrouble(message, OfBackend)
-		if want == "" {
-			if got != nil {
-				t.Errorf("%q: found is %+v, want nothing", message, *got)
-			}
-			continue
-		}
-		finding := False("MissingReference", want)
-		if diff := cmp.Diff(&finding, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", message, diff)
-		}
-	}
-}
-
-// Each attempt has a pod of another name.
-func TestRefusalNamesNoPod(t *testing.T) {
-	refusal := func(pod string) Finding {
-		return Refusal(fmt.Sprintf(`pods %q is forbidden: violates PodSecurity "restricted:latest": privileged`, pod))
-	}
-	want := False("PodRefused", `the API server refuses the pod: it is forbidden: violates PodSecurity "restricted:latest": privileged`)
-	for _, pod := range []string{"echo-proxy-7d9-abc", "echo-proxy-7d9-xyz"} {
-		if diff := cmp.Diff(want, refusal(pod)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	}
-	tried := `create Pod echo-backend-0 in StatefulSet echo-backend failed error: pods "echo-backend-0" is forbidden: no`
-	if got := Refusal(tried).Message; got != "the API server refuses the pod: it is forbidden: no" {
-		t.Errorf("of an Event it says %q", got)
-	}
-	// What others use of a quota changes all the time.
-	for _, used := range []string{"cpu=3", "cpu=2500m,pods=7"} {
-		refused := fmt.Sprintf(`pods "x-0" is forbidden: exceeded quota: q, requested: cpu=1,pods=1, used: %s, limited: cpu=3,pods=9`, used)
-		if got := Refusal(refused).Message; got != "the API server refuses the pod: it is forbidden: exceeded quota: q, requested: cpu=1,pods=1, limited: cpu=3,pods=9" {
-			t.Errorf("of a quota it says %q", got)
-		}
-	}
-	if got := Refusal("admission webhook said no").Message; got != "the API server refuses the pod: admission webhook said no" {
-		t.Errorf("it says %q", got)
-	}
-}
-
 // The bridge's image is the runner's, and its registry not the one of spec.image.
 func TestTheBridgesImageHasACureOfItsOwn(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
 		Name: "bridge", Image: "runner:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}},
 	}}}}
-	if f := PodTrouble(pod, OfBackend); f == nil || !strings.Contains(f.Message, "it is the runner's: ") {
+	if f := PodTrouble(pod, nil, OfBackend); f == nil || !strings.Contains(f.Message, "it is the runner's: ") {
 		t.Errorf("got %v", f)
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/complaints"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/policystore"
@@ -66,6 +67,8 @@ type Reconciler struct {
 	Large    *reconcile.Turn
 	Policies *policystore.Store
 	Percent  int
+	// Complaints are those about pods; nil for none.
+	Complaints *complaints.Store
 }
 
 // New returns a Reconciler of a kind. reader may be a cache, live may not.

@@ -151,8 +151,9 @@ func waiting(p corev1.Pod, reason, message string) corev1.Pod {
 	return p
 }
 
-func mountEvent(pod, message string) corev1.Event {
-	return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: pod}, Message: message}
+// complains is what kubelet says of a pod of the backend, for a minute until noon.
+func complains(pod, reason, words string) conditions.Complaint {
+	return conditions.Complaint{Pod: pod, Component: workload.ComponentBackend, Reason: reason, Words: words, First: noon.Add(-time.Minute), Last: noon}
 }
 
 func config(rev revision.Revision) metav1.PartialObjectMetadata {

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
@@ -56,9 +57,12 @@ type world struct {
 	turns    []rollout.Turn
 	// ran is the run config of the proxy that stands, where the server is to wait for one
 	// of them.
-	ran    *runconfig.RunConfig
-	pods   []corev1.Pod
-	mounts []corev1.Event
+	ran  *runconfig.RunConfig
+	pods []corev1.Pod
+	// complaints are what kubelet and others say of its pods, also of those that are gone, and
+	// now is when the world is looked at.
+	complaints []conditions.Complaint
+	now        time.Time
 	// refusal is why the API server refuses pods of the backend, if the pass
 	// asked.
 	refusal string
@@ -128,7 +132,7 @@ func found[T client.Object](get func(string, client.Object) bool, name string, o
 
 func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1.MCPServer) error {
 	ours := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: kinds.Key(server)}}
-	configs, pods, events := &metav1.PartialObjectMetadataList{}, &corev1.PodList{}, &corev1.EventList{}
+	configs, pods := &metav1.PartialObjectMetadataList{}, &corev1.PodList{}
 	configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := reader.List(ctx, configs, ours...); err != nil {
 		return fmt.Errorf("listing run configs: %w", err)
@@ -140,13 +144,6 @@ func (w *world) list(ctx context.Context, reader client.Reader, server *v1alpha1
 	// A cache lists in any order, and of two pods in trouble the first is named:
 	// another one each time would be a write each time.
 	slices.SortFunc(w.pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range w.pods {
-		if err := reader.List(ctx, events, client.InNamespace(server.Namespace), client.MatchingFields{mountEventsByPod: w.pods[i].Name}); err != nil {
-			return fmt.Errorf("listing events: %w", err)
-		}
-		slices.SortFunc(events.Items, func(a, b corev1.Event) int { return cmp.Compare(a.Name, b.Name) })
-		w.mounts = append(w.mounts, events.Items...)
-	}
 	return nil
 }
 

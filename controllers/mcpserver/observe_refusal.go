@@ -69,6 +69,9 @@ func (r *Reconciler) ask(ctx context.Context, p *pass, w *world) time.Duration {
 		last.since = now
 		r.refusals.Add(server.UID, last)
 	}
+	wording := func(words string) string {
+		return conditions.Refusal(words, conditions.OfBackend, w.backend.Spec.Template.Spec).Message
+	}
 	since := last.since
 	if ready.Status == metav1.ConditionFalse {
 		since = ready.LastTransitionTime.Time
@@ -84,7 +87,7 @@ func (r *Reconciler) ask(ctx context.Context, p *pass, w *world) time.Duration {
 		words, err := refusedPods(ctx, r.live, w.backend, since)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "cannot read why pods are missing", "again", last.wait.String())
-		} else if told := conditions.Refusal(words).Message; told != conditions.Refusal(last.words).Message {
+		} else if told := wording(words); told != wording(last.words) {
 			if words != "" && ready.Status == metav1.ConditionTrue {
 				p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", told)
 			}

@@ -18,6 +18,7 @@ import (
 func (r *Reconciler) observe(ctx context.Context, p *pass) (world, error) {
 	server := p.server
 	w, err := observe(ctx, r.reader, r.live, server)
+	w.complaints, w.now = r.Complaints.Of(server.Namespace, kinds.Key(server)), r.Now()
 	lost := kinds.Of(server).Backend && w.backend == nil && backendReplicas(server) == 0 && server.Status.URL != ""
 	if err != nil || server.DeletionTimestamp == nil && !lost {
 		return w, err

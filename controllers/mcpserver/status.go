@@ -67,6 +67,9 @@ func findings(server *v1alpha1.MCPServer, w world, want wanted, answer condition
 	}
 	switch {
 	case answer.Status == metav1.ConditionTrue:
+		if f := evicts(server, w, now); f != nil {
+			found[v1alpha1.ConditionStalled] = *f
+		}
 	case halts(answer.Reason) && want.claimed(server) && w.stopped(server):
 		delete(found, v1alpha1.ConditionReady)
 		found[v1alpha1.ConditionSuspended] = conditions.True(answer.Reason, answer.Message)

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -19,35 +18,18 @@ import (
 // one of the proxy that carries rev, or one of the backend that runs what has
 // hash.
 func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
-	mounting := map[string]conditions.Cures{}
 	for i := range w.pods {
-		pod := &w.pods[i]
-		cures, wanted := conditions.OfBackend, pod.Annotations[workload.AnnotationBackendHash] == hash
-		if pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
-			m, err := revision.Of(pod.Annotations)
-			cures, wanted = conditions.OfProxy, err == nil && m == rev
-		}
-		if !wanted || pod.DeletionTimestamp != nil || hasEnded(pod) {
-			continue
-		}
-		if !started(pod) {
-			mounting[pod.Name] = cures
-		}
-		if f := conditions.PodTrouble(pod, cures); f != nil {
-			return f
+		if cures, wanted := wantedPod(&w.pods[i], rev, hash); wanted {
+			if f := conditions.PodTrouble(&w.pods[i], w.complaints, cures); f != nil {
+				return f
+			}
 		}
 	}
-	for i := range w.mounts {
-		cures, waits := mounting[w.mounts[i].InvolvedObject.Name]
-		if !waits {
-			continue
-		}
-		if f := conditions.MountTrouble(w.mounts[i].Message, cures); f != nil {
-			return f
-		}
+	if f := w.ends(rev, hash); f != nil {
+		return f
 	}
 	if w.refusal != "" && backendHash(w.backend) == hash {
-		return new(conditions.Refusal(w.refusal))
+		return new(refusedPod(w))
 	}
 	if f := paused(w, rev, hash); f != nil {
 		return f
@@ -57,10 +39,48 @@ func trouble(w world, rev revision.Revision, hash string) *conditions.Finding {
 	}
 	for _, c := range w.proxy.Status.Conditions {
 		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
-			return new(conditions.Refusal(c.Message))
+			return new(conditions.Refusal(c.Message, conditions.OfProxy, w.proxy.Spec.Template.Spec))
 		}
 	}
 	return nil
+}
+
+// refusedPod words what refuses a pod of the backend.
+func refusedPod(w world) conditions.Finding {
+	return conditions.Refusal(w.refusal, conditions.OfBackend, w.backend.Spec.Template.Spec)
+}
+
+// wantedPod reports whether a pod is to run what is wanted, and where what is wrong with it is
+// mended.
+func wantedPod(pod *corev1.Pod, rev revision.Revision, hash string) (conditions.Cures, bool) {
+	here := pod.DeletionTimestamp == nil && !hasEnded(pod)
+	if pod.Labels[workload.LabelComponent] == workload.ComponentProxy {
+		m, err := revision.Of(pod.Annotations)
+		return conditions.OfProxy, here && err == nil && m == rev
+	}
+	return conditions.OfBackend, here && pod.Annotations[workload.AnnotationBackendHash] == hash
+}
+
+// readiness is what is known of pods that run and are not ready, to be added to what is said of
+// them all.
+func readiness(server *v1alpha1.MCPServer, w world, want wanted) string {
+	for i := range w.pods {
+		cures, wanted := wantedPod(&w.pods[i], want.revision, want.backendHash())
+		if !wanted {
+			continue
+		}
+		cures.Upstream = "the server at spec.url"
+		if kinds.Of(server).Backend {
+			cures.Upstream = "the backend"
+		}
+		if server.Spec.Transport != v1alpha1.TransportStdio { // there our bridge listens
+			cures.Port = server.Spec.Port
+		}
+		if text := conditions.Unready(&w.pods[i], w.complaints, cures); text != "" {
+			return "; " + text
+		}
+	}
+	return ""
 }
 
 // paused says that somebody holds the rollout of what is wanted: by spec.paused of the
@@ -80,15 +100,6 @@ func paused(w world, rev revision.Revision, hash string) *conditions.Finding {
 			s.Name, partition)))
 	}
 	return nil
-}
-
-// started reports whether a container of the pod has run, which none does before
-// all volumes are mounted: kubelet's complaints about mounts outlive their cause.
-func started(pod *corev1.Pod) bool {
-	ran := func(c corev1.ContainerStatus) bool {
-		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
-	}
-	return slices.ContainsFunc(pod.Status.InitContainerStatuses, ran) || slices.ContainsFunc(pod.Status.ContainerStatuses, ran)
 }
 
 // foreignPodContent names what our pod templates have that none of our managers states;

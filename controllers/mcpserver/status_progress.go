@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/complaints"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -55,12 +56,37 @@ func movement(server *v1alpha1.MCPServer, w world, answer conditions.Finding, no
 	if limit == 0 {
 		return v1alpha1.ConditionStalled, f
 	}
+	if _, since := w.repeats(answer.Reason); !since.IsZero() && now.Sub(since) >= limit {
+		f.Message = noProgress(limit, answer.Message)
+		return v1alpha1.ConditionStalled, f
+	}
 	stalled, moving := standing(server, v1alpha1.ConditionStalled, limit), standing(server, v1alpha1.ConditionReconciling, limit)
 	if (stalled != nil && !w.progressed().After(stalled.LastTransitionTime.Time)) || (moving != nil && w.left(server, moving, limit, now) <= 0) {
-		f.Message = fmt.Sprintf("no progress for %s: %s", limit, answer.Message)
+		f.Message = noProgress(limit, answer.Message)
 		return v1alpha1.ConditionStalled, f
 	}
 	return v1alpha1.ConditionReconciling, f
+}
+
+func noProgress(limit time.Duration, message string) string {
+	return fmt.Sprintf("no progress for %s: %s", limit, message)
+}
+
+// evicts is Stalled of a server that is ready, and whose pods kubelet has evicted one after another
+// for longer than it may go without progress; nil for any other. Sessions and calls
+// end each time.
+func evicts(server *v1alpha1.MCPServer, w world, now time.Time) *conditions.Finding {
+	again, since := w.repeats(v1alpha1.ReasonEvicted)
+	limit := patience(server, v1alpha1.ReasonEvicted)
+	if again == nil || now.Sub(since) < limit {
+		return nil
+	}
+	cures := conditions.OfBackend
+	if again.Component == workload.ComponentProxy {
+		cures = conditions.OfProxy
+	}
+	f := again.Ended(cures)
+	return new(conditions.True(f.Reason, noProgress(limit, f.Message)))
 }
 
 // standing is the condition of this type, if it is True, speaks of the present
@@ -82,6 +108,9 @@ func (w *world) left(server *v1alpha1.MCPServer, moving *metav1.Condition, limit
 	end := since.Add(turns * limit)
 	if p := w.progressed(); p.After(since) {
 		since = p
+	}
+	if _, again := w.repeats(moving.Reason); !again.IsZero() && again.Before(since) {
+		since = again
 	}
 	until := since.Add(limit)
 	if (rollout.InTurn(server.Status.Workload) || w.waits() != nil) && until.After(end) {
@@ -118,9 +147,13 @@ func readySince(pod *corev1.Pod) metav1.Time {
 	return pod.Status.Conditions[i].LastTransitionTime
 }
 
-// deadline is when a server that shows Reconciling has to be looked at again, 0
-// for never. A timer, because the end of patience is no event.
+// deadline is when a server that shows Reconciling has to be looked at again, or one whose
+// pods were evicted, 0
+// for never. A timer, because the end of patience is no event, and neither is that of evictions.
 func (w *world) deadline(server *v1alpha1.MCPServer, now time.Time) time.Duration {
+	if again, _ := w.repeats(v1alpha1.ReasonEvicted); again != nil && isReady(server) {
+		return again.Last.Add(complaints.Lull).Sub(now)
+	}
 	c := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReconciling)
 	if c == nil || c.Status != metav1.ConditionTrue || patience(server, c.Reason) == forever {
 		return 0

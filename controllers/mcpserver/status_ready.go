@@ -33,7 +33,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		return unclaimedNumbers(want)
 	}
 	if was && !want.claimed(server) {
-		return replacesPods(server) // it serves, and the number comes next: what troubles a pod of it is not why
+		return replacesPods() // it serves, and the number comes next: what troubles a pod of it is not why
 	}
 	if !rolledOut(server, w, want, was) {
 		return moving(server, w, want)
@@ -49,7 +49,7 @@ func ready(server *v1alpha1.MCPServer, w world, want wanted, applied error) cond
 		if f := trouble(w, want.revision, want.backendHash()); f != nil {
 			return *f
 		}
-		return conditions.False(v1alpha1.ReasonUnavailable, noPodReady(hasBackend))
+		return conditions.False(v1alpha1.ReasonUnavailable, noPodReady(hasBackend)+readiness(server, w, want))
 	}
 	if ok, _ := answers(server, want); !ok {
 		return moving(server, w, want)
@@ -130,21 +130,15 @@ func moving(server *v1alpha1.MCPServer, w world, want wanted) conditions.Finding
 		if kinds.Of(server).Backend {
 			pods = "the proxy and the backend"
 		}
-		return conditions.False(v1alpha1.ReasonStarting, "waiting for pods of "+pods+" to become ready; "+listens(server))
+		return conditions.False(v1alpha1.ReasonStarting, "waiting for pods of "+pods+" to become ready"+readiness(server, w, want))
 	}
-	return replacesPods(server)
+	f := replacesPods()
+	f.Message += readiness(server, w, want)
+	return f
 }
 
-func replacesPods(server *v1alpha1.MCPServer) conditions.Finding {
-	return conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content to replace the older ones; "+listens(server))
-}
-
-// listens is what pods that run and do not become ready nearly always lack.
-func listens(server *v1alpha1.MCPServer) string {
-	if kinds.Of(server).Backend {
-		return "a pod of the backend is ready once its image listens on spec.port"
-	}
-	return "a pod of the proxy is ready once the server at spec.url has answered"
+func replacesPods() conditions.Finding {
+	return conditions.False(v1alpha1.ReasonUpdating, "waiting for pods with the new content to replace the older ones")
 }
 
 // backendRefused says what keeps the runner from applying the backend, in the

@@ -24,8 +24,8 @@ import (
 )
 
 var (
-	starting    = conditions.False("Starting", "waiting for pods of the proxy and the backend to become ready; a pod of the backend is ready once its image listens on spec.port")
-	updating    = conditions.False("Updating", "waiting for pods with the new content to replace the older ones; a pod of the backend is ready once its image listens on spec.port")
+	starting    = conditions.False("Starting", "waiting for pods of the proxy and the backend to become ready")
+	updating    = conditions.False("Updating", "waiting for pods with the new content to replace the older ones")
 	unavailable = conditions.False("Unavailable", "the rollout is complete, but no pod of the proxy is ready, or none of the backend")
 	scaledDown  = conditions.False("ScaledToZero", "spec.replicas or spec.proxy.replicas is 0: raise it to start the server again")
 	noRunner    = conditions.False("ImagePull", `the image "i" of container "c" cannot be pulled: `+conditions.OfProxy.Pull)
@@ -231,15 +231,14 @@ func TestTrouble(t *testing.T) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}
 			return p
 		}()}}, nil},
-		"a mount's":                    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", missing)}}, &needs},
-		"an old mount's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
-		"a mount's of another pod":     {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("b", missing)}}, nil},
-		"a mount's of older content":   {world{pods: []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")}, mounts: []corev1.Event{mountEvent("a", missing)}}, nil},
-		"another word of kubelet's":    {world{pods: []corev1.Pod{creating("a")}, mounts: []corev1.Event{mountEvent("a", "timed out")}}, nil},
-		"the pod's before the mount's": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, current)}, mounts: []corev1.Event{mountEvent("a", missing)}}, &cannotPull},
+		"a mount's":                    {world{pods: []corev1.Pod{creating("a")}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &needs},
+		"an old mount's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
+		"a mount's of another pod":     {world{pods: []corev1.Pod{creating("a")}, complaints: []conditions.Complaint{complains("b", "FailedMount", missing)}}, nil},
+		"a mount's of older content":   {world{pods: []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
+		"the pod's before the mount's": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, current)}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &cannotPull},
 		"a mount that was mended: the container runs": {world{
-			pods:   []corev1.Pod{unready(pod("a", workload.ComponentBackend, current))},
-			mounts: []corev1.Event{mountEvent("a", missing)},
+			pods:       []corev1.Pod{unready(pod("a", workload.ComponentBackend, current))},
+			complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
 		}, nil},
 		"pods that are refused": {
 			world{proxy: failing(current, corev1.ConditionTrue)},

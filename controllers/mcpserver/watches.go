@@ -28,25 +28,9 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// mountEventsByPod indexes kubelet's events by the pod they are about. It is
-// the name of the API server's own field selector, so that a reader without an
-// index understands it too.
-const mountEventsByPod = "involvedObject.name"
-
-// Index lets a cache find the events of a pod. It is called once, before the cache
-// starts.
-func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	return indexer.IndexField(ctx, &corev1.Event{}, mountEventsByPod, func(obj client.Object) []string {
-		if e, ok := obj.(*corev1.Event); ok {
-			return []string{e.InvolvedObject.Name}
-		}
-		return nil
-	})
-}
-
 // Register adds the controller to a manager. The manager's cache must hold the
-// kinds of Watched, by the label of workload.LabelServer, and FailedMount
-// events, and have the indexes of Index and of controllers/references.
+// kinds of Watched, by the label of workload.LabelServer, and have the indexes of
+// controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	// Also one that was deleted and made again while the watch was down.
 	changed := builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -65,7 +49,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		WatchesRawSource(source.Func(waves.Start)).
 		Watches(&v1alpha1.MCPOIDCConfig{}, r.referring(contract.MCPOIDCConfig.Kind), changed).
 		Watches(&v1alpha1.MCPAuthzConfig{}, r.referring(contract.MCPAuthzConfig.Kind), changed).
-		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod)).
+		WatchesRawSource(source.Func(r.listen)).
 		Complete(r)
 }
 
@@ -109,15 +93,15 @@ func (r *Reconciler) owner(_ context.Context, obj client.Object) []reconcile.Req
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
 }
 
-// serverOfPod is the server of the pod that an event is about.
-func (r *Reconciler) serverOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
-	e, ok := obj.(*corev1.Event)
-	if !ok || e.InvolvedObject.Kind != "Pod" {
+// listen wakes the object of whose pods something is said.
+func (r *Reconciler) listen(_ context.Context, q queue) error {
+	if r.Complaints == nil {
 		return nil
 	}
-	pod := &corev1.Pod{}
-	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.InvolvedObject.Name}, pod); err != nil {
-		return nil // not a pod of ours
-	}
-	return r.owner(ctx, pod)
+	r.Complaints.OnNews(func(namespace, key string) {
+		if name, suffix := workload.NameOf(key); suffix == r.kind.Suffix {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+		}
+	})
+	return nil
 }

@@ -90,8 +90,12 @@ type words struct {
 	condition string
 }
 
-// quoted are the reasons whose words are those of others.
-var quoted = []string{v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop}
+// quoted are the reasons whose words are those of others, also beside ours.
+var quoted = []string{
+	v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonCrashLoop, v1alpha1.ReasonPodRefused, v1alpha1.ReasonMissingReference,
+	v1alpha1.ReasonVolumeNotMounted, v1alpha1.ReasonPodNotStarted, v1alpha1.ReasonProbeFailed, v1alpha1.ReasonEvicted,
+	v1alpha1.ReasonStarting, v1alpha1.ReasonUpdating, v1alpha1.ReasonUnavailable,
+}
 
 // steady keeps the words of others that stand, of the same reason and generation.
 // Those of the API server, or of a webhook, may be others each time, as with the port

@@ -95,6 +95,27 @@ func IsChildName(key, name string) bool {
 		IsRunConfigName(key, name)
 }
 
+// OfPod is the key of the owner of a pod, by the name that its StatefulSet or Deployment gives
+// it, and the component; empty for a name that no pod of ours has. Others may give a pod such a
+// name, too. The hash of a ReplicaSet has no vowels, so that no suffix is one.
+func OfPod(pod string) (key, component string) {
+	const ofBackend, ofProxy = "-backend-", "-proxy-"
+	if at := strings.LastIndex(pod, ofBackend); at > 0 {
+		if _, err := strconv.Atoi(pod[at+len(ofBackend):]); err == nil {
+			return pod[:at], ComponentBackend
+		}
+	}
+	at := strings.LastIndex(pod, ofProxy)
+	if at <= 0 {
+		return "", ""
+	}
+	key = pod[:at]
+	if suffix, _, more := strings.Cut(pod[at+len(ofProxy):], "-"); more && suffix != "" && slices.ContainsFunc(kinds.All(), func(k kinds.Kind) bool { return k.Suffix == suffix }) {
+		key += "." + suffix
+	}
+	return key, ComponentProxy
+}
+
 // URL is where clients in the cluster call a proxy: spec is the owner's
 // spec.proxy, path its spec.path. The host is NAME.NAMESPACE.svc, which resolves
 // under every cluster domain.

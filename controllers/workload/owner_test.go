@@ -58,3 +58,31 @@ func TestTwoKindsOfOneNameDoNotMeet(t *testing.T) {
 		}
 	}
 }
+
+// An Event of a pod that is gone has its name alone. A ReplicaSet cuts what is longer than 58
+// characters before the last five.
+func TestAPodIsOfItsOwner(t *testing.T) {
+	long := "a23456789012345678901234567890123456789012"
+	for pod, want := range map[string][2]string{
+		"echo-backend-0":                    {"echo", "backend"},
+		"echo-backend-12":                   {"echo", "backend"},
+		"a-backend-backend-0":               {"a-backend", "backend"},
+		"a-proxy-backend-0":                 {"a-proxy", "backend"},
+		"echo-proxy-7d9f6c4b5-x2x4z":        {"echo", "proxy"},
+		"a-proxy-proxy-7d9f6c4b5-x2x4z":     {"a-proxy", "proxy"},
+		"a-backend-0-proxy-7d9f6c4b5-x2x4z": {"a-backend-0", "proxy"},
+		"echo-proxy-remote-7d9f6c4b5-x2x4z": {"echo.remote", "proxy"},
+		"remote-proxy-7d9f6c4b5-x2x4z":      {"remote", "proxy"},
+		long + "-proxy-7d9f6c4bx2x4z":       {long, "proxy"},
+		long + "-proxy-remote-x2x4z":        {long + ".remote", "proxy"},
+		"echo-backend-headless":             {},
+		"echo-backend-":                     {},
+		"-backend-0":                        {},
+		"postgres-0":                        {},
+		"":                                  {},
+	} {
+		if key, component := OfPod(pod); key != want[0] || component != want[1] {
+			t.Errorf("%s is of %q, the %q; want %q", pod, key, component, want)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 // below is what every controller may import.
 var below = []string{
-	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/conditions",
+	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/complaints", "controllers/conditions",
 	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/policystore", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
@@ -42,6 +42,7 @@ var layers = map[string][]string{
 	// neither knows our kinds.
 	"controllers/apply":       {"apis/ownership"},
 	"controllers/metrics":     {"apis/..."},
+	"controllers/complaints":  {"controllers/conditions", "controllers/workload"},
 	"controllers/reconcile":   {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
 	"controllers/references":  {"apis/...", "controllers/kinds"},
 	"controllers/policystore": {"apis/...", "controllers/reconcile", "controllers/runspec"},

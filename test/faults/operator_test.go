@@ -108,7 +108,9 @@ func (o *operator) manager(ctx context.Context, config *rest.Config) (manager.Ma
 	if err != nil {
 		return nil, err
 	}
-	return mgr, controllers.Register(ctx, mgr, o.options)
+	options := o.options
+	options.Namespaces = []string{o.env.Namespace}
+	return mgr, controllers.Register(ctx, mgr, options)
 }
 
 // rests waits until the operator has sent no write for a while.

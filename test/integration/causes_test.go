@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,74 @@ var _ = DescribeTable("The cause is named:", func(c cause) {
 		reason: v1alpha1.ReasonMissingReference, message: `secret "login" not found`, cure: secret("login"),
 	}),
 )
+
+// The API server sends what anybody but kubelet may say of a pod, too, and gates are its own.
+var _ = It("The cause is named: a proxy with scheduling gates, and a volume that is attached elsewhere", func() {
+	s := newEnv()
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", "proxy: {podTemplate: {spec: {schedulingGates: [{name: example.com/queue}]}}}"))
+	live := notReady(s, "echo", v1alpha1.ReasonSchedulingGated)
+	Expect(readyMessage(live)).To(ContainSubstring("scheduling gates (example.com/queue): whoever adds a gate removes it; see spec.proxy.podTemplate.spec.schedulingGates"))
+
+	image := "registry.example.com/" + s.Namespace + ":1"
+	plane.Kubelet.Image(image, kit.Creating())
+	s.Apply(git, kit.Server("echo", image, ""))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "echo-backend-0"}}
+	s.Await(pod, "the pod is there", func() error { return nil })
+	s.Must(s.Client.Create(s.Ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: "attach", Namespace: s.Namespace},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.Namespace, Name: pod.Name, UID: pod.UID}, Type: corev1.EventTypeWarning,
+		Reason: "FailedAttachVolume", Message: `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-0`, LastTimestamp: metav1.Now(),
+	}), "saying that")
+	Expect(readyMessage(notReady(s, "echo", v1alpha1.ReasonVolumeNotMounted))).To(HavePrefix(`volume "pvc-1" is attached to another node`))
+	plane.Kubelet.Image(image, kit.Runs())
+	ready(s, "echo")
+})
+
+// A quota and a LimitRange name what cures them.
+var _ = DescribeTable("The field is named that cures", func(limits, more, cure, cured string) {
+	s := newEnv()
+	s.Apply("somebody", limits)
+	limited(s)
+	operate(s)
+	s.RunProxies()
+	s.Apply(git, server("echo", more))
+	live := notReady(s, "echo", v1alpha1.ReasonPodRefused)
+	Expect(readyMessage(live)).To(And(ContainSubstring(cure), Not(ContainSubstring("echo-proxy-")), Not(ContainSubstring("echo-backend-0"))))
+	s.Apply(git, server("echo", cured))
+	ready(s, "echo")
+},
+	Entry("a quota, of a proxy and of a bridge", quota, "transport: sse", "write spec.proxy.resources.limits.cpu, or let a LimitRange",
+		"transport: sse\nproxy: {resources: {limits: {cpu: 1}}}\npodTemplate: {spec: {resources: {limits: {cpu: 1, memory: 1Gi}}}}"),
+	Entry("a LimitRange", `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"5m"}}]}}`, "",
+		"write spec.proxy.resources.limits.cpu, or correct the LimitRange", "proxy: {resources: {limits: {cpu: 1}}}"),
+)
+
+// limited waits until the API server knows the limits of a namespace. The controller that says
+// what is used of a quota does not run here.
+func limited(s *kit.Env) {
+	GinkgoHelper()
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: s.Namespace}}
+	if err := s.Client.Get(s.Ctx, client.ObjectKeyFromObject(q), q); err == nil {
+		q.Status.Hard, q.Status.Used = q.Spec.Hard, corev1.ResourceList{corev1.ResourceLimitsCPU: resource.MustParse("0")}
+		Expect(s.Client.Status().Update(s.Ctx, q)).To(Succeed())
+	}
+	Eventually(func() error {
+		return s.Client.Create(s.Ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: s.Namespace},
+			Spec: corev1.PodSpec{
+				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+				Containers: []corev1.Container{{
+					Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
+					SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				}},
+			},
+		}, client.DryRunAll)
+	}).Should(MatchError(Or(ContainSubstring("must specify limits.cpu"), ContainSubstring("must be less than or equal to cpu limit"))))
+}
+
+const quota = `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"limits.cpu":"9"}}}`
 
 // A Deployment says in a condition why it gets no pod, a StatefulSet only in an
 // Event. The namespaces of these stories enforce Pod Security's "restricted".

@@ -49,7 +49,8 @@ func (o *operator) start(options controllers.Options, more ...string) {
 		options.Workload.RunnerImage = runnerImage
 	}
 	options.SkipNameValidation, options.IdentityNamespace = true, kit.SystemNamespace
-	holds, err := controllers.CacheOptions(append(more, o.env.Namespace), options.Workload.Objects.InheritLabels...)
+	options.Namespaces = append(more, o.env.Namespace)
+	holds, err := controllers.CacheOptions(options.Namespaces, options.Workload.Objects.InheritLabels...)
 	Expect(err).NotTo(HaveOccurred())
 	config := o.requests.Wrap(o.env.OperatorConfig())
 	config.UserAgent = "freehold-operator"

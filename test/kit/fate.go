@@ -31,8 +31,8 @@ func configError(message string) Fate {
 	return Fate{waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}}
 }
 
-// creating is a container whose volumes cannot be mounted yet.
-func creating() Fate {
+// Creating is a container whose volumes cannot be mounted yet.
+func Creating() Fate {
 	return Fate{waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 }
 

@@ -22,7 +22,7 @@ func (k *Kubelet) faresOf(ctx context.Context, pod *corev1.Pod) (map[string]Fate
 		fate := k.fates[c.Image]
 		k.mu.Unlock()
 		if unmounted != "" {
-			fate = creating()
+			fate = Creating()
 		} else if fate.waiting == nil {
 			missing, err := k.missingEnvironment(ctx, pod.Namespace, c)
 			if err != nil {

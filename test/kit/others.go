@@ -36,7 +36,7 @@ func (s *Env) Operate() {
 	s.Must(err, "configuring the operator's cache")
 	scheme, err := controllers.NewScheme()
 	s.Must(err, "building the operator's scheme")
-	options := controllers.Options{Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
+	options := controllers.Options{Namespaces: []string{s.Namespace}, Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
 	config := s.Config
 	if s.operator != nil {
 		config, options.IdentityNamespace = s.OperatorConfig(), SystemNamespace

@@ -1,0 +1,141 @@
+package complaints
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// selector is what the API server sends: warnings about pods, but those of which the pod's
+// status says as much.
+func selector() fields.Selector {
+	terms := []fields.Selector{fields.OneTermEqualSelector("type", corev1.EventTypeWarning), fields.OneTermEqualSelector("involvedObject.kind", "Pod")}
+	for _, reason := range []string{"BackOff", "Failed", "InspectFailed", "ErrImageNeverPull", "FailedScheduling"} {
+		terms = append(terms, fields.OneTermNotEqualSelector("reason", reason))
+	}
+	return fields.AndSelectors(terms...)
+}
+
+// Watch keeps the Store up to date with the Events of these namespaces, of all for none, until
+// ctx is done. It asks the API server with c for as long as it does not answer.
+func (s *Store) Watch(ctx context.Context, c client.WithWatch, namespaces []string) error {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	var watches sync.WaitGroup
+	for _, namespace := range namespaces {
+		watches.Go(func() {
+			toolscache.NewReflectorWithOptions(events(c, namespace), &corev1.Event{}, scope{s, namespace}, toolscache.ReflectorOptions{Name: "complaints"}).RunWithContext(ctx)
+		})
+	}
+	watches.Wait()
+	return nil
+}
+
+// paged lists in pages, of which each is looked through before the next one comes, so
+// that the Events of others take no memory.
+type paged struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported keeps a reflector from gathering all Events of a watch.
+func (paged) IsWatchListSemanticsUnSupported() bool { return true }
+
+// events lists and watches the Events of a namespace.
+func events(c client.WithWatch, namespace string) paged {
+	return paged{&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list := &corev1.EventList{}
+			err := c.List(ctx, list, &client.ListOptions{Namespace: namespace, FieldSelector: selector(), Limit: options.Limit, Continue: options.Continue, Raw: &options})
+			if err != nil {
+				return nil, fmt.Errorf("listing events of pods: %w", err)
+			}
+			var ours []corev1.Event // in a list of its own, since a part keeps the whole
+			for i := range list.Items {
+				if key, _ := workload.OfPod(list.Items[i].InvolvedObject.Name); key != "" {
+					ours = append(ours, list.Items[i])
+				}
+			}
+			list.Items = ours
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			w, err := c.Watch(ctx, &corev1.EventList{}, &client.ListOptions{Namespace: namespace, FieldSelector: selector(), Raw: &options})
+			if err != nil {
+				return nil, fmt.Errorf("watching events of pods: %w", err)
+			}
+			return w, nil
+		},
+	}}
+}
+
+// scope is the Store as a reflector of the Events of one namespace, or of all, fills it.
+type scope struct {
+	store     *Store
+	namespace string
+}
+
+// Add keeps an Event.
+func (s scope) Add(obj any) error {
+	if e, ok := obj.(*corev1.Event); ok {
+		s.store.add(e)
+	}
+	return nil
+}
+
+// Update keeps an Event that is said again.
+func (s scope) Update(obj any) error { return s.Add(obj) }
+
+// Delete lets go what an Event said last.
+func (s scope) Delete(obj any) error {
+	if e, ok := obj.(*corev1.Event); ok {
+		s.store.forget(e.Namespace, func(event string) bool { return event == e.Name })
+	}
+	return nil
+}
+
+// Replace keeps what these Events say, and lets the others go.
+func (s scope) Replace(objects []any, _ string) error {
+	list := make([]*corev1.Event, 0, len(objects))
+	there := map[[2]string]bool{}
+	for _, obj := range objects {
+		if e, ok := obj.(*corev1.Event); ok {
+			list, there[[2]string{e.Namespace, e.Name}] = append(list, e), true
+		}
+	}
+	for _, namespace := range s.store.all() {
+		if s.namespace == metav1.NamespaceAll || s.namespace == namespace {
+			s.store.forget(namespace, func(event string) bool { return !there[[2]string{namespace, event}] })
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Event) int {
+		_, ofA := times(a)
+		_, ofB := times(b)
+		return ofA.Compare(ofB)
+	})
+	for _, e := range list {
+		s.store.add(e)
+	}
+	return nil
+}
+
+// Resync is for stores that have something to do again.
+func (s scope) Resync() error { return nil }
+
+// container is the container that a reference to a part of a pod names, such as
+// spec.containers{server}; empty for none.
+func container(fieldPath string) string {
+	_, name, _ := strings.Cut(fieldPath, "{")
+	return strings.TrimSuffix(name, "}")
+}

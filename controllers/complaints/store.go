@@ -1,0 +1,230 @@
+// Package complaints keeps what Warning Events say of the pods of Freehold's servers: what
+// kubelet and other controllers say nowhere else. A Store is what is kept, source.go brings it.
+package complaints
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Whoever may create Events in a namespace decides how many there are, so these bound what is
+// kept, in bytes: of one server, of one namespace and of all. What was said last stays. A
+// complaint takes overhead beside its texts, of which each has at most longName but its words,
+// that conditions.Plain bounds.
+const (
+	mostOfServer    = 16 << 10
+	mostOfNamespace = 256 << 10
+	mostOfAll       = 4 << 20
+	overhead        = 512
+	longName        = 253
+)
+
+// Lull is after how long without it the same complaint is a new one.
+const Lull = 10 * time.Minute
+
+// Store keeps complaints. The zero value is empty and ready; a nil one stays empty.
+type Store struct {
+	mu sync.Mutex
+	// namespaces are complaints in the order in which they were said last.
+	namespaces map[string][]kept
+	size       int
+	wakes      []func(namespace, key string)
+}
+
+// kept is a complaint about a pod of the server with this key, and the name of the Event
+// that said it last.
+type kept struct {
+	conditions.Complaint
+	key, event string
+}
+
+func (k *kept) size() int {
+	return overhead + len(k.key) + len(k.event) + len(k.Pod) + len(k.UID) + len(k.Container) + len(k.Reason) + len(k.Words)
+}
+
+// repeats reports whether k says the same as other. A pod that is ended says it for those
+// that are made in its place.
+func (k *kept) repeats(other *kept) bool {
+	return k.key == other.key && k.Component == other.Component && k.Container == other.Container && k.Reason == other.Reason && k.Words == other.Words &&
+		(k.UID == other.UID || k.Ends())
+}
+
+// Of are the complaints about the pods of the server with this key, in the same order
+// each time.
+func (s *Store) Of(namespace, key string) (all []conditions.Complaint) {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.namespaces[namespace] {
+		if k := &s.namespaces[namespace][i]; k.key == key {
+			all = append(all, k.Complaint)
+		}
+	}
+	slices.SortFunc(all, func(a, b conditions.Complaint) int {
+		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Words, b.Words))
+	})
+	return all
+}
+
+// OnNews has wake called from now on for each server of whose pods something is said that was
+// not said before.
+func (s *Store) OnNews(wake func(namespace, key string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakes = append(s.wakes, wake)
+}
+
+// add keeps what an Event says, if it is of a pod that may be ours.
+func (s *Store) add(e *corev1.Event) {
+	k := complaint(e)
+	if k.key == "" {
+		return
+	}
+	for _, wake := range s.keep(e.Namespace, k) {
+		wake(e.Namespace, k.key)
+	}
+}
+
+// keep keeps a complaint, and returns whom to wake for it.
+func (s *Store) keep(namespace string, k kept) (wakes []func(namespace, key string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, news := s.namespaces[namespace], true
+	if i := slices.IndexFunc(all, func(old kept) bool { return old.repeats(&k) }); i >= 0 {
+		old := all[i]
+		if k.Last.Before(old.Last) {
+			return nil // a list has its Events in any order
+		}
+		if k.First.After(old.First) && k.First.Sub(old.Last) < Lull {
+			k.First = old.First
+		}
+		news = k.UID != old.UID || k.Lasts() != old.Lasts()
+		s.drop(namespace, i)
+	}
+	if s.namespaces == nil {
+		s.namespaces = map[string][]kept{}
+	}
+	s.namespaces[namespace] = append(s.namespaces[namespace], k)
+	s.size += k.size()
+	s.bound(namespace, k.key)
+	if !news {
+		return nil
+	}
+	return s.wakes
+}
+
+// bound lets go what was said longest ago where there is too much.
+func (s *Store) bound(namespace, key string) {
+	ofServer, ofNamespace := 0, 0
+	for i := range s.namespaces[namespace] {
+		k := &s.namespaces[namespace][i]
+		ofNamespace += k.size()
+		if k.key == key {
+			ofServer += k.size()
+		}
+	}
+	for i := 0; ofServer > mostOfServer; i++ {
+		if k := s.namespaces[namespace][i]; k.key == key {
+			ofServer, ofNamespace = ofServer-k.size(), ofNamespace-k.size()
+			s.drop(namespace, i)
+			i--
+		}
+	}
+	for ; ofNamespace > mostOfNamespace; ofNamespace -= s.drop(namespace, 0) {
+	}
+	for s.size > mostOfAll {
+		s.drop(s.fullest(), 0)
+	}
+}
+
+// fullest is the namespace of which most is kept.
+func (s *Store) fullest() (fullest string) {
+	most := 0
+	for namespace, all := range s.namespaces {
+		size := 0
+		for i := range all {
+			size += all[i].size()
+		}
+		if size > most {
+			fullest, most = namespace, size
+		}
+	}
+	return fullest
+}
+
+// drop lets one complaint go, and returns its size.
+func (s *Store) drop(namespace string, i int) int {
+	size := s.namespaces[namespace][i].size()
+	s.size -= size
+	s.namespaces[namespace] = slices.Delete(s.namespaces[namespace], i, i+1)
+	if len(s.namespaces[namespace]) == 0 {
+		delete(s.namespaces, namespace)
+	}
+	return size
+}
+
+// forget lets go what only Events say for which gone is true.
+func (s *Store) forget(namespace string, gone func(event string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := 0; i < len(s.namespaces[namespace]); i++ {
+		if gone(s.namespaces[namespace][i].event) {
+			s.drop(namespace, i)
+			i--
+		}
+	}
+}
+
+// all are the namespaces of which something is kept.
+func (s *Store) all() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.namespaces {
+		names = append(names, name)
+	}
+	return names
+}
+
+// complaint is what an Event says of a pod that may be ours; without a key if it cannot be.
+func complaint(e *corev1.Event) kept {
+	of := e.InvolvedObject
+	if len(of.Name) > longName || len(e.Name) > longName || len(of.UID) > longName || len(of.FieldPath) > longName || len(e.Reason) > longName {
+		return kept{}
+	}
+	key, component := workload.OfPod(of.Name)
+	first, last := times(e)
+	return kept{key: key, event: e.Name, Complaint: conditions.Complaint{
+		Pod: of.Name, UID: of.UID, Component: component, Container: container(of.FieldPath),
+		Reason: e.Reason, Words: conditions.Plain(e.Message), First: first, Last: last,
+	}}
+}
+
+// times are since when, and when last, an Event has been said: by the clock of its node, but
+// no earlier than the API server has had it.
+func times(e *corev1.Event) (first, last time.Time) {
+	first, last = e.FirstTimestamp.Time, e.LastTimestamp.Time
+	for _, at := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
+		if last.Before(at) {
+			last = at
+		}
+	}
+	if e.Series != nil && last.Before(e.Series.LastObservedTime.Time) {
+		last = e.Series.LastObservedTime.Time
+	}
+	if first.IsZero() {
+		first = cmp.Or(e.EventTime.Time, e.CreationTimestamp.Time, last)
+	}
+	if first.After(last) {
+		first = last
+	}
+	return first, last
+}

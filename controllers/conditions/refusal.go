@@ -1,0 +1,37 @@
+package conditions
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	podName  = regexp.MustCompile(`(?:pods|Pod) "[^"]*" is`)
+	used     = regexp.MustCompile(`, used: .*, limited: `)
+	position = regexp.MustCompile(`spec\.(initContainers|containers)\[(\d+)\]`)
+)
+
+// Refusal words the API server's refusal to create a pod of a template without the pod's
+// name, which differs with each attempt, and without what is used of a quota, which
+// differs with each other pod. message is that of a ReplicaSet's
+// condition, or of a StatefulSet's Event, which says before it what was tried.
+func Refusal(message string, cures Cures, pod corev1.PodSpec) Finding {
+	if _, why, tried := strings.Cut(message, " failed error: "); tried {
+		message = why
+	}
+	words := used.ReplaceAllString(podName.ReplaceAllString(strings.TrimSpace(message), "it is"), ", limited: ")
+	words = position.ReplaceAllStringFunc(words, func(at string) string {
+		parts := position.FindStringSubmatch(at)
+		of := map[string][]corev1.Container{"initContainers": pod.InitContainers, "containers": pod.Containers}[parts[1]]
+		if i, err := strconv.Atoi(parts[2]); err == nil && i < len(of) {
+			return fmt.Sprintf("spec.%s[name=%s]", parts[1], of[i].Name)
+		}
+		return at
+	})
+	f, _ := cures.meant(saying{by: apiServer, words: words})
+	return *f
+}
