@@ -200,7 +200,7 @@ func answered(run runconfig.RunConfig) string {
 var asksNothing = &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
 
 func connectMCP(ctx context.Context, client *asking, endpoint, revision string) (*mcp.ClientSession, error) {
-	c := mcp.NewClient(&mcp.Implementation{Name: "freehold-runner", Version: version}, asksNothing)
+	c := mcp.NewClient(&mcp.Implementation{Name: protocol.OwnClient, Version: version}, asksNothing)
 	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &client.Client, DisableStandaloneSSE: true, MaxRetries: -1}
 	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 }

@@ -108,7 +108,7 @@ func TestAServerThatHasNotSaidItsEra(t *testing.T) {
 	if p, fault := ask(); p != nil || fault == nil || fault.Code != CodeBusy || fault.Status != http.StatusServiceUnavailable {
 		t.Errorf("%v, %v", p, fault)
 	}
-	f.modern.peer.started = time.Now().Add(-firstWords)
+	f.modern.all.peer.started = time.Now().Add(-firstWords)
 	if p, fault := ask(); p != nil || fault != nil {
 		t.Errorf("%v, %v", p, fault)
 	}
@@ -118,7 +118,7 @@ func TestAServerThatHasNotSaidItsEra(t *testing.T) {
 func TestAServerOfTheModernEraStaysOne(t *testing.T) {
 	f := serve(t, Config{Server: child("modern")})
 	f.want(f.modernly("1", "pid", ""), http.StatusOK, `"id":1`)
-	f.modern.peer.started = time.Now().Add(-2 * firstWords)
+	f.modern.all.peer.started = time.Now().Add(-2 * firstWords)
 	for range 50 {
 		f.want(f.modernly("1", "pid", ""), http.StatusOK, `"id":1`)
 	}

@@ -85,11 +85,12 @@ func New(config Config) *Bridge {
 	}
 	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
-		config: config, starter: starter, modern: newModern(starter),
+		config: config, starter: starter,
 		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}), sharing: make(chan struct{}, 1),
 		inFlight: share.New(maxInFlight, share.Half(maxInFlight)),
 		unread:   share.New(maxUnread, share.Half(maxUnread)),
 	}
+	b.modern = newModern(starter, b.keep)
 	go b.sweep()
 	return b
 }
@@ -105,7 +106,7 @@ func (b *Bridge) Start(ctx context.Context) error {
 		hello, f := openShared(ctx, b.starter)
 		switch {
 		case f == nil:
-			hello.peer.stop()
+			b.keep(hello)
 			return nil
 		case f.Code == CodeServerEnded, errors.Is(f, errUnstartable):
 			return f

@@ -142,7 +142,7 @@ func TestAClientThatLeaves(t *testing.T) {
 		r.Body.Close()
 	}
 	within(t, time.Minute, "the call is cancelled", func() bool {
-		all := len(f.modern.peer.mine(nil))
+		all := len(f.modern.all.peer.mine(nil))
 		return all == 0
 	})
 }
@@ -418,7 +418,7 @@ func TestSubscriptionsEndGracefully(t *testing.T) {
 		f.want(a, http.StatusOK, `"id":9`, `"resultType":"complete"`, `"io.modelcontextprotocol/subscriptionId":9`)
 	})
 	within(t, time.Minute, "the call waits", func() bool {
-		all := len(f.modern.peer.mine(nil))
+		all := len(f.modern.all.peer.mine(nil))
 		return all == 1
 	})
 	f.Drain()

@@ -347,7 +347,7 @@ func TestAnOldSessionIsNotToBeHadByTheOthersName(t *testing.T) {
 	session := f.begin()
 	f.url += "?" + protocol.QuerySession + "=" + session
 	f.want(f.post(`{"jsonrpc":"2.0","id":1,"method":"pid"}`), http.StatusNotFound, "no such session")
-	old, fault := f.open(t.Context(), "", f.stream("", false, ""))
+	old, fault := f.open(t.Context(), "", false, f.stream("", false, ""))
 	if fault != nil {
 		t.Fatal(fault)
 	}

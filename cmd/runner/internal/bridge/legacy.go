@@ -31,7 +31,7 @@ func accepts(r *http.Request) (asJSON, asEvents bool) {
 func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	id := messages[0].ID
 	caller := r.Header.Get(protocol.HeaderCaller)
-	s, f := b.open(r.Context(), caller, b.stream(standingID, true, caller))
+	s, f := b.open(r.Context(), caller, b.asksForItself(messages[0]), b.stream(standingID, true, caller))
 	if f != nil {
 		writeFault(w, f, id)
 		return
@@ -53,9 +53,10 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 		return
 	}
 	defer e.hold.part()
-	if at(e.data, "result") == nil {
+	if result := at(e.data, "result"); result == nil {
 		b.end(s)
 	} else {
+		b.starter.learn(messages[0], result)
 		w.Header().Set(protocol.HeaderSession, s.id)
 	}
 	if asJSON, _ := accepts(r); asJSON {
@@ -84,7 +85,16 @@ func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, 
 			e.hold.part()
 		}
 	}()
-	return await(ctx, b.starter, s.peer, got)
+	p, _ := s.server()
+	if p != nil {
+		return await(ctx, b.starter, p, got)
+	}
+	select { // the bridge has answered
+	case e := <-got:
+		return e, nil
+	case <-ctx.Done():
+		return event{}, busy("the client did not wait")
+	}
 }
 
 func (b *Bridge) end(s *session) {
@@ -115,6 +125,10 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 	}
 	defer s.touch()
 	calls := slices.DeleteFunc(slices.Clone(messages), func(m jsonrpc.Message) bool { return !m.Call() })
+	if f := b.reach(r.Context(), s, messages); f != nil {
+		writeFault(w, f, messages[0].ID)
+		return
+	}
 	if len(calls) == 0 {
 		if f := s.post(r.Context(), messages, nil); f != nil {
 			writeFault(w, f, nil)

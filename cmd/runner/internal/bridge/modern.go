@@ -29,22 +29,24 @@ func isModern(r *http.Request, messages []jsonrpc.Message) bool {
 	return len(messages) == 1 && (messages[0].Method == protocol.MethodDiscover || at(messages[0].Params, "_meta", protocol.MetaVersion) != nil)
 }
 
-// modern is the one server that answers requests of the modern era. It never gets an
-// initialize: a server takes its connection for one era
+// modern is the one server that answers requests of the modern era. It gets no initialize: a server takes its connection for one era
 // (docs/adr/0034-one-server-a-session.md).
 type modern struct {
 	starter *starter
+	// keep takes a server that turns out to be of the legacy era.
+	keep    func(*shared)
 	starts  chan struct{} // held while one is started
-	peer    *peer
-	// settled is closed once it is known whether the server speaks the era.
-	settled chan struct{}
+	all     *shared
+	settled chan struct{} // closed once it is known whether the server speaks the era
 
 	mu     sync.Mutex
 	speaks bool
 	legacy bool // it does not; that stays so
 }
 
-func newModern(s *starter) *modern { return &modern{starter: s, starts: make(chan struct{}, 1)} }
+func newModern(s *starter, keep func(*shared)) *modern {
+	return &modern{starter: s, keep: keep, starts: make(chan struct{}, 1)}
+}
 
 // start starts the server. It reports whether that has ended without a word.
 func (m *modern) start(ctx context.Context) (silent bool, err error) {
@@ -54,11 +56,11 @@ func (m *modern) start(ctx context.Context) (silent bool, err error) {
 	speaks, legacy := m.known()
 	m.starts <- struct{}{}
 	defer func() { <-m.starts }()
-	if speaks || legacy || m.peer == nil {
-		return m.peer == nil, nil
+	if speaks || legacy || m.all == nil {
+		return m.all == nil, nil
 	}
 	select {
-	case <-m.peer.done:
+	case <-m.all.peer.done:
 		return true, nil
 	case <-time.After(firstPause):
 		return false, nil // it may yet say something
@@ -71,74 +73,55 @@ func (m *modern) known() (speaks, legacy bool) {
 	return m.speaks, m.legacy
 }
 
+// running is the server, started if it does not run, and what is closed once its era is known.
+func (m *modern) running(ctx context.Context) (all *shared, settled <-chan struct{}, f *jsonrpc.Fault) {
+	select {
+	case m.starts <- struct{}{}:
+		defer func() { <-m.starts }()
+	case <-ctx.Done():
+		return nil, nil, busy("the server starts")
+	}
+	if m.all == nil || m.all.peer.leaves() {
+		all, f := startShared(m.starter)
+		if f != nil {
+			return nil, nil, f
+		}
+		m.all, m.settled = all, make(chan struct{})
+		go m.probe(all, m.settled)
+	}
+	return m.all, m.settled, nil
+}
+
 // server is the server, started if it does not run; nil for one that does not speak
 // the era.
 func (m *modern) server(ctx context.Context) (*peer, *jsonrpc.Fault) {
-	if _, legacy := m.known(); legacy || !m.starter.server.Modern {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
-	select {
-	case m.starts <- struct{}{}:
-	case <-ctx.Done():
-		return nil, busy("the server starts")
-	}
-	if m.peer == nil || m.peer.ended() {
-		p, f := m.starter.open("", false, m.other)
+	for {
+		if _, legacy := m.known(); legacy || !m.starter.server.Modern {
+			return nil, nil
+		}
+		all, settled, f := m.running(ctx)
 		if f != nil {
-			<-m.starts
 			return nil, f
 		}
-		m.peer, m.settled = p, make(chan struct{})
-		go m.probe(p, m.settled)
-	}
-	p, settled := m.peer, m.settled
-	<-m.starts
-	patience, end := context.WithDeadline(ctx, p.started.Add(firstWords))
-	defer end()
-	if _, f := await(patience, m.starter, p, settled); f != nil {
-		switch {
-		case f.Code != CodeBusy:
+		p := all.peer
+		patience, end := context.WithDeadline(ctx, p.started.Add(firstWords))
+		_, f = await(patience, m.starter, p, settled)
+		end()
+		switch speaks, _ := m.known(); {
+		case f != nil && f.Code != CodeBusy:
 			return nil, f
-		case time.Since(p.started) >= firstWords:
+		case f != nil && time.Since(p.started) >= firstWords:
 			return nil, nil // one of the legacy era need not answer the question
+		case f != nil:
+			return nil, busy("the server has not said yet whether it speaks revision %s", protocol.Modern)
+		case !speaks:
+			return nil, nil
+		case !p.stopped.Load():
+			return p, nil
 		}
-		return nil, busy("the server has not said yet whether it speaks revision %s", protocol.Modern)
-	}
-	if speaks, _ := m.known(); !speaks {
-		return nil, nil
-	}
-	return p, nil
-}
-
-// probe asks a server that was started whether it speaks the era. One that does not is
-// ended, for it need not take an initialize after the question.
-func (m *modern) probe(p *peer, settled chan<- struct{}) {
-	defer close(settled)
-	answer, err := p.question(context.Background(), protocol.MethodDiscover, map[string]any{"_meta": ownMeta})
-	if err != nil {
-		return
-	}
-	hello := <-answer
-	speaks := hello.Result != nil && slices.Contains(texts(at(hello.Result, "supportedVersions")), protocol.Modern)
-	m.mu.Lock()
-	m.speaks = speaks
-	// A server that ended may have done so for another reason than the question.
-	legacy := !speaks && hello.code() != CodeServerEnded
-	m.legacy = legacy
-	m.mu.Unlock()
-	if legacy { // one that ended by itself is started again after a pause
-		p.stop()
-	}
-}
-
-// other takes what is about no call that waits. No request belongs here in this era,
-// and whose a notification is nobody can tell: a call that has ended may have led to it
-// also where only one waits.
-func (m *modern) other(p *peer, s said) {
-	if s.ID != nil {
-		refuse(p, s)
+		// It was asked for a session besides: another one is started.
 	}
 }
 

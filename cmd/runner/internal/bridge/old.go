@@ -18,7 +18,7 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	caller := r.Header.Get(protocol.HeaderCaller)
 	standing := b.stream("", false, caller)
 	standing.begin(1) // it lasts longer than what was asked
-	s, f := b.open(r.Context(), caller, standing)
+	s, f := b.open(r.Context(), caller, false, standing)
 	if f != nil {
 		writeFault(w, f, nil)
 		return

@@ -256,6 +256,9 @@ func (p *peer) stop() {
 	p.conn.End()
 }
 
+// leaves reports whether the connection has ended, or is being ended.
+func (p *peer) leaves() bool { return p.stopped.Load() || p.ended() }
+
 // ended reports whether the connection has ended.
 func (p *peer) ended() bool {
 	select {

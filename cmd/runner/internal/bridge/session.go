@@ -21,8 +21,11 @@ type session struct {
 	id     string
 	caller string // who began it; "" where that is not known
 	leave  func() // gives its place back
+	own    bool   // it is a proxy's, which has a server while it needs one
 	peer   *peer
 	shared *shared // where the server is not the session's own
+	// hello is what a session of a proxy's is told of a server that it does not have.
+	hello json.RawMessage
 	// standing carries what answers no request.
 	standing *stream
 	// gone is closed when the session has ended.
@@ -49,7 +52,7 @@ func (s *session) idle() (since time.Time, ok bool) {
 	if !s.standing.idle() {
 		return time.Time{}, false
 	}
-	if mine := s.peer.mine(s); len(mine) > 0 {
+	if p, _ := s.server(); p != nil && len(p.mine(s)) > 0 {
 		return time.Time{}, false
 	}
 	s.mu.Lock()
@@ -60,6 +63,19 @@ func (s *session) idle() (since time.Time, ok bool) {
 		}
 	}
 	return s.used, true
+}
+
+// server is the session's server, and what shares it; nil for a proxy's session that has none.
+func (s *session) server() (*peer, *shared) {
+	if !s.own {
+		return s.peer, s.shared
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.peer == nil || s.peer.ended() {
+		return nil, nil
+	}
+	return s.peer, s.shared
 }
 
 // keep remembers a stream while it can be resumed.
@@ -111,27 +127,30 @@ func (s *session) stream(id string) *stream {
 // unless a call was: whoever is refused sends all again. Then each call has its own answer.
 func (s *session) post(ctx context.Context, messages []jsonrpc.Message, to *stream) *jsonrpc.Fault {
 	sent := false
+	p, shared := s.server()
 	for _, m := range messages {
 		params := oneLine(m.Params)
 		var err error
 		switch {
-		case s.shared != nil && s.shared.answers(s, m, to):
+		case p == nil:
+			s.alone(m, to)
+		case shared != nil && shared.answers(s, m, to):
 		case m.Call():
 			c := &call{id: m.ID, method: m.Method, owner: s, caller: s.caller, to: to, answer: answerTo(to)}
 			if m.Method == "initialize" {
 				c.to, c.answer = nil, s.agreed(c.answer)
 			}
-			if s.shared != nil && m.Method == methodSubscribe {
+			if shared != nil && m.Method == methodSubscribe {
 				c.answer = s.subscribed(text(at(params, "uri")), c.answer)
 			}
-			err = s.peer.ask(ctx, c, params)
+			err = p.ask(ctx, c, params)
 		case m.Method == methodCancelled:
-			s.peer.cancel(ctx, s, at(params, "requestId"), params)
+			p.cancel(ctx, s, at(params, "requestId"), params)
 		case m.Method != "":
-			err = s.peer.tell(ctx, request(nil, m.Method, params))
+			err = p.tell(ctx, request(nil, m.Method, params))
 		default:
 			s.answered(m.ID)
-			err = s.peer.tell(ctx, response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}))
+			err = p.tell(ctx, response(m.ID, said{Result: json.RawMessage(oneLine(m.Result)), Error: errorOf(m)}))
 		}
 		switch {
 		case err != nil && !sent:
@@ -226,12 +245,14 @@ func (s *session) end() {
 	for _, stream := range s.streams {
 		stream.free()
 	}
+	p, shared := s.peer, s.shared
 	s.mu.Unlock()
-	if s.shared != nil {
-		s.shared.leave(s)
-		return
+	switch {
+	case shared != nil:
+		shared.leave(s)
+	case p != nil:
+		p.stop()
 	}
-	s.peer.stop()
 }
 
 func asFault(err error) *jsonrpc.Fault {

@@ -10,16 +10,25 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
-// open makes a session of a caller with a server, its own or the shared one.
-func (b *Bridge) open(ctx context.Context, caller string, standing *stream) (*session, *jsonrpc.Fault) {
+// open makes a session of a caller with a server, its own or the shared one. A proxy's own needs none while it is known what one says.
+func (b *Bridge) open(ctx context.Context, caller string, own bool, standing *stream) (*session, *jsonrpc.Fault) {
 	leave, f := b.room(caller)
 	if f != nil {
 		return nil, f
 	}
 	s := &session{
-		id: rand.Text(), caller: caller, leave: leave, standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{},
+		id: rand.Text(), caller: caller, own: own, leave: leave, standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{},
 	}
-	f = b.connect(ctx, s)
+	if own {
+		f = b.waitKnown(ctx)
+		s.hello = b.starter.known()
+	}
+	switch {
+	case s.hello != nil:
+		f = nil
+	case f == nil:
+		f = b.connect(ctx, s)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f != nil {
@@ -31,7 +40,9 @@ func (b *Bridge) open(ctx context.Context, caller string, standing *stream) (*se
 		return nil, busy("the server stops")
 	}
 	b.sessions[s.id] = s
-	go b.follow(s)
+	if !own {
+		go b.follow(s)
+	}
 	return s, nil
 }
 
@@ -70,7 +81,7 @@ func (b *Bridge) room(caller string) (leave func(), f *jsonrpc.Fault) {
 }
 
 func (b *Bridge) connect(ctx context.Context, s *session) *jsonrpc.Fault {
-	if !b.config.Shared {
+	if !b.config.Shared && !s.own {
 		p, f := b.starter.open(s.caller, true, s.other)
 		s.peer = p
 		return f
@@ -81,15 +92,15 @@ func (b *Bridge) connect(ctx context.Context, s *session) *jsonrpc.Fault {
 	case <-ctx.Done():
 		return busy("the client did not wait for the server")
 	}
-	if b.shared == nil || b.shared.peer.ended() {
+	if b.shared == nil || b.shared.peer.leaves() {
 		all, f := openShared(ctx, b.starter)
 		if f != nil {
 			return f
 		}
 		b.shared = all
 	}
-	s.shared, s.peer = b.shared, b.shared.peer
-	b.shared.join(s)
+	b.shared.used = time.Now()
+	s.join(b.shared)
 	return nil
 }
 
@@ -149,6 +160,7 @@ func (b *Bridge) sweepAt(now time.Time) {
 	for _, s := range old {
 		s.end()
 	}
+	b.sweepOwn(now)
 	if len(old) > 0 {
 		b.config.Log.Info("idle sessions ended", "sessions", len(old), "idle", IdleTime.String())
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
@@ -20,22 +21,39 @@ type shared struct {
 
 	mu       sync.Mutex
 	sessions map[*session]bool
+	used     time.Time // when a session last needed it
 }
 
-// openShared starts a server and initializes it.
-func openShared(ctx context.Context, s *starter) (*shared, *jsonrpc.Fault) {
-	all := &shared{sessions: map[*session]bool{}}
+// startShared starts a server for many.
+func startShared(s *starter) (*shared, *jsonrpc.Fault) {
+	all := &shared{sessions: map[*session]bool{}, used: time.Now()}
 	p, f := s.open("", false, func(p *peer, m said) { all.other(p, m) })
+	all.peer = p
+	return all, f
+}
+
+// openShared starts one and initializes it.
+func openShared(ctx context.Context, s *starter) (*shared, *jsonrpc.Fault) {
+	all, f := startShared(s)
+	if f == nil {
+		f = all.introduce(ctx, s)
+	}
 	if f != nil {
 		return nil, f
 	}
-	all.peer = p
+	s.remember(all.hello)
+	return all, nil
+}
+
+// introduce initializes the server, and ends it where that is not possible.
+func (a *shared) introduce(ctx context.Context, s *starter) *jsonrpc.Fault {
+	p := a.peer
 	answer, err := p.question(ctx, "initialize", map[string]any{
 		"protocolVersion": protocol.Legacy, "capabilities": struct{}{}, "clientInfo": ownInfo,
 	})
 	if err != nil {
 		p.stop()
-		return nil, asFault(err)
+		return asFault(err)
 	}
 	m, f := await(ctx, s, p, answer)
 	switch {
@@ -52,10 +70,10 @@ func openShared(ctx context.Context, s *starter) (*shared, *jsonrpc.Fault) {
 	}
 	if f != nil {
 		p.stop()
-		return nil, f
+		return f
 	}
-	all.hello = m.Result
-	return all, nil
+	a.hello = m.Result
+	return nil
 }
 
 // answers answers in the server's place what it may not be asked for each session.
@@ -194,7 +212,15 @@ func (a *shared) each(do func(*session)) {
 	}
 }
 
-func (a *shared) join(s *session) {
+// join gives a session a shared server, in place of one that has ended.
+func (s *session) join(a *shared) {
+	s.mu.Lock()
+	before := s.shared
+	s.shared, s.peer, s.hello = a, a.peer, a.hello
+	s.mu.Unlock()
+	if before != nil {
+		before.leave(s)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sessions[s] = true

@@ -53,6 +53,9 @@ type starter struct {
 	// says may have its server end, and is nothing to the others.
 	pauses map[string]pause
 	peers  map[*peer]bool // those that have not ended
+	// hello is what one of them said to initialize last, and telling closed once it is there.
+	hello   json.RawMessage
+	telling chan struct{}
 	// closed says that none is opened any more.
 	closed bool
 }
@@ -112,6 +115,9 @@ func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (
 // pauses that are over for long. The lock is held.
 func (s *starter) failed(caller, why string, err error) {
 	now := time.Now()
+	if caller == "" {
+		s.hello = nil
+	}
 	maps.DeleteFunc(s.pauses, func(_ string, p pause) bool { return now.Sub(p.until) > lastPause })
 	if s.pauses == nil {
 		s.pauses = map[string]pause{}

@@ -39,6 +39,9 @@ const (
 // The proxy removes it from requests of clients.
 const HeaderCaller = "Freehold-Caller"
 
+// OwnClient is the name of the client as which a proxy itself asks its backend. A bridge begins no session with a server for that alone.
+const OwnClient = "freehold-runner"
+
 // QuerySession is the parameter of the query with which a bridge names the session of a client of the transport HTTP+SSE
 // (2024-11-05, basic/transports, HTTP with SSE). The proxy seals what it names.
 const QuerySession = "freeholdSession"

@@ -9,7 +9,9 @@ import (
 
 // AsWritten is a text of the spec in which kubelet has expanded references to variables. The operator wrote those to variables of
 // envFrom with the names that the bridge's container has for them; what nothing defines is left, and written back.
-func AsWritten(text string) string { return strings.ReplaceAll(text, "$("+runconfig.DeclaredPrefix, "$(") }
+func AsWritten(text string) string {
+	return strings.ReplaceAll(text, "$("+runconfig.DeclaredPrefix, "$(")
+}
 
 // basics are the variables that every child gets, if they are set.
 var basics = []string{"PATH", "HOME", "LANG", "TMPDIR"}

@@ -1,0 +1,280 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+)
+
+// programs start slowly: each answers what it has got, in order, once all are up.
+type programs struct {
+	up      chan struct{}
+	answers func(m said) string // to a request; "" is none
+
+	mu  sync.Mutex
+	all []*program
+}
+
+type program struct {
+	of       *programs
+	in, says chan string
+	over     chan struct{}
+	once     sync.Once
+
+	mu  sync.Mutex
+	got []string
+}
+
+func (p *programs) open() (Conn, error) {
+	c := &program{of: p, in: make(chan string, 100), says: make(chan string, 100), over: make(chan struct{})}
+	p.mu.Lock()
+	p.all = append(p.all, c)
+	p.mu.Unlock()
+	go c.run()
+	return c, nil
+}
+
+func (p *programs) started() []*program {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.all)
+}
+
+func (c *program) run() {
+	<-c.of.up
+	for line := range c.in {
+		var m said
+		_ = json.Unmarshal([]byte(line), &m)
+		c.mu.Lock()
+		c.got = append(c.got, m.Method)
+		c.mu.Unlock()
+		if member := c.of.answers(m); m.ID != nil && member != "" {
+			c.says <- `{"jsonrpc":"2.0","id":` + string(m.ID) + `,` + member + `}`
+		}
+	}
+}
+
+func (c *program) Send(_ context.Context, m []byte) error { c.in <- string(m); return nil }
+
+func (c *program) Receive() ([]byte, error) {
+	select {
+	case line := <-c.says:
+		return []byte(line), nil
+	case <-c.over:
+		return nil, errors.New("the end")
+	}
+}
+
+func (c *program) Why() string { <-c.over; return "the end" }
+func (c *program) End()        { c.once.Do(func() { close(c.over) }) }
+
+func (c *program) ended() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// legacyProgram answers as one of the legacy era that knows no server/discover.
+func legacyProgram(m said) string {
+	switch m.Method {
+	case protocol.MethodDiscover:
+		return `"error":{"code":-32601,"message":"unknown"}`
+	case "initialize":
+		return `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"instructions":"for you","serverInfo":{"name":"slow","version":"1"}}`
+	}
+	return `"result":{"of":"` + m.Method + `"}`
+}
+
+func slowly(t *testing.T, answers func(said) string) (front, *programs) {
+	t.Helper()
+	p := &programs{up: make(chan struct{}), answers: answers}
+	return serve(t, Config{Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}}), p
+}
+
+// patience is set for a test.
+func patience(t *testing.T, discover, besides time.Duration) {
+	t.Helper()
+	before, after := discoverTime, besidesTime
+	discoverTime, besidesTime = discover, besides
+	t.Cleanup(func() { discoverTime, besidesTime = before, after })
+}
+
+var ownHello = strings.Replace(hello, `"name":"t"`, `"name":"`+protocol.OwnClient+`"`, 1)
+
+// together asks all at a time, and returns when each of them has been sent.
+func together(f front, bodies ...string) chan answer {
+	answers := make(chan answer, len(bodies))
+	for _, body := range bodies {
+		go func() {
+			if strings.Contains(body, protocol.MethodDiscover) {
+				answers <- f.modernly("1", protocol.MethodDiscover, "")
+				return
+			}
+			answers <- f.post(body)
+		}()
+	}
+	return answers
+}
+
+// A program that starts slowly is started once, however often proxies ask meanwhile and after that; and for each client.
+func TestTheQuestionsOfProxiesStartOneProgram(t *testing.T) {
+	f, p := slowly(t, legacyProgram)
+	go func() { _ = f.Start(t.Context()) }()
+	answers := together(f, ownHello, ownHello, ownHello, protocol.MethodDiscover)
+	select {
+	case a := <-answers:
+		t.Fatalf("HTTP %d %s, before the program is up", a.status, a.body)
+	case <-time.After(2 * junkLook):
+	}
+	close(p.up)
+	var sessions []string
+	for range 4 {
+		a := next(t, "answer", answers)
+		if session := a.header.Get(protocol.HeaderSession); session != "" {
+			f.want(a, http.StatusOK, `"protocolVersion":"2025-11-25"`, `"capabilities":{"tools":{}}`, `"name":"slow"`)
+			sessions = append(sessions, session)
+			continue
+		}
+		f.want(a, http.StatusBadRequest, `"code":-32022`)
+	}
+	if len(sessions) != 3 {
+		t.Fatalf("%d sessions", len(sessions))
+	}
+	for _, session := range sessions {
+		f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, session), http.StatusAccepted)
+		f.want(f.call(session, "1", "ping"), http.StatusOK, `"result":{}`)
+		f.want(f.call(session, "2", "tools/list"), http.StatusOK, `"id":2,"result":{"of":"tools/list"}`)
+	}
+	if n := len(p.started()); n != 1 {
+		t.Fatalf("%d programs are started", n)
+	}
+	f.want(f.call(f.begin(), "1", "tools/list"), http.StatusOK, `"of":"tools/list"`)
+	if n := len(p.started()); n != 2 {
+		t.Errorf("with a client's own %d programs are started", n)
+	}
+	// What is not needed ends, and is there again when it is.
+	f.sweepAt(time.Now().Add(ownIdle / 2))
+	if p.started()[0].ended() {
+		t.Error("it ends while it may still be asked")
+	}
+	f.sweepAt(time.Now().Add(2 * ownIdle))
+	if !p.started()[0].ended() || p.started()[1].ended() {
+		t.Error("another one ends than that for proxies")
+	}
+	within(t, time.Minute, "its end is known", func() bool { return len(f.starter.running()) == 1 })
+	f.want(f.post(ownHello), http.StatusOK, `"name":"slow"`)
+	f.want(f.call(sessions[0], "3", "ping"), http.StatusOK)
+	if n := len(p.started()); n != 2 {
+		t.Errorf("a question that is known starts one")
+	}
+	f.want(f.call(sessions[0], "4", "tools/list"), http.StatusOK, `"of":"tools/list"`)
+	if n := len(p.started()); n != 3 {
+		t.Errorf("%d programs are started", n)
+	}
+}
+
+// What a program says to a client it says to the proxy.
+func TestAClientsOwnInitializeAnswersTheProxys(t *testing.T) {
+	f, p := slowly(t, func(m said) string {
+		if m.Method == protocol.MethodDiscover {
+			return ""
+		}
+		return legacyProgram(m)
+	})
+	answers := together(f, ownHello)
+	within(t, time.Minute, "the proxy's question starts a program", func() bool { return len(p.started()) == 1 })
+	close(p.up)
+	f.begin()
+	a := next(t, "answer", answers)
+	f.want(a, http.StatusOK, `"name":"slow"`)
+	if strings.Contains(a.body, "for you") {
+		t.Error("the proxy is told what may be for one client")
+	}
+	if n := len(p.started()); n != 2 {
+		t.Errorf("%d programs are started", n)
+	}
+}
+
+// An answer in a revision that an old client asked for does not tell which one the program has.
+func TestWhatAnOldClientIsToldIsNotAllThatIsKnown(t *testing.T) {
+	f, p := slowly(t, func(m said) string {
+		if asked := text(at(m.Params, "protocolVersion")); asked != "" {
+			return strings.Replace(legacyProgram(m), protocol.Legacy, asked, 1)
+		}
+		return legacyProgram(m)
+	})
+	close(p.up)
+	f.want(f.post(strings.Replace(hello, "2025-11-25", "2024-11-05", 1)), http.StatusOK, "2024-11-05")
+	f.want(f.post(ownHello), http.StatusOK, `"protocolVersion":"2025-11-25"`)
+}
+
+// A server of the legacy era need not answer a question that it does not know.
+func TestAServerThatNeverSaysItsEra(t *testing.T) {
+	patience(t, 200*time.Millisecond, 50*time.Millisecond)
+	f, p := slowly(t, func(m said) string {
+		if m.Method == protocol.MethodDiscover {
+			return ""
+		}
+		return legacyProgram(m)
+	})
+	close(p.up)
+	began := time.Now()
+	f.want(f.modernly("1", protocol.MethodDiscover, ""), http.StatusBadRequest, `"code":-32022`)
+	if took := time.Since(began); took > probePatience/4 {
+		t.Errorf("after %s", took)
+	}
+	a := f.post(ownHello)
+	f.want(a, http.StatusOK, `"name":"slow"`)
+	f.want(f.call(a.header.Get(protocol.HeaderSession), "1", "tools/list"), http.StatusOK)
+	if n := len(p.started()); n != 1 {
+		t.Errorf("%d programs are started", n)
+	}
+}
+
+// A server of the modern era that was asked for a session, too, because it started slowly, may take its connection for the other era.
+func TestASlowServerOfTheModernEraIsAskedForNoSession(t *testing.T) {
+	patience(t, 100*time.Millisecond, 50*time.Millisecond)
+	f, p := slowly(t, func(m said) string {
+		if m.Method == protocol.MethodDiscover {
+			return `"result":{"supportedVersions":["2026-07-28"]}`
+		}
+		return `"result":{"of":"` + m.Method + `"}`
+	})
+	answers := together(f, protocol.MethodDiscover)
+	within(t, time.Minute, "it is asked for a session", func() bool { all := p.started(); return len(all) == 1 && len(all[0].in) == 2 })
+	close(p.up)
+	f.want(next(t, "answer", answers), http.StatusOK, "2026-07-28")
+	f.want(f.modernly("2", "tools/list", ""), http.StatusOK, `"of":"tools/list"`)
+	all := p.started()
+	if len(all) != 2 || !all[0].ended() {
+		t.Fatalf("%d programs are started", len(all))
+	}
+	all[1].mu.Lock()
+	defer all[1].mu.Unlock()
+	if slices.Contains(all[1].got, "initialize") {
+		t.Errorf("the second gets %s", all[1].got)
+	}
+}
+
+// What is known is of no use once programs fail to start: the proxy is told why.
+func TestWhatIsKnownIsForgottenWhenAStartFails(t *testing.T) {
+	f, p := slowly(t, legacyProgram)
+	close(p.up)
+	f.want(f.post(ownHello), http.StatusOK)
+	f.sweepAt(time.Now().Add(2 * ownIdle))
+	f.starter.mu.Lock()
+	f.starter.failed("", "exit status 3", nil)
+	f.starter.mu.Unlock()
+	f.want(f.post(ownHello), http.StatusServiceUnavailable, "exit status 3")
+}
