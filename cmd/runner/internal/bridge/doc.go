@@ -4,7 +4,8 @@
 //
 //   - bridge.go: requests by method and era; errors.go: what they are refused with
 //   - legacy.go, session.go, sessions.go, shared.go: sessions, each with a server of its own or all with one
-//   - modern.go: requests without sessions, all to one server
+//   - modern.go: requests without sessions, all to one server; probe.go: whether that speaks the era
+//   - own.go: what proxies ask, for which no server is started beside those of clients
 //   - old.go: clients of the HTTP+SSE transport
 //   - peer.go: one connection to the server, with the ids of many clients rewritten;
 //     start.go: how one is made; failures.go: when it breaks; cancel.go: calls that are not wanted any more;
