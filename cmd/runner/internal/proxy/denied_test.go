@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 )
 
 func TestDeny(t *testing.T) {
@@ -112,7 +111,7 @@ func TestARefusalBeforeABridgeThatPutsNothingOnStreams(t *testing.T) {
 	})
 	p := b.before(secret, judged(t))
 	stream := p.call(http.MethodGet, "/mcp", "", "Accept", "text/event-stream")
-	to := string(sse.Data([]byte(nextEvent(t, bufio.NewReader(stream.Body)))))
+	to := string(eventOf(t, nextEvent(t, bufio.NewReader(stream.Body))).Data)
 	response := p.call(http.MethodPost, to, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"drop"}}`, "Content-Type", "application/json")
 	body, err := io.ReadAll(response.Body)
 	if response.StatusCode != http.StatusBadRequest || err != nil || response.Header.Get("Allow") != "" || !strings.Contains(string(body), `may not call tool \"drop\"`) {
