@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
 	"github.com/freehold-dev/freehold/apis/printable"
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -24,7 +23,6 @@ import (
 type reply struct {
 	status int
 	media  string // the media type
-	to     string // where a redirect leads, as a path
 	code   int    // of a JSON-RPC error
 	said   string // its message
 	reason string // of its data, where it has one: why the proxy or a bridge has not called
@@ -38,9 +36,6 @@ const peeked = 4 << 10
 func replyOf(response *http.Response) *reply {
 	r := &reply{status: response.StatusCode}
 	r.media = media.Type(response.Header)
-	if u, err := url.Parse(response.Header.Get("Location")); err == nil {
-		r.to = u.EscapedPath()
-	}
 	if r.media != media.JSON || r.status < http.StatusBadRequest {
 		return r
 	}
@@ -108,6 +103,8 @@ func unanswered(run runconfig.RunConfig, r *reply, err error) conditions.Finding
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s does not answer MCP at %s within %s: look at its log", at, run.Backend.Path, askTime(run)))
 	case r == nil:
 		return conditions.False(v1alpha1.ReasonNotAnswering, at+" does not answer: look at its log, and write the port on which the image listens into spec.port")
+	case r.ours() && r.reason == v1alpha1.ReasonNotMCP:
+		return conditions.False(r.reason, printable.Line(r.detail, maxName))
 	case r.noSessions():
 		return conditions.False(v1alpha1.ReasonNotAnswering, fmt.Sprintf("%s: write one, as docs/how-to/sessions.md describes", printable.Line(r.detail, maxWords)))
 	case r.ours():
@@ -134,8 +131,6 @@ const maxWords = 200
 func (r *reply) String() string {
 	text := fmt.Sprintf("HTTP %d", r.status)
 	switch {
-	case r.redirects():
-		text += ", which leads to " + printable.Line(r.to, maxWords)
 	case r.code != 0:
 		text += fmt.Sprintf(", JSON-RPC error %d", r.code)
 	case r.status < http.StatusMultipleChoices:
@@ -144,15 +139,9 @@ func (r *reply) String() string {
 	return text
 }
 
-func (r *reply) redirects() bool {
-	return r.status >= http.StatusMultipleChoices && r.status < http.StatusBadRequest && r.to != ""
-}
-
 // advice is what to write instead.
 func (r *reply) advice() string {
 	switch {
-	case r.redirects():
-		return "write the path of its MCP endpoint into spec.path, for example " + printable.Line(r.to, maxWords)
 	case r.refused() && r.code == 0:
 		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials, HTTP 401 or 403 would say so"
 	case r.refused():

@@ -284,9 +284,10 @@ var notMCP = map[string]struct {
 	"another method": {plain(http.StatusMethodNotAllowed), "NotMCP", port + "answers, but not MCP at /mcp (HTTP 405): write the path", false},
 	"a slash too few": {
 		answer(http.StatusTemporaryRedirect, "Location", "http://echo-proxy.team.svc:8000/mcp/", ""), "NotMCP",
-		port + "answers, but not MCP at /mcp (HTTP 307, which leads to /mcp/): write the path of its MCP endpoint into spec.path, for example /mcp/", false,
+		"the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path", false,
 	},
-	"a redirect to odd places": {answer(http.StatusFound, "Location", "/\u202emcp", ""), "NotMCP", "(HTTP 302, which leads to /%E2%80%AEmcp)", false},
+	"a redirect to odd places":   {answer(http.StatusFound, "Location", "/\u202emcp", ""), "NotMCP", "the backend redirects to /%E2%80%AEmcp (HTTP 302)", false},
+	"a redirect to another host": {answer(http.StatusFound, "Location", "https://login.example.com/?next=x", ""), "NotMCP", "the backend redirects to https://login.example.com/ (HTTP 302)", false},
 	"a web page": {
 		answer(http.StatusOK, "Content-Type", "text/html; charset=utf-8", "<html>"), "NotMCP",
 		"(HTTP 200, text/html): write the port and path of its MCP endpoint into spec.port and spec.path", false,

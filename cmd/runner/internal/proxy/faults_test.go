@@ -69,6 +69,35 @@ func talker(t *testing.T, config Config) *bench {
 	}))
 }
 
+// A client would follow a redirect at the proxy's host, where there is nothing but the endpoint.
+func TestARedirectOfTheBackendIsNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		method string
+		status int
+		says   string
+	}{
+		"a slash too few": {http.MethodPost, http.StatusTemporaryRedirect, "NotMCP: the backend redirects to /mcp/ (HTTP 307), which is not followed: write the path of its MCP endpoint into spec.path"},
+		"for good":        {http.MethodPost, http.StatusPermanentRedirect, "redirects to /mcp/ (HTTP 308)"},
+		"not modified":    {http.MethodPost, http.StatusNotModified, ""},
+		"of a stream":     {http.MethodGet, http.StatusTemporaryRedirect, ""},
+	} {
+		b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://"+r.Host+"/mcp/?x=y")
+			w.WriteHeader(tc.status)
+		}))
+		response := b.call(tc.method, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		if tc.says == "" {
+			if response.StatusCode != tc.status {
+				t.Errorf("%s: HTTP %d", name, response.StatusCode)
+			}
+			continue
+		}
+		if body := text(t, response); response.StatusCode != http.StatusBadGateway || !strings.Contains(body, tc.says) || !strings.Contains(body, `"reason":"NotMCP"`) {
+			t.Errorf("%s: HTTP %d %s", name, response.StatusCode, body)
+		}
+	}
+}
+
 func TestClientsThatReadNothingCostLittleAndSlowNobody(t *testing.T) {
 	const clients = 20
 	for name, request := range map[string]string{

@@ -258,6 +258,12 @@ func (p *Proxy) response(response *http.Response) error {
 			return err
 		}
 	}
+	// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one without a stream.
+	if p.config.Remote == nil && response.Request.Method == http.MethodPost {
+		if err := remote.Redirected(response, "the backend", "write the path of its MCP endpoint into spec.path"); err != nil {
+			return err
+		}
+	}
 	if p.unreachable.CompareAndSwap(true, false) {
 		p.config.Log.Info("the backend answers again", "backend", p.config.Backend.Host)
 	}

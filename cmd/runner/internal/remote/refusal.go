@@ -38,12 +38,30 @@ func refusedCredentials(status int) error {
 	return &Refusal{CredentialsRefused, fmt.Sprintf("the server at spec.url refuses the credentials that the proxy presents (HTTP %d): correct spec.headers", status)}
 }
 
-func redirects(response *http.Response) error {
-	to := "elsewhere"
-	if u, err := url.Parse(response.Header.Get("Location")); err == nil && u.Path != "" {
-		to = "to " + (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+// Redirects reports whether an answer leads a client to another place, and returns that as words, without the host where that is the
+// one that was asked.
+func Redirects(response *http.Response) (to string, redirects bool) {
+	code := response.StatusCode
+	if code < http.StatusMultipleChoices || code >= http.StatusBadRequest || code == http.StatusNotModified {
+		return "", false
 	}
-	return &Refusal{NotMCP, fmt.Sprintf("the server at spec.url redirects %.200s (HTTP %d), which is not followed: write the final address into spec.url", to, response.StatusCode)}
+	u, err := url.Parse(response.Header.Get("Location"))
+	if err != nil || u.Path == "" {
+		return "elsewhere", true
+	}
+	if asked := response.Request; asked != nil && (u.Host == asked.Host || u.Host == asked.URL.Host) {
+		u.Scheme, u.Host = "", ""
+	}
+	return fmt.Sprintf("to %.200s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()), true
+}
+
+// Redirected is the refusal of an answer that leads elsewhere, nil for any other one. who has given it, and cure is what to write instead.
+func Redirected(response *http.Response, who, cure string) error {
+	to, redirects := Redirects(response)
+	if !redirects {
+		return nil
+	}
+	return &Refusal{NotMCP, fmt.Sprintf("%s redirects %s (HTTP %d), which is not followed: %s", who, to, response.StatusCode, cure)}
 }
 
 // untrusted words why a TLS handshake failed, if that is not for the network.

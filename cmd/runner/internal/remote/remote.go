@@ -107,11 +107,8 @@ func (s *Server) readHeaders() (http.Header, error) {
 // at the server, and send us a token that is not for us (MCP specification, security
 // best practices, token passthrough). A redirect would lead a client past the proxy.
 func (s *Server) Judge(response *http.Response) error {
-	switch code := response.StatusCode; {
-	case code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired:
+	if code := response.StatusCode; code == http.StatusUnauthorized || code == http.StatusProxyAuthRequired {
 		return refusedCredentials(code)
-	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest && code != http.StatusNotModified:
-		return redirects(response)
 	}
-	return nil
+	return Redirected(response, "the server at spec.url", "write the final address into spec.url")
 }
