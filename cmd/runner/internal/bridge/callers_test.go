@@ -204,6 +204,18 @@ func TestACancellationNamesOneCall(t *testing.T) {
 	}
 }
 
+// A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the transport.
+func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
+	s := sharedBy(t, true)
+	for method, status := range map[string]int{"prompts/get": http.StatusOK, "other": http.StatusNotFound} {
+		c := s.client()
+		c.headers = append(c.headers, protocol.HeaderName, "absent")
+		got := c.calls(t.Context(), "1", method, `"name":"absent"`)
+		s.answer(s.readsOnly(t, method), `"error":{"code":-32601,"message":"Unknown"}`)
+		s.want(next(t, "answer", got), status, `"code":-32601`)
+	}
+}
+
 func TestMethodsOfTheConnectionAreNotOfTheModernEra(t *testing.T) {
 	s := sharedBy(t, true)
 	alice := s.client()

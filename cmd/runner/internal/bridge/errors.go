@@ -60,11 +60,15 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	jsonrpc.Write(w, status, body)
 }
 
-// modernStatus is the HTTP status of an error in the modern era
+// modernStatus is the HTTP status of an error of a method in the modern era. A server that says so of a method which names a tool, a prompt or a
+// resource does not have that one, and has the method
 // (https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http).
-func modernStatus(code int) int {
+func modernStatus(method string, code int) int {
 	switch code {
 	case protocol.CodeMethodNotFound:
+		if protocol.NameMember[method] != "" {
+			return http.StatusOK
+		}
 		return http.StatusNotFound
 	case protocol.CodeInvalidParams, protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion:
 		return http.StatusBadRequest

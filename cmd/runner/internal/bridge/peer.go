@@ -243,7 +243,7 @@ func (p *peer) finish(c *call, m said) {
 	}
 	status := http.StatusOK
 	if c.modern {
-		status = modernStatus(m.code())
+		status = modernStatus(c.method, m.code())
 	}
 	c.answer(response(c.id, m), status, p.alone)
 }

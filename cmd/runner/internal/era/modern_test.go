@@ -130,6 +130,31 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 	}
 }
 
+// A server that says of a tool that there is no such method has the method: clients read HTTP 404 as trouble of the transport.
+func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		m := message{}
+		if _ = json.Unmarshal(body, &m); m.Method != "tools/call" && m.Method != "prompts/list" {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Unknown tool: absent"}}`, m.ID)
+		return true
+	})
+	for method, name := range map[string]string{"tools/call": "echo", "prompts/list": ""} {
+		params := ""
+		if name != "" {
+			params = echo
+		}
+		status, got := send(t, endpoint, modern("1", method, params, ""), asModern(method, name)...)
+		if status != http.StatusOK || got.Error == nil || got.Error.Code != -32601 || got.Error.Message != "Unknown tool: absent" {
+			t.Errorf("%s: HTTP %d with %+v", method, status, got.Error)
+		}
+	}
+}
+
 // A session that the backend does not know any more is begun again; nothing else is sent twice.
 func TestWhatIsSentTwice(t *testing.T) {
 	for name, tc := range map[string]struct {

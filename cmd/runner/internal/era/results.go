@@ -152,7 +152,8 @@ func failure(status int, e jsontext.Value) *jsonrpc.Fault {
 	return out
 }
 
-// modernError makes an error of a legacy server one of the modern era. status is that of its answer.
+// modernError makes an error of a legacy server one of the modern era. status is that of its answer, also where the server says of a tool, or
+// of a list, that there is no such method: HTTP 404 is for methods that the revision does not have, and clients take it for trouble of the transport.
 func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
 	o, out := jsonrpc.Members(e), failure(status, e)
 	if o["data"] != nil {
@@ -161,8 +162,6 @@ func modernError(status int, e jsontext.Value) *jsonrpc.Fault {
 	switch out.Code {
 	case protocol.CodeNotFound:
 		out.Code = protocol.CodeInvalidParams
-	case protocol.CodeMethodNotFound:
-		out.Status = http.StatusNotFound
 	case protocol.CodeHeaderMismatch, protocol.CodeMissingCapability, protocol.CodeUnsupportedVersion, protocol.CodeURLRequired:
 		// A client would take these for what the specification has them mean.
 		out.Code = protocol.CodeInternal
