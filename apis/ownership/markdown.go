@@ -90,6 +90,8 @@ apply. It moves fields that the contract gives to one manager alone into that ma
   of a subresource;
 - from all other managers, once for each object, if the object has the annotation %[1]s%[2]s: "true"%[1]s and the manager has not written it yet. A manager that may
   create the object may then also write one that it did not create;
+- from all other managers, at the end of an object's deletion, the finalizer of the manager, so that the object goes also where a tool
+  stated that;
 - from all other managers, each time, of an object that the manager may create: what the manager does not set there, such as a
   %[1]scommand%[1]s in a container of its own. The apply then removes it.
 

@@ -89,7 +89,8 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 
 // move returns entries after what one of them holds, but for what is kept, went to the
 // managers of grants whose it is, nil if nothing of it is theirs. What the entry of a
-// reset holds and no grant has becomes nobody's: who states it next has it alone.
+// reset holds and no grant has becomes nobody's: who states it next has it alone. But a
+// finalizer stays there: the API server removes one of nobody with the last that an applier gives up.
 func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant, kept *fieldpath.Set) ([]metav1.ManagedFieldsEntry, error) {
 	held, err := Fields(entry)
 	if err != nil {
@@ -109,7 +110,7 @@ func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFie
 		switch taken := theirs[whose]; {
 		case taken != nil && verdict.Wrong() && !kept.Has(field):
 			taken.Insert(field)
-		case whose != "" || !IsReset(entry):
+		case whose != "" || !IsReset(entry) || isFinalizer(field):
 			stays.Insert(field)
 		}
 	})
@@ -133,6 +134,11 @@ func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFie
 		theirs[g.Manager] = &fieldpath.Set{} // it may have several grants
 	}
 	return entries, nil
+}
+
+func isFinalizer(field fieldpath.Path) bool {
+	const name = 3 // metadata, finalizers, and which
+	return len(field) == name && field[:name-1].Equals(fieldpath.MakePathOrDie("metadata", "finalizers"))
 }
 
 // given returns entries after the grant's manager has taken fields, at a time that

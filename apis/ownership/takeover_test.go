@@ -98,6 +98,15 @@ var takeovers = map[string]struct {
 		},
 		from: []string{"before-first-apply"},
 	},
+	"a finalizer of others after a reset": {
+		before: []metav1.ManagedFieldsEntry{entry("before-first-apply Update", `{"f:metadata":{"f:finalizers":{".":{},"v:\"theirs\"":{}}},"f:spec":{"f:color":{},"f:image":{}}}`)},
+		stated: image,
+		after: []string{
+			`before-first-apply Update {"f:metadata":{"f:finalizers":{"v:\"theirs\"":{}}}}`,
+			"a.b/build Apply " + image,
+		},
+		from: []string{"before-first-apply"},
+	},
 	"what other managers of ours have after a reset": {
 		before: []metav1.ManagedFieldsEntry{entry("a.b/build Apply", image), entry("before-first-apply Update", `{"f:spec":{"f:size":{}}}`)},
 		stated: image,

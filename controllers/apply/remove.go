@@ -8,6 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/freehold-dev/freehold/apis/ownership"
 )
 
 // Release gives up everything the manager owns on the main resource of live:
@@ -28,7 +32,51 @@ func (w *Writer) Release(ctx context.Context, live client.Object) error {
 	return err
 }
 
-// nothing is the statement that nothing is owned.
+// RemoveFinalizer is Release of a manager that has a finalizer and nothing else, which
+// goes also where other managers have it too: a tool that makes an object of an export of
+// another states the finalizer, and would never take it away. It is first moved to this
+// manager, as a take-over moves fields, and from is whose it was. Where no manager has anything, as
+// after a reset of managedFields, it is only applied, so that the API server notes
+// an owner of the other finalizers: who gives up one beside others of nobody removes them all. A
+// second call, with what is there then, removes it.
+func (w *Writer) RemoveFinalizer(ctx context.Context, live client.Object, finalizer string) (from []string, err error) {
+	gvk, err := apiutil.GVKForObject(live, w.applier.client.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind of %T: %w", live, err)
+	}
+	path := fieldpath.MakePathOrDie("metadata", "finalizers", value.NewValueInterface(finalizer))
+	c := w.applier.contract
+	grant, granted := c.Grant(w.manager, ownership.Object{GroupVersionKind: gvk}, live.GetName())
+	if !granted || !grant.Covers(path) {
+		return nil, &NotGranted{Manager: w.manager, Object: gvk.Kind, Fields: []string{path.String()}}
+	}
+	if len(live.GetManagedFields()) == 0 {
+		held := &nothing{metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: live.GetName(), Namespace: live.GetNamespace(), Finalizers: []string{finalizer},
+		}}}
+		held.SetGroupVersionKind(gvk)
+		_, err := w.Apply(ctx, live, held)
+		return nil, err
+	}
+	if c.Takeover != nil {
+		var entries []metav1.ManagedFieldsEntry
+		ours := fieldpath.NewSet(path)
+		if entries, from, err = c.TakeOver(grant, live.GetName(), live.GetManagedFields(), ours, ours, true); err != nil {
+			return nil, err
+		}
+		if entries != nil {
+			if live, err = w.move(ctx, live, entries); isGone(err) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, fmt.Errorf("taking the finalizer of %s %s as %s: %w", gvk.Kind, live.GetName(), w.manager, err)
+			}
+		}
+	}
+	return from, w.Release(ctx, live)
+}
+
+// nothing is the statement that nothing but metadata is owned, or nothing at all.
 type nothing struct{ metav1.PartialObjectMetadata }
 
 // IsApplyConfiguration marks nothing as an intent.

@@ -212,12 +212,12 @@ func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent,
 		}
 	}
 	if t.entries != nil {
-		version, err := w.move(ctx, live, t.entries)
+		moved, err := w.move(ctx, live, t.entries)
 		if err != nil {
 			return Outcome{}, err
 		}
 		if pre.resourceVersion != "" {
-			pre.resourceVersion = version
+			pre.resourceVersion = moved.GetResourceVersion()
 		}
 	}
 	return w.send(ctx, in, grant, k, pre)
@@ -238,8 +238,8 @@ func (w *Writer) adoptable(ctx context.Context, live client.Object, in intent, g
 }
 
 // move writes managedFields, and nothing else, at the version that was read. It
-// returns the version that it made.
-func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) (string, error) {
+// returns the object as it is then.
+func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) (client.Object, error) {
 	patch, err := json.Marshal([]map[string]any{
 		// add replaces what is there, and also writes where nothing is.
 		{"op": "add", "path": "/metadata/managedFields", "value": entries},
@@ -248,13 +248,13 @@ func (w *Writer) move(ctx context.Context, live client.Object, entries []metav1.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	})
 	if err != nil {
-		return "", fmt.Errorf("writing managedFields: %w", err)
+		return nil, fmt.Errorf("writing managedFields: %w", err)
 	}
 	moved, ok := live.DeepCopyObject().(client.Object)
 	if !ok {
-		return "", fmt.Errorf("writing managedFields: %T is no object", live)
+		return nil, fmt.Errorf("writing managedFields: %T is no object", live)
 	}
 	identity := w.applier.contract.Identity(w.manager)
 	err = w.applier.as(identity).Patch(ctx, moved, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(string(w.manager)))
-	return moved.GetResourceVersion(), classify(err, preconditions{resourceVersion: live.GetResourceVersion()})
+	return moved, classify(err, preconditions{resourceVersion: live.GetResourceVersion()})
 }

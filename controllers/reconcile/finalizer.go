@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +26,7 @@ func (p *Pass) AddFinalizer(ctx context.Context) (on bool, err error) {
 	intent.WithFinalizers(p.core.Kind.Finalizer)
 	held, err := p.Apply(ctx, p.core.Kind.FinalizerManager, p.object, intent)
 	p.unheld = err
+	p.tellShared(held)
 	return apply.When(err) != apply.WithWatch && (err != nil || held.Result == apply.Unchanged), err
 }
 
@@ -45,31 +47,42 @@ func (p *Pass) HoldWhile(ctx context.Context, needed bool) (on bool, err error) 
 	return apply.When(err) != apply.WithWatch, err
 }
 
-// RemoveFinalizer gives up the finalizer. Where another manager holds it too, as
-// a tool does that restored the object with a create, giving it up does not
-// remove it: that is said, because nothing more will happen by itself.
+// RemoveFinalizer removes the finalizer, whoever else states it: for the API server it is
+// theirs as well, and the object would stay for ever.
 func (p *Pass) RemoveFinalizer(ctx context.Context) error {
 	if !p.Held() {
 		return nil
 	}
+	from, err := p.core.Applier.As(p.core.Kind.FinalizerManager).RemoveFinalizer(ctx, p.object, p.core.Kind.Finalizer)
+	if err == nil && len(from) > 0 {
+		p.Event(corev1.EventTypeNormal, "FinalizerRemoved", "Delete", fmt.Sprintf(
+			"removed the finalizer %s, which %s owned too", p.core.Kind.Finalizer, strings.Join(from, ", ")))
+	}
+	return p.TellRefused(ctx, err)
+}
+
+// tellShared tells, once, that other managers state the finalizer too: their manifest would bring
+// it back, to this object or to another one that is made of it.
+func (p *Pass) tellShared(held apply.Outcome) {
+	if held.Result != apply.Configured {
+		return
+	}
 	path := ownership.MustPath(`metadata.finalizers[="` + p.core.Kind.Finalizer + `"]`)
 	holders, err := ownership.Owners(p.object.GetManagedFields(), path)
 	if err != nil {
-		return err
+		return // what cannot be read is nobody's
 	}
 	var others []string
 	for _, h := range holders {
-		if h.Manager == string(p.core.Kind.FinalizerManager) && h.Operation == metav1.ManagedFieldsOperationApply {
-			return p.TellRefused(ctx, p.core.Applier.As(p.core.Kind.FinalizerManager).Release(ctx, p.object))
+		if h.Manager != string(p.core.Kind.FinalizerManager) || h.Operation != metav1.ManagedFieldsOperationApply {
+			others = append(others, h.Manager)
 		}
-		others = append(others, h.Manager)
 	}
-	if others == nil {
-		others = []string{"no field manager that the API server knows of"}
+	if len(others) > 0 {
+		p.Event(corev1.EventTypeWarning, "FinalizerShared", "Hold", fmt.Sprintf(
+			"%s states the finalizer %s too, as an export of another object does: take it out of the manifest; Freehold removes it when the object is deleted",
+			strings.Join(others, ", "), p.core.Kind.Finalizer))
 	}
-	return p.ReportDeleting(ctx, v1alpha1.ConditionStalled, fmt.Sprintf(
-		"only the finalizer %s is left, and Freehold cannot remove it, because it is owned by %s: remove it from metadata.finalizers",
-		p.core.Kind.Finalizer, strings.Join(others, ", ")))
 }
 
 // ReportDeleting says once how far the object is on its way out, under the
