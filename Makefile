@@ -144,6 +144,10 @@ e2e-gitops: images $(TOOLS)/helm ## Have Flux and Argo CD install, change and de
 conformance: images $(TOOLS)/helm ## Hold a server behind Freehold against the same server without, with the conformance suite of MCP on a real cluster; needs root
 	hack/conformance.sh
 
+.PHONY: wild
+wild: ## Hold MCP servers of others behind Freehold against the same servers without, with clients of others; needs npm and root, ten minutes. WILD= takes its flags
+	hack/wild.sh $(WILD)
+
 .PHONY: bench
 bench: controlplane ## Measure what many servers cost, against targets; a quarter of an hour. BENCH= takes its flags
 	hack/bench.sh $(BENCH)

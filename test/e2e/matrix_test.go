@@ -166,7 +166,7 @@ var _ = Describe("Clients of others", Label("conformance"), func() {
 })
 
 // both are what a client sees directly and behind Freehold, at a time.
-func (o other) both(ctx context.Context, look [2]looker, direct conformance.Target, url string) (before, after string) {
+func (o other) both(ctx context.Context, look [2]conformance.Look, direct conformance.Target, url string) (before, after string) {
 	GinkgoHelper()
 	var looks sync.WaitGroup
 	looks.Go(func() { defer GinkgoRecover(); before = o.seen(ctx, look[0], direct) })
@@ -176,7 +176,7 @@ func (o other) both(ctx context.Context, look [2]looker, direct conformance.Targ
 }
 
 // seen is what a client sees, without what differs each time.
-func (o other) seen(ctx context.Context, look looker, at conformance.Target) string {
+func (o other) seen(ctx context.Context, look conformance.Look, at conformance.Target) string {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -238,7 +238,7 @@ func (o other) directly(ctx context.Context) conformance.Target {
 		return conformance.Target{Command: command, Env: env}
 	}
 	program := exec.Command(command[0], command[1:]...)
-	program.Env, program.Stderr = append(program.Environ(), environ(env)...), GinkgoWriter
+	program.Env, program.Stderr = append(program.Environ(), conformance.Environ(env)...), GinkgoWriter
 	run(program)
 	if o.transport == overSSE {
 		at := conformance.Target{Events: "http://" + address + eventsPath}

@@ -1,6 +1,8 @@
 // Looks at all that a server offers, as a client of the TypeScript SDK, and prints it as JSON.
 //
 //   node look.mjs v1|v2 '{"url": …}|{"events": …}|{"command": […], "env": {…}}' '{"tools": [{"name": …, "arguments": …}], "prompts": […], "resources": […]}'
+//
+// With "more": true in the plan it can be asked all that clients can be asked, and does what they do beside calls one after the other.
 const [, , sdk, target, plan] = process.argv;
 
 const { Client, Http, Events, Stdio, options } = sdk === 'v1'
@@ -18,8 +20,16 @@ const { Client, Http, Events, Stdio, options } = sdk === 'v1'
 	};
 
 const { url, events, command, env } = JSON.parse(target);
-const { tools = [], prompts = [], resources = [] } = JSON.parse(plan);
-const client = new Client({ name: 'look', version: '1' }, { capabilities: {}, ...options });
+const { tools = [], prompts = [], resources = [], more } = JSON.parse(plan);
+const client = new Client({ name: 'look', version: '1' }, { capabilities: more ? { roots: {}, sampling: {}, elicitation: { form: {} } } : {}, ...options });
+if (more) {
+	const types = sdk === 'v1' ? await import('@modelcontextprotocol/sdk/types.js') : undefined;
+	for (const [method, schema, answer] of [
+		['roots/list', types?.ListRootsRequestSchema, { roots: [{ uri: 'file:///tmp', name: 'tmp' }] }],
+		['sampling/createMessage', types?.CreateMessageRequestSchema, { model: 'look', role: 'assistant', content: { type: 'text', text: 'sampled' } }],
+		['elicitation/create', types?.ElicitRequestSchema, { action: 'decline' }],
+	]) client.setRequestHandler(schema ?? method, () => answer);
+}
 await client.connect(url ? new Http(new URL(url)) : events ? new Events(new URL(events)) : new Stdio({ command: command[0], args: command.slice(1), env: { ...process.env, ...env }, stderr: 'ignore' }));
 
 // What a call ends in: a result, or what is wrong.
@@ -33,13 +43,15 @@ const all = async (name, list) => {
 		if (!(cursor = page.nextCursor)) return items;
 	}
 };
+// A server that needs a service may not be able to list.
+const list = more ? end : promise => promise;
 const offers = client.getServerCapabilities() ?? {};
 const seen = { instructions: client.getInstructions() ?? '', server: client.getServerVersion()?.name };
-if (offers.tools) seen.tools = await all('tools', client.listTools);
-if (offers.prompts) seen.prompts = await all('prompts', client.listPrompts);
+if (offers.tools) seen.tools = await list(all('tools', client.listTools));
+if (offers.prompts) seen.prompts = await list(all('prompts', client.listPrompts));
 if (offers.resources) {
-	seen.resources = await all('resources', client.listResources);
-	seen.templates = await all('resourceTemplates', client.listResourceTemplates);
+	seen.resources = await list(all('resources', client.listResources));
+	seen.templates = await list(all('resourceTemplates', client.listResourceTemplates));
 }
 seen.called = [];
 for (const call of tools) seen.called.push(await end(client.callTool(call)));
@@ -47,6 +59,19 @@ seen.got = [];
 for (const prompt of prompts) seen.got.push(await end(client.getPrompt(prompt)));
 seen.read = [];
 for (const uri of resources) seen.read.push(await end(client.readResource({ uri })));
-console.log(JSON.stringify(seen));
+if (more) {
+	if (sdk === 'v1') seen.ping = await end(client.ping());
+	if (offers.logging && sdk === 'v1') seen.level = await end(client.setLoggingLevel('warning'));
+	const [call] = tools;
+	if (call) {
+		seen.together = await Promise.all(Array.from({ length: 10 }, () => end(client.callTool(call))));
+		const left = new AbortController();
+		const cancelled = client.callTool(call, ...(sdk === 'v1' ? [undefined] : []), { signal: left.signal }).catch(() => {});
+		setTimeout(() => left.abort(), 5);
+		await cancelled;
+		seen.after = await end(client.callTool(call));
+	}
+}
+await new Promise(written => process.stdout.write(JSON.stringify(seen), written)); // exit does not wait for a pipe
 await client.close();
 process.exit(0);
