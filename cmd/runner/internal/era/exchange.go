@@ -2,7 +2,6 @@ package era
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -48,6 +46,7 @@ type exchange struct {
 	begin  sync.Once
 	header http.Header
 	events *sse.Reader  // of an event stream
+	rest   resumption   // of that
 	whole  bytes.Buffer // of any other answer
 }
 
@@ -125,16 +124,8 @@ var ofOneRequest = map[string]bool{
 func (x *exchange) run(send http.Handler, r *http.Request, logger *slog.Logger) {
 	defer close(x.words)
 	defer x.WriteHeader(http.StatusOK) // an answer without a body
-	defer func() {
-		// ReverseProxy panics with this where the backend breaks off.
-		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler { //nolint:errorlint // a panic's value
-				logger.Error("a translated request panicked", "error", p, "stack", string(debug.Stack())) // it ends the request alone, as in a handler
-			}
-			x.err = cmp.Or(x.err, errBroken)
-		}
-	}()
-	send.ServeHTTP(x, r)
+	x.serve(send, x, r, logger)
+	x.resume(send, r, logger)
 	if x.events == nil && x.err == nil && x.whole.Len() > 0 {
 		x.err = x.give(wordsOf(media.Text(x.whole.Bytes())))
 	}

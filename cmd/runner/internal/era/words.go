@@ -73,6 +73,7 @@ func (x *exchange) Flush() {}
 
 // event hands on what may be a message. What is none is passed over: a heartbeat, or what a server says of its own.
 func (x *exchange) event(e sse.Event) error {
+	x.rest.note(e)
 	text := e.Message()
 	if text == nil {
 		return nil
@@ -81,6 +82,7 @@ func (x *exchange) event(e sse.Event) error {
 		text = slices.Clone(text)
 	}
 	if said := wordsOf(text); said.err == nil {
+		x.rest.replied = x.rest.replied || slices.ContainsFunc(said.messages, jsonrpc.Message.Response)
 		return x.give(said)
 	}
 	return nil

@@ -26,9 +26,10 @@ type Reader struct {
 	buffer []byte
 	begun  bool
 	// data are the values of the lines of data, name is that of the last line that names
-	// the event, and value that of the line so far.
-	data        []span
-	name, value span
+	// the event, and id and retry those of their lines, at 0 where there is none. value is
+	// that of the line so far.
+	data                   []span
+	name, id, retry, value span
 }
 
 type span struct{ begin, end int }
@@ -41,6 +42,9 @@ type Event struct {
 	// Name is its name, empty if it has none, and Data its lines of data, joined by line
 	// feeds; nil if they have nothing.
 	Name, Data []byte
+	// ID is its id, nil if it has none, and Retry how long a client waits, in milliseconds,
+	// before it comes back with that.
+	ID, Retry []byte
 }
 
 // Write implements io.Writer. Its errors are those of Event, and ErrTooLong.
@@ -57,7 +61,7 @@ func (r *Reader) Write(p []byte) (int, error) {
 			return done - n, ErrTooLong
 		}
 		r.buffer = append(r.buffer, piece...)
-		if part == ID || part == Name || part == Data {
+		if part == ID || part == Name || part == Data || part == Retry {
 			if r.value.end != begin {
 				r.value.begin = begin
 			}
@@ -83,11 +87,15 @@ func (r *Reader) line(end int) {
 		value = span{end, end}
 	}
 	r.value = span{}
-	if r.scan.Field() == Data {
+	switch r.scan.Field() {
+	case Data:
 		r.data = append(r.data, value)
-	}
-	if r.scan.Field() == Name {
+	case Name:
 		r.name = value
+	case ID:
+		r.id = value
+	case Retry:
+		r.retry = value
 	}
 }
 
@@ -95,6 +103,10 @@ func (r *Reader) line(end int) {
 func (r *Reader) event() Event {
 	all := r.buffer
 	e := Event{Text: all, Name: all[r.name.begin:r.name.end]}
+	if r.id.end > 0 { // behind the name of its field
+		e.ID = all[r.id.begin:r.id.end]
+	}
+	e.Retry = all[r.retry.begin:r.retry.end]
 	if !r.begun {
 		r.begun, e.Text = true, bytes.TrimPrefix(all, []byte(mark))
 	}
@@ -109,7 +121,7 @@ func (r *Reader) event() Event {
 	if len(e.Data) == 0 {
 		e.Data = nil
 	}
-	r.data, r.name, r.value = r.data[:0], span{}, span{}
+	r.data, r.name, r.id, r.retry, r.value = r.data[:0], span{}, span{}, span{}, span{}
 	if r.buffer = r.buffer[:0]; len(all) > Kept {
 		r.buffer = nil
 	}

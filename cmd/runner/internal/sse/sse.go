@@ -17,10 +17,11 @@ const (
 	None Part = iota
 	// Frame is of a line, and of none of the values below.
 	Frame
-	// ID, Name and Data are of the value of the field id, event or data.
+	// ID, Name, Data and Retry are of the value of the field id, event, data or retry.
 	ID
 	Name
 	Data
+	Retry
 	// Line is the end of a line that has something.
 	Line
 	// End is the end of an event: of an empty line.
@@ -32,7 +33,7 @@ const (
 type Scanner struct {
 	field [len("event")]byte
 	named int  // how long the name of the line's field is; longer than field for one that is none of ours
-	of    Part // ID, Name, Data or Frame: the field, from its colon or the end of the line on
+	of    Part // ID, Name, Data, Retry or Frame: the field, from its colon or the end of the line on
 	value bool // behind the colon of the line
 	space bool // just behind it
 	cr    bool // a CR ended the last line, whose LF belongs to it
@@ -66,8 +67,8 @@ func (s *Scanner) Next(p []byte) (part Part, n int) {
 	return s.of, lineEnd(p)
 }
 
-// Field is the field of a line that has just ended: ID, Name, Data, or Frame for any
-// other.
+// Field is the field of a line that has just ended: ID, Name, Data, Retry, or Frame for
+// any other.
 func (s *Scanner) Field() Part { return s.of }
 
 // name takes bytes of the name of a field.
@@ -112,6 +113,8 @@ func (s *Scanner) known() Part {
 		return Name
 	case "data":
 		return Data
+	case "retry":
+		return Retry
 	}
 	return Frame
 }

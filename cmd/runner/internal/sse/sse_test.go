@@ -3,6 +3,7 @@ package sse
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -216,5 +217,21 @@ func BenchmarkReader(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What a client that loses its stream comes back with, and after how long.
+func TestWhereAStreamIsResumed(t *testing.T) {
+	var got []string
+	r := &Reader{Limit: 100, Event: func(e Event) error {
+		got = append(got, fmt.Sprintf("%q %v %q", e.ID, e.ID == nil, e.Retry))
+		return nil
+	}}
+	if _, err := r.Write([]byte("id: a\r\nretry:20\r\ndata\r\n\r\ndata: x\n\nid: b\nid: c\n\nid\n\nidx: d\nretry\n\n")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`"a" false "20"`, `"" true ""`, `"c" false ""`, `"" false ""`, `"" true ""`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
