@@ -175,7 +175,7 @@ func (s bridgeSettings) server(words *stdio.Words) bridge.Server {
 		if err != nil {
 			return nil, err // not a nil *Process in an interface
 		}
-		return p, nil
+		return bridge.Child(p), nil
 	}}
 }
 

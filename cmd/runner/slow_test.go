@@ -23,9 +23,12 @@ type slowProgram struct {
 	once     sync.Once
 }
 
-func (p *slowProgram) Send(_ context.Context, m []byte) error { p.in <- slices.Clone(m); return nil }
-func (p *slowProgram) Why() string                            { <-p.over; return "exit code 0" }
-func (p *slowProgram) End()                                   { p.once.Do(func() { close(p.over) }) }
+func (p *slowProgram) Send(_ context.Context, m []byte, _ *bridge.Waiting) error {
+	p.in <- slices.Clone(m)
+	return nil
+}
+func (p *slowProgram) Why() string { <-p.over; return "exit code 0" }
+func (p *slowProgram) End()        { p.once.Do(func() { close(p.over) }) }
 
 func (p *slowProgram) Receive() ([]byte, error) {
 	for {

@@ -127,10 +127,10 @@ func TestAServerOfTheModernEraStaysOne(t *testing.T) {
 // fragile is a connection whose server ends when it is told.
 type fragile struct{ asked, over chan struct{} }
 
-func (c fragile) Send(context.Context, []byte) error { close(c.asked); return nil }
-func (c fragile) Receive() ([]byte, error)           { <-c.over; return nil, io.EOF }
-func (c fragile) Why() string                        { <-c.over; return "exit status 9" }
-func (c fragile) End()                               {}
+func (c fragile) Send(context.Context, []byte, *Waiting) error { close(c.asked); return nil }
+func (c fragile) Receive() ([]byte, error)                     { <-c.over; return nil, io.EOF }
+func (c fragile) Why() string                                  { <-c.over; return "exit status 9" }
+func (c fragile) End()                                         {}
 
 // A server that ends at the question for its era is started again after a pause.
 func TestAnEndAtTheQuestionIsNoted(t *testing.T) {
@@ -188,10 +188,10 @@ type mute struct {
 	once        sync.Once
 }
 
-func (c *mute) Send(context.Context, []byte) error { c.asked <- struct{}{}; return nil }
-func (c *mute) Receive() ([]byte, error)           { <-c.over; return nil, io.EOF }
-func (c *mute) Why() string                        { <-c.over; return "exit status 9" }
-func (c *mute) End()                               { c.once.Do(func() { close(c.over) }) }
+func (c *mute) Send(context.Context, []byte, *Waiting) error { c.asked <- struct{}{}; return nil }
+func (c *mute) Receive() ([]byte, error)                     { <-c.over; return nil, io.EOF }
+func (c *mute) Why() string                                  { <-c.over; return "exit status 9" }
+func (c *mute) End()                                         { c.once.Do(func() { close(c.over) }) }
 
 // What the drain has left is for ending the servers in order, and none of it for the first
 // words of one.

@@ -22,6 +22,7 @@ type call struct {
 	// questions of the bridge's own.
 	to     *stream
 	answer func(data []byte, status int, patient bool)
+	over   chan struct{} // closed when it does not wait any more
 	modern bool
 	began  int64 // its number among all calls
 	// asked is the id of what its client was asked and has not answered, as a key.

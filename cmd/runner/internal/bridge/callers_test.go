@@ -30,7 +30,7 @@ func script() *scripted {
 	return &scripted{got: make(chan said, 1000), says: make(chan string, 1000), over: make(chan struct{})}
 }
 
-func (c *scripted) Send(_ context.Context, line []byte) error {
+func (c *scripted) Send(_ context.Context, line []byte, _ *Waiting) error {
 	var m said
 	if err := json.Unmarshal(line, &m); err != nil {
 		return err

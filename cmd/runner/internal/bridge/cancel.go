@@ -16,8 +16,7 @@ func (p *peer) cancel(ctx context.Context, owner any, id, params []byte) {
 	for key, c := range p.calls {
 		// https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
 		if c.owner == owner && c.method != "initialize" && jsonrpc.SameID(c.id, id) {
-			found = append(found, c)
-			delete(p.calls, key)
+			found = append(found, p.remove(key))
 		}
 	}
 	p.mu.Unlock()

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 // saying is a server of the transport HTTP+SSE with many streams. first is what each begins with, and take what it does with a message
@@ -84,4 +87,81 @@ func TestAServerSaysOtherThingsOnItsStream(t *testing.T) {
 			f.want(f.call(session, "1", "tools/call"), http.StatusOK, `"content":[]`)
 		})
 	}
+}
+
+// Some servers answer the POST when the tool is done, whose answer is on the stream by then. What the tool says before comes in time, and
+// what it asks is answered: else both would wait.
+func TestAServerAnswersAPostWhenItsToolIsDone(t *testing.T) {
+	answered := make(chan string, 1)
+	server := &saying{take: func(m said, say func(string)) {
+		switch {
+		case m.Method == "initialize":
+			say(answerOf(m, agreed))
+		case m.Method == "tools/call":
+			say("data: " + `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}` + "\n\n")
+			say("data: " + `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}` + "\n\n")
+			say(answerOf(m, `{"content":`+<-answered+`}`))
+		case string(m.ID) == `"q"`:
+			answered <- string(m.Result)
+		}
+	}}
+	const tool = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"progressToken":"p"}}}`
+	t.Run("a client of streamable HTTP", func(t *testing.T) {
+		f := behind(t, server)
+		session := f.begin()
+		stream := f.do(http.MethodPost, tool, protocol.HeaderSession, session)
+		defer stream.Body.Close()
+		until(t, stream.Body, "elicitation/create")
+		f.want(f.post(`{"jsonrpc":"2.0","id":"q","result":["yes"]}`, protocol.HeaderSession, session), http.StatusAccepted)
+		until(t, stream.Body, `"id":7,"result":{"content":["yes"]}`)
+	})
+	t.Run("a client of HTTP+SSE", func(t *testing.T) {
+		f := behind(t, server)
+		stream := f.do(http.MethodGet, "", "Accept", "text/event-stream")
+		defer stream.Body.Close()
+		_, query, _ := strings.Cut(until(t, stream.Body, "freeholdSession="), "?")
+		f.url += "?" + strings.TrimSpace(query)
+		f.want(f.post(hello), http.StatusAccepted)
+		until(t, stream.Body, `"id":"hello"`)
+		f.want(f.post(tool), http.StatusAccepted)
+		until(t, stream.Body, "elicitation/create")
+		f.want(f.post(`{"jsonrpc":"2.0","id":"q","result":["yes"]}`), http.StatusAccepted)
+		until(t, stream.Body, `"id":7,"result":{"content":["yes"]}`)
+	})
+}
+
+// until reads until a line has a part, which it returns.
+func until(t *testing.T, from io.Reader, part string) string {
+	t.Helper()
+	var line []byte
+	late := time.AfterFunc(10*time.Second, func() { t.Errorf("%s has not come", part) })
+	defer late.Stop()
+	for one := make([]byte, 1); ; {
+		if _, err := io.ReadFull(from, one); err != nil {
+			t.Fatalf("%v before %s", err, part)
+		}
+		if line = append(line, one[0]); one[0] != '\n' {
+			continue
+		}
+		if strings.Contains(string(line), part) {
+			return string(line)
+		}
+		line = line[:0]
+	}
+}
+
+// What has no answer on the stream is taken when it was sent, however long the server is busy with it.
+func TestAServerThatIsBusyHasTheMessage(t *testing.T) {
+	tellTime = 100 * time.Millisecond
+	t.Cleanup(func() { tellTime = dialTime })
+	stay := make(chan struct{})
+	f := behind(t, &saying{take: func(m said, say func(string)) {
+		if m.Method == "initialize" {
+			say(answerOf(m, agreed))
+		} else {
+			<-stay
+		}
+	}})
+	t.Cleanup(func() { close(stay) })
+	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, protocol.HeaderSession, f.begin()), http.StatusAccepted)
 }

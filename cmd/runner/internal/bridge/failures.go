@@ -46,8 +46,10 @@ func (p *peer) end() {
 
 func (p *peer) failAll(why *jsonrpc.Fault) {
 	p.mu.Lock()
-	calls := p.calls
-	p.calls = map[string]*call{}
+	var calls []*call
+	for key := range p.calls {
+		calls = append(calls, p.remove(key))
+	}
 	p.mu.Unlock()
 	for _, c := range calls {
 		c.answer(why.Response(c.id), why.Status, p.alone)

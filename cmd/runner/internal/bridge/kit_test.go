@@ -34,7 +34,7 @@ func child(how string) Server {
 		if err != nil {
 			return nil, err
 		}
-		return p, nil
+		return Child(p), nil
 	}}
 }
 

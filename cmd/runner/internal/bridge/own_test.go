@@ -62,7 +62,7 @@ func (c *program) run() {
 	}
 }
 
-func (c *program) Send(_ context.Context, m []byte) error { c.in <- string(m); return nil }
+func (c *program) Send(_ context.Context, m []byte, _ *Waiting) error { c.in <- string(m); return nil }
 
 func (c *program) Receive() ([]byte, error) {
 	select {

@@ -16,19 +16,6 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
 
-// Conn is a connection to the server: a child, or a stream of events.
-type Conn interface {
-	// Send sends one message of one line.
-	Send(ctx context.Context, message []byte) error
-	// Receive is the next message or batch, valid until the next call. It returns
-	// *stdio.TooLong for one that is too long, and any other error where none follows.
-	Receive() ([]byte, error)
-	// Why says how the connection ended. It waits until it has.
-	Why() string
-	// End ends it, at once and without waiting.
-	End()
-}
-
 // maxCalls is how many calls of one connection wait for answers at a time, and how many
 // subscriptions besides, which wait for as long as their clients like. Of a connection
 // of many clients one caller has at most half.
@@ -92,7 +79,7 @@ func (p *peer) ask(ctx context.Context, c *call, params []byte) error {
 	if c.ours {
 		params, _ = swapped(params, c.wire, "_meta", protocol.MetaProgress)
 	}
-	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params)), c)
+	return p.sent(p.conn.Send(ctx, request(c.wire, c.method, params), &Waiting{c.over, func(err error) { p.refused(err, c) }}), c)
 }
 
 // register has a call wait for its answer.
@@ -111,6 +98,7 @@ func (p *peer) register(c *call) *jsonrpc.Fault {
 	p.seq++
 	c.began = p.seq
 	p.name(c)
+	c.over = make(chan struct{})
 	p.calls[jsonrpc.IDKey(c.wire)] = c
 	return nil
 }
@@ -150,8 +138,8 @@ func (p *peer) sent(err error, c *call) error {
 	if errors.Is(err, stdio.ErrEnded) || errors.Is(err, stdio.ErrNotReading) {
 		p.broken.Store(true)
 	}
-	if c != nil && p.take(c.wire) == nil {
-		return nil // it was answered: the connection has ended
+	if c != nil && !p.withdraw(c) {
+		return nil // it was answered
 	}
 	if errors.Is(err, stdio.ErrNotReading) {
 		return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
@@ -165,18 +153,41 @@ func (p *peer) sent(err error, c *call) error {
 	return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s before it took the message", err)
 }
 
+// refused fails a call that was not taken after it was on its way. What came on the connection counts more.
+func (p *peer) refused(err error, c *call) {
+	if err := p.sent(err, c); err != nil {
+		f := asFault(err)
+		c.answer(f.Response(c.id), f.Status, p.alone)
+	}
+}
+
 // tell sends a notification or an answer.
 func (p *peer) tell(ctx context.Context, line []byte) error {
-	return p.sent(p.conn.Send(ctx, line), nil)
+	return p.sent(p.conn.Send(ctx, line, nil), nil)
 }
 
 // take takes a call that is answered out of those that wait, nil where it does not.
 func (p *peer) take(wire []byte) *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := jsonrpc.IDKey(wire)
+	return p.remove(jsonrpc.IDKey(wire))
+}
+
+// withdraw is take for a call that is known.
+func (p *peer) withdraw(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := jsonrpc.IDKey(c.wire)
+	return p.calls[key] == c && p.remove(key) != nil
+}
+
+// remove takes a call out of those that wait. The lock is held.
+func (p *peer) remove(key string) *call {
 	c := p.calls[key]
-	delete(p.calls, key)
+	if c != nil {
+		delete(p.calls, key)
+		close(c.over)
+	}
 	return c
 }
 

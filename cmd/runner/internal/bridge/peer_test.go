@@ -28,7 +28,7 @@ func newPipe(t *testing.T) *pipe {
 	return c
 }
 
-func (c *pipe) Send(ctx context.Context, m []byte) error {
+func (c *pipe) Send(ctx context.Context, m []byte, _ *Waiting) error {
 	if c.stuck != "" && strings.Contains(string(m), c.stuck) {
 		<-ctx.Done()
 		return ctx.Err()

@@ -97,12 +97,12 @@ func TestACallerLeavesOthersTheirCalls(t *testing.T) {
 // crashing is a server that ends at what a client writes of itself.
 type crashing struct{ *scripted }
 
-func (c crashing) Send(ctx context.Context, line []byte) error {
+func (c crashing) Send(ctx context.Context, line []byte, waits *Waiting) error {
 	if bytes.Contains(line, []byte("crash")) {
 		c.End()
 		return nil
 	}
-	return c.scripted.Send(ctx, line)
+	return c.scripted.Send(ctx, line, waits)
 }
 
 // A caller at whose initialize the server ends waits for the next start, and no other does.

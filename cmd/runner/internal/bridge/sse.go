@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,7 @@ import (
 )
 
 // dialTime is how long a server of the HTTP+SSE transport may take to open a stream
-// and tell its endpoint, and to take a message.
+// and tell its endpoint, and to read a message.
 const dialTime = 15 * time.Second
 
 // Events opens connections to a server of the transport HTTP+SSE at a URL
@@ -51,6 +50,7 @@ type events struct {
 	reader   sse.Reader
 	waiting  [][]byte // messages that were not received yet
 	buffer   []byte
+	ctx      context.Context //nolint:containedctx // the connection's
 	cancel   context.CancelFunc
 	partial  *atomic.Int64 // what all connections have read of events that are not whole
 	mine     int64         // the part of this one
@@ -75,7 +75,7 @@ func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.I
 		cancel()
 		return nil, fmt.Errorf("opening the server's stream at %s: %w", at.Path, unaddressed(err))
 	}
-	e := &events{client: client, body: response.Body, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
+	e := &events{client: client, body: response.Body, ctx: ctx, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
 	e.reader = sse.Reader{Limit: stdio.MaxMessage + 4<<10, Event: e.event}
 	if response.StatusCode != http.StatusOK {
 		e.End()
@@ -185,38 +185,6 @@ func (e *events) Receive() ([]byte, error) {
 	line := e.waiting[0]
 	e.waiting = e.waiting[1:]
 	return line, nil
-}
-
-// errUnsure: the server was sent a message and did not say whether it took it.
-var errUnsure = errors.New("the server did not say that it took the message")
-
-// Send implements Conn.
-func (e *events) Send(ctx context.Context, message []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
-	defer cancel()
-	var begun atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { begun.Store(true) }})
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.endpoint.String(), bytes.NewReader(message))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := e.client.Do(request)
-	switch {
-	case err != nil && begun.Load():
-		return errUnsure
-	case err != nil:
-		return unaddressed(err)
-	}
-	_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken
-	_ = response.Body.Close()                         //nolint:errcheck // it was only read
-	switch {
-	case response.StatusCode >= http.StatusInternalServerError:
-		return fmt.Errorf("%w (HTTP %d)", errUnsure, response.StatusCode)
-	case response.StatusCode >= http.StatusMultipleChoices:
-		return fmt.Errorf("the server answered a message with HTTP %d", response.StatusCode)
-	}
-	return nil
 }
 
 // Why implements Conn.
