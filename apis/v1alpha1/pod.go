@@ -15,13 +15,14 @@ import corev1 "k8s.io/api/core/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || self.requests.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.contains('/') || k.startsWith('hugepages-'))",message="requests name a resource that Kubernetes does not know: write cpu, memory or ephemeral-storage, or another by its whole name, for example nvidia.com/gpu"
 type Resources struct {
 	// limits are the most that the container may use, by resource, for example
-	// memory: 256Mi.
+	// memory: 256Mi. A fraction is in quotes, as cpu: "0.5", or in thousandths, as
+	// cpu: 500m.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 
 	// requests are what the scheduler reserves for the container, by resource,
-	// for example cpu: 50m. A resource with a limit and no request requests its
+	// for example cpu: 50m; a fraction as in limits. A resource with a limit and no request requests its
 	// limit.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16

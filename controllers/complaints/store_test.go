@@ -62,23 +62,33 @@ func keeps() map[string]keeping {
 		"an Event of later kind": {[]*corev1.Event{series}, "echo", []string{"proxy echo-proxy-7d9-x2x4z 1 FailedMount : no, 0s to 1m0s"}, 1},
 		"said again, which is news once it lasts": {
 			[]*corev1.Event{mount("a", "echo-backend-0", "1", 0, 0), mount("a", "echo-backend-0", "1", 0, 9*time.Second), mount("a", "echo-backend-0", "1", 0, 10*time.Second), mount("a", "echo-backend-0", "1", 0, time.Minute)},
-			"echo", []string{"backend echo-backend-0 1 FailedMount : no, 0s to 1m0s"}, 2,
+			"echo",
+			[]string{"backend echo-backend-0 1 FailedMount : no, 0s to 1m0s"},
+			2,
 		},
 		"of two pods": {
 			[]*corev1.Event{mount("b", "echo-backend-1", "2", 0, 0), mount("a", "echo-backend-0", "1", 0, 0)},
-			"echo", []string{"backend echo-backend-0 1 FailedMount : no, 0s to 0s", "backend echo-backend-1 2 FailedMount : no, 0s to 0s"}, 2,
+			"echo",
+			[]string{"backend echo-backend-0 1 FailedMount : no, 0s to 0s", "backend echo-backend-1 2 FailedMount : no, 0s to 0s"},
+			2,
 		},
 		"pods that are evicted one after another": {
 			[]*corev1.Event{evicted("a", "1", 0), evicted("b", "2", time.Minute), evicted("c", "3", 10*time.Minute)},
-			"echo", []string{"backend echo-backend-0 3 Evicted : full, 0s to 10m0s"}, 3,
+			"echo",
+			[]string{"backend echo-backend-0 3 Evicted : full, 0s to 10m0s"},
+			3,
 		},
 		"in another order": {
 			[]*corev1.Event{evicted("c", "3", 10*time.Minute), evicted("a", "1", 0)},
-			"echo", []string{"backend echo-backend-0 3 Evicted : full, 10m0s to 10m0s"}, 1,
+			"echo",
+			[]string{"backend echo-backend-0 3 Evicted : full, 10m0s to 10m0s"},
+			1,
 		},
 		"and after a lull": {
 			[]*corev1.Event{evicted("a", "1", 0), evicted("b", "2", time.Minute), evicted("c", "3", 11*time.Minute)},
-			"echo", []string{"backend echo-backend-0 3 Evicted : full, 11m0s to 11m0s"}, 3,
+			"echo",
+			[]string{"backend echo-backend-0 3 Evicted : full, 11m0s to 11m0s"},
+			3,
 		},
 		"a name that is none": {[]*corev1.Event{mount("a", strings.Repeat("x", 300)+"-backend-0", "1", 0, 0)}, strings.Repeat("x", 300), nil, 0},
 	}

@@ -224,15 +224,18 @@ func TestWhatIsSaidOfReadiness(t *testing.T) {
 		want   string
 	}{
 		"it does not listen": {
-			corev1.ContainerStatus{State: runs}, refused,
+			corev1.ContainerStatus{State: runs},
+			refused,
 			`container "server" takes no connection at port 8080 (connect: connection refused): a pod of the backend is ready once its image listens on spec.port, on all addresses`,
 		},
 		"another port of a probe": {
-			corev1.ContainerStatus{State: runs}, complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:9000: connect: connection refused").about("server"),
+			corev1.ContainerStatus{State: runs},
+			complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:9000: connect: connection refused").about("server"),
 			`container "server" takes no connection at port 9000 (connect: connection refused)`,
 		},
 		"another probe": {
-			corev1.ContainerStatus{State: runs}, complains("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503").about("server"),
+			corev1.ContainerStatus{State: runs},
+			complains("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503").about("server"),
 			`container "server" is not ready: Readiness probe failed: HTTP probe failed with statuscode: 503`,
 		},
 		"it starts":                 {corev1.ContainerStatus{State: runs}, refused.once(), ""},

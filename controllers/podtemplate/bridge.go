@@ -180,7 +180,7 @@ func (o overlay) reachesBridge(template *corev1.PodTemplateSpec) []Problem {
 			}
 		case corev1.Container:
 			if v.Name == runconfig.BridgeContainer {
-				problems = append(problems, Problem{at.path, theBridge + "choose another name"})
+				problems = append(problems, Problem{at.path, theBridge + "choose another name; resources of the pod as a whole are in spec.podTemplate.spec.resources"})
 			}
 		}
 	})

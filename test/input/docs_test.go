@@ -17,6 +17,7 @@ var advice = []struct{ words, instead string }{
 	{`must be of type object: "null"`, `give the volume another name, or empty it with kubectl edit, which is no apply`},
 	{`must be of type date-time`, `write a time with its zone, in quotes: "2026-05-06T07:08:09Z"`},
 	{`of type string|expected string|unmarshal number .* of type string`, `write a text; put a number, true or false in quotes`},
+	{`of type integer,string: "number"`, `put it in quotes, "0.5", or write thousandths, 500m`},
 	{`of type (integer|number|int32)|expected numeric|expected integer`, `write a whole number, without quotes`},
 	{`of type boolean|expected boolean`, `write true or false, without quotes`},
 	{`of type array|expected list`, `write a list: begin each item with -, or put [ ] around it`},

@@ -89,6 +89,10 @@ var serveRows = []subject{
 		{mistake: "a space in a quantity", spec: "resources: {limits: {memory: 1 Gi}}", field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
 		{mistake: "no quantity in requests", spec: "resources: {requests: {cpu: half}}", field: "spec.resources", says: "Invalid value: requests must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
 		{mistake: "template marks", spec: `resources: {limits: {memory: "{{ .Values.memory }}"}}`, field: "spec.resources", says: "Invalid value: limits must be Kubernetes quantities: write cpu as 500m or 2, memory as 128Mi or 1Gi"},
+		{
+			mistake: "a fraction without quotes", spec: "resources: {limits: {cpu: 0.5}}", field: "spec.resources.limits.cpu",
+			says: "Invalid value: \"number\": spec.resources.limits.cpu in body must be of type integer,string: \"number\"",
+		},
 		{mistake: "negative", spec: `resources: {limits: {cpu: "-1"}}`, field: "spec.resources", says: "Invalid value: limits must not be negative: write 0 or more, or leave the entry out"},
 		{mistake: "a negative number in requests", spec: "resources: {requests: {cpu: -1}}", field: "spec.resources", says: "Invalid value: requests must not be negative: write 0 or more, or leave the entry out"},
 		{mistake: "a resource that Kubernetes does not know", spec: "resources: {limits: {gpu: 1}}", field: "spec.resources", says: "Invalid value: limits name a resource that Kubernetes does not know: write cpu, memory or ephemeral-storage, or another by its whole name, for example nvidia.com/gpu"},

@@ -14,10 +14,11 @@ import (
 // rule with a message of its own, and because resource claims are not offered.
 type ResourcesApplyConfiguration struct {
 	// limits are the most that the container may use, by resource, for example
-	// memory: 256Mi.
+	// memory: 256Mi. A fraction is in quotes, as cpu: "0.5", or in thousandths, as
+	// cpu: 500m.
 	Limits *v1.ResourceList `json:"limits,omitempty"`
 	// requests are what the scheduler reserves for the container, by resource,
-	// for example cpu: 50m. A resource with a limit and no request requests its
+	// for example cpu: 50m; a fraction as in limits. A resource with a limit and no request requests its
 	// limit.
 	Requests *v1.ResourceList `json:"requests,omitempty"`
 }
