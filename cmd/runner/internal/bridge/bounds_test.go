@@ -231,3 +231,18 @@ func TestTheEndIsOfALateConnection(t *testing.T) {
 	<-refused
 	next(t, "end of the connection", c.over)
 }
+
+// A process takes as much memory while it ends as before, and some take their time.
+func TestAProcessHasItsPlaceUntilItHasEnded(t *testing.T) {
+	f := serve(t, Config{Server: child("stubborn"), Sessions: 1})
+	session := f.begin()
+	for what, end := range map[string]func(){
+		"an end":     func() { f.do(http.MethodDelete, "", protocol.HeaderSession, session).Body.Close() },
+		"a newcomer": func() { f.find(session).used = time.Now().Add(-2 * makeRoom) },
+	} {
+		end()
+		session = f.begin()
+		within(t, time.Second, "one process runs after "+what, func() bool { return len(f.starter.running()) == 1 })
+	}
+	f.want(f.post(hello), http.StatusServiceUnavailable, "-31008", "there are 1 sessions")
+}

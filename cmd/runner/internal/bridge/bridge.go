@@ -63,6 +63,7 @@ type Bridge struct {
 	mu       sync.Mutex
 	sessions map[string]*session
 	places   *share.Places // of sessions
+	ending   endings       // sessions whose places come free
 	closed   bool
 	stop     chan struct{}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
@@ -12,13 +13,14 @@ import (
 
 // open makes a session of a caller with a server, its own or the shared one. A proxy's own needs none while it is known what one says.
 func (b *Bridge) open(ctx context.Context, caller string, own bool, standing *stream) (*session, *jsonrpc.Fault) {
-	leave, f := b.room(caller)
+	leave, f := b.room(ctx, caller)
 	if f != nil {
 		return nil, f
 	}
 	s := &session{
-		id: rand.Text(), caller: caller, own: own, leave: leave, standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{},
+		id: rand.Text(), caller: caller, own: own, standing: standing, gone: make(chan struct{}), used: time.Now(), asked: map[string]bool{},
 	}
+	s.leave = func() { b.ending.after(s, leave) }
 	if own {
 		f = b.waitKnown(ctx)
 		s.hello = b.starter.known()
@@ -46,30 +48,25 @@ func (b *Bridge) open(ctx context.Context, caller string, own bool, standing *st
 	return s, nil
 }
 
+// endTime is how long a newcomer waits for a place that comes free: longer than a process may take to end.
+const endTime = 6 * time.Second
+
 // room takes the place of one session. Where there is none it ends the session that was
 // idle longest: of all, or of a caller that has as many as one may have.
-func (b *Bridge) room(caller string) (leave func(), f *jsonrpc.Fault) {
+func (b *Bridge) room(ctx context.Context, caller string) (leave func(), f *jsonrpc.Fault) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.closed {
+		b.mu.Unlock()
 		return nil, busy("the server stops")
 	}
 	leave, err := b.places.Take(caller, 1)
-	if err == nil {
-		return leave, nil
-	}
 	own := errors.Is(err, share.ErrOwn)
-	var first *session
-	var since time.Time
-	for _, s := range b.sessions {
-		if at, ok := s.idle(); ok && (!own || s.caller == caller) && (first == nil || at.Before(since)) {
-			first, since = s, at
-		}
-	}
-	if first != nil && time.Since(since) >= makeRoom {
-		delete(b.sessions, first.id)
-		first.end()
-		leave, err = b.places.Take(caller, 1)
+	comes := err != nil && (b.ending.any(caller, own) || b.endIdle(caller, own))
+	b.mu.Unlock()
+	if comes {
+		waiting, cancel := context.WithTimeout(ctx, endTime)
+		defer cancel()
+		leave, err = b.places.Wait(waiting, caller, 1)
 	}
 	switch {
 	case err == nil:
@@ -78,6 +75,66 @@ func (b *Bridge) room(caller string) (leave func(), f *jsonrpc.Fault) {
 		return nil, busy("this caller has %d of %d sessions: end one first", share.Half(b.config.Sessions), b.config.Sessions)
 	}
 	return nil, busy("there are %d sessions", b.config.Sessions)
+}
+
+// endIdle ends the session that was idle longest, of all or of one caller, and reports whether there was one. The lock is held.
+func (b *Bridge) endIdle(caller string, own bool) bool {
+	var first *session
+	var since time.Time
+	for _, s := range b.sessions {
+		if at, ok := s.idle(); ok && (!own || s.caller == caller) && (first == nil || at.Before(since)) {
+			first, since = s, at
+		}
+	}
+	if first == nil || time.Since(since) < makeRoom {
+		return false
+	}
+	delete(b.sessions, first.id)
+	first.end()
+	return true
+}
+
+// endings are the sessions, by caller, that are over and have places yet: a process takes as much memory while it ends as before.
+type endings struct {
+	mu  sync.Mutex
+	of  map[string]int
+	all int
+}
+
+// after has a session's place given back once its own server has ended.
+func (e *endings) after(s *session, leave func()) {
+	s.mu.Lock()
+	p, shared := s.peer, s.shared
+	s.mu.Unlock()
+	if p == nil || shared != nil {
+		leave()
+		return
+	}
+	e.count(s.caller, 1)
+	go func() {
+		<-p.done
+		leave()
+		e.count(s.caller, -1)
+	}()
+}
+
+func (e *endings) count(caller string, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.of == nil {
+		e.of = map[string]int{}
+	}
+	e.all += n
+	if e.of[caller] += n; e.of[caller] == 0 {
+		delete(e.of, caller)
+	}
+}
+
+// any reports whether a place comes free, of a caller or of all.
+func (e *endings) any(caller string, own bool) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return own && e.of[caller] > 0 || !own && e.all > 0
 }
 
 func (b *Bridge) connect(ctx context.Context, s *session) *jsonrpc.Fault {
