@@ -58,7 +58,8 @@ func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
 	}
 	l := loop{
 		runner: runner, wake: c.wake, logger: logger,
-		ask: func(ctx context.Context, tell func(backend.Facts)) { s.ask(ctx, logger, tell) },
+		ask:   func(ctx context.Context, tell func(backend.Facts)) { s.ask(ctx, logger, tell) },
+		stand: s.standing.Store,
 	}
 	l.run(ctx)
 }
@@ -73,7 +74,9 @@ type loop struct {
 	runner *backend.Runner
 	wake   <-chan struct{}
 	// ask asks the backend what it is, and tells what it learned.
-	ask    func(ctx context.Context, tell func(backend.Facts))
+	ask func(ctx context.Context, tell func(backend.Facts))
+	// stand is told the port of the headless Service that stands.
+	stand  func(port int32)
 	logger *slog.Logger
 
 	asked   backend.Start
@@ -101,6 +104,7 @@ func (l *loop) run(ctx context.Context) {
 			l.stopAsk()
 			return
 		}
+		l.stand(report.PodPort)
 		var retry <-chan time.Time
 		if again := next(report, err, &pause); again > 0 {
 			retry = time.After(again)

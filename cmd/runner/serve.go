@@ -57,7 +57,7 @@ func sessions(s settings) *proxy.Sessions {
 		pods, content = "", hex.EncodeToString(at[:])
 	}
 	return &proxy.Sessions{
-		Keys: s.keys(), Pods: pods, PodPort: s.podPort, Self: s.here, Content: content,
+		Keys: s.keys(), Pods: pods, PodPort: s.podPort, Standing: s.standing, Self: s.here, Content: content,
 		Caller: func(r *http.Request) session.Caller {
 			caller := oidc.CallerOf(r)
 			return session.Caller{Issuer: caller.Issuer, Subject: caller.Subject}

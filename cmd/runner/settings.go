@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/internal/logs"
@@ -44,6 +45,8 @@ type settings struct {
 	// pods has the host:port whose addresses are those of the backend's ready pods, and podPort
 	// is the name by which a resolver tells on which port each listens; empty if it cannot.
 	pods, podPort string
+	// standing is the port of the headless Service, 0 until it was seen.
+	standing *atomic.Int32
 	// resolv is the pod's resolv.conf, empty if it has none.
 	resolv string
 	// peers is the address on which other proxies call, podIP where they find this one, and
@@ -64,7 +67,7 @@ type settings struct {
 // nothing will be applied. It returns
 // flag.ErrHelp, after writing to usage, if help was asked for.
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
-	s := settings{}
+	s := settings{standing: &atomic.Int32{}}
 	var path, address string
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -23,6 +24,18 @@ type world struct {
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
 	headless    *corev1.Service
+}
+
+// podPort is the port of the headless Service, 0 if there is none.
+func (w world) podPort() int32 {
+	if w.headless != nil {
+		for _, p := range w.headless.Spec.Ports {
+			if p.Name == podtemplate.PortMCP {
+				return p.Port
+			}
+		}
+	}
+	return 0
 }
 
 // observe reads the world, once. The server comes last: a newer runner reports

@@ -65,6 +65,8 @@ type Runner struct {
 	// another pass is due though nothing happens, 0 if none is.
 	written []apply.Outcome
 	again   time.Duration
+	// podPort is what the pass has last seen of Report.PodPort.
+	podPort int32
 }
 
 // Report is what a pass found.
@@ -82,6 +84,9 @@ type Report struct {
 	Written []apply.Outcome
 	// Start is the start of the backend that now runs, zero while none does.
 	Start Start
+	// PodPort is where pods of the content listen that the headless Service was written for, 0
+	// while there is none: older and newer proxies call the pods of both.
+	PodPort int32
 }
 
 // looks is how often a pass reads anew after it met an object that had moved.
@@ -130,7 +135,7 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	for look := 1; ; look++ {
 		report, err := r.look(ctx, reader, live)
 		if !moved(err) || look == looks {
-			report.Written, report.Again = r.written, apply.Soonest(r.again, report.Again)
+			report.Written, report.Again, report.PodPort = r.written, apply.Soonest(r.again, report.Again), r.podPort
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -153,6 +158,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if err != nil {
 		return Report{}, err
 	}
+	r.podPort = w.podPort()
 	if why := r.idle(w); why != "" {
 		return Report{Waiting: why}, nil
 	}

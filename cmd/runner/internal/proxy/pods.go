@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -35,9 +37,12 @@ type pods struct {
 	// port is where a pod listens of which the resolver does not say it, and named the name of
 	// the port that it is asked for, if it is.
 	port, named string
-	lookup      func(ctx context.Context, host string) ([]netip.Addr, error)
-	lookupSRV   func(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
-	now         func() time.Time
+	// standing is the port of the content that the API server has, which may be newer than the
+	// resolver's answer; 0 if it is not known.
+	standing  *atomic.Int32
+	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
+	lookupSRV func(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+	now       func() time.Time
 
 	asking singleflight.Group
 	mu     sync.Mutex
@@ -186,6 +191,29 @@ func (p *pods) has(ctx context.Context, pod netip.Addr) (has, some bool, err err
 		known, err = p.list(ctx, missing)
 	}
 	return slices.Contains(known, pod), len(known) > 0, err
+}
+
+// elsewhere are the addresses at which a pod may listen that refuses connections at this one,
+// as one of another content does: a resolver may go on for some seconds with what it said of
+// the pods before, and of their ports with what it said at another moment.
+func (p *pods) elsewhere(address string) (others []string) {
+	host, tried, err := net.SplitHostPort(address)
+	if err != nil || p.named == "" {
+		return nil
+	}
+	p.mu.Lock()
+	ports := slices.AppendSeq([]string{p.port}, maps.Values(p.ports))
+	p.mu.Unlock()
+	if standing := p.standing.Load(); standing > 0 {
+		ports = append(ports, strconv.Itoa(int(standing)))
+	}
+	slices.Sort(ports)
+	for _, port := range slices.Compact(ports) {
+		if port != tried {
+			others = append(others, net.JoinHostPort(host, port))
+		}
+	}
+	return others
 }
 
 // address is where a pod is called.

@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +74,45 @@ func TestEachPodIsCalledWhereItListens(t *testing.T) {
 		}
 		if got := [2]string{p.address(first), p.address(second)}; got != step.want || asked != step.asked {
 			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked)
+		}
+	}
+}
+
+// Where the resolver is behind, a pod that refuses is tried where pods of the other content listen.
+func TestAPodThatRefusesIsTriedWhereTheOtherContentListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	_, open, _ := net.SplitHostPort(listener.Addr().String())
+	_, shut, _ := net.SplitHostPort(closed.Addr().String())
+	number, _ := strconv.Atoi(open)
+	pod := netip.MustParseAddr("127.0.0.1")
+	for name, tc := range map[string]struct {
+		own, resolver string
+		standing      int
+		want          error
+	}{
+		"an older proxy, to a newer pod":       {own: shut, resolver: shut, standing: number},
+		"a newer proxy, to an older pod":       {own: shut, resolver: open},
+		"a newer proxy, by what was of before": {own: open, resolver: shut},
+		"nobody knows":                         {own: shut, resolver: shut, want: syscall.ECONNREFUSED},
+	} {
+		p := newPods(net.JoinHostPort("pods.", tc.own))
+		p.named, p.standing, p.ports = "mcp", &atomic.Int32{}, map[netip.Addr]string{pod: tc.resolver}
+		p.standing.Store(int32(tc.standing))
+		conn, err := newTransport(nil, "service:80", p).dial(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", shut))
+		if !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			conn.Close()
 		}
 	}
 }

@@ -110,7 +110,7 @@ func New(config Config) *Proxy {
 			p.pods = onlyPod(s.Self)
 		case s.Pods != "":
 			p.pods = newPods(s.Pods)
-			p.pods.named = s.PodPort
+			p.pods.named, p.pods.standing = s.PodPort, s.Standing
 		}
 	}
 	p.backend = newTransport(config.Remote, config.Backend.Host, p.pods)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,6 +26,9 @@ type Sessions struct {
 	// PodPort names the port of a pod where that is not the same for all, as while it changes:
 	// the resolver knows it by an SRV record. Empty if all listen on the port in Pods.
 	PodPort string
+	// Standing is the port on which pods of the content listen that the API server has, 0 if
+	// it is not known. It goes with PodPort.
+	Standing *atomic.Int32
 	// Self, if valid, is where this proxy serves its own sessions with a server elsewhere,
 	// with the TLS of Keys. The other proxies of the server have such an address too, of
 	// the same port.

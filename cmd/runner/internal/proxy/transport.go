@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
@@ -233,6 +234,13 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 	end := time.Now().Add(t.patience)
 	if address != t.service {
 		conn, err := t.dialer.DialContext(ctx, network, address)
+		if errors.Is(err, syscall.ECONNREFUSED) && t.pods != nil {
+			for _, other := range t.pods.elsewhere(address) {
+				if conn, err = t.dialer.DialContext(ctx, network, other); err == nil {
+					break
+				}
+			}
+		}
 		if err == nil {
 			t.present.Store(true)
 		}
