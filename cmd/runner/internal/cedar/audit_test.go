@@ -18,10 +18,10 @@ func TestAuditTellsWhatCannotBeJudged(t *testing.T) {
 		want   string
 	}{
 		"a long body":        {`{"id":1,"method":"` + strings.Repeat("a", 100) + `"}`, &backend{}, `"method":"","name":"","decision":"deny","policies":null,"failed":null,"detail":"the body is too long"`},
-		"not JSON":           {list, &backend{kind: "application/json", body: "{"}, `"method":"tools/list","name":"","decision":"deny","policies":null,"failed":null,"detail":"the answer cannot be filtered"`},
-		"another kind":       {list, &backend{kind: "text/html", body: "x"}, `"detail":"the answer cannot be filtered"`},
-		"an event not JSON":  {list, &backend{kind: "text/event-stream", body: "data: {\n\n"}, `"detail":"the answer cannot be filtered"`},
-		"a long event":       {list, &backend{kind: "text/event-stream", body: "data: " + strings.Repeat("a", maxAnswer)}, `"detail":"the answer cannot be filtered"`},
+		"not JSON":           {list, &backend{kind: "application/json", body: "{"}, `"method":"tools/list","name":"","decision":"deny","policies":null,"failed":null,"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON that can be filtered"`},
+		"another kind":       {list, &backend{kind: "text/html", body: "x"}, `"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON`},
+		"an event not JSON":  {list, &backend{kind: "text/event-stream", body: "data: {\n\n"}, `"detail":"the answer cannot be filtered: the backend's answer to a list is not JSON`},
+		"a long event":       {list, &backend{kind: "text/event-stream", body: "data: " + strings.Repeat("a", maxAnswer)}, `"detail":"the answer cannot be filtered: the backend's answer to a list is longer than the 2 MiB`},
 		"an answer in order": {list, &backend{kind: "application/json", body: "{}"}, ""},
 	} {
 		var audit bytes.Buffer

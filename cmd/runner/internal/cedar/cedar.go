@@ -3,7 +3,7 @@
 // refuses.
 //
 // cedar.go is the middleware, content.go the body, calls.go what methods ask for,
-// lists.go the filter, sends.go the pace of clients, audit.go the log of decisions.
+// lists.go the filter, streams.go that of streams, sends.go the pace of clients, audit.go the log of decisions.
 package cedar
 
 import (
@@ -261,7 +261,7 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 // list. The backend must not compress them.
 func (j *judge) filtered(w http.ResponseWriter, r *http.Request, list listing) {
 	media.Unencoded(r.Header)
-	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), listing: list}
+	a := &answer{ResponseWriter: w, judge: j, ctx: r.Context(), caller: j.config.Caller(r), who: j.config.Payer(r), listing: list}
 	// ReverseProxy panics where the backend breaks off.
 	defer a.part()
 	j.next.ServeHTTP(a, r)

@@ -13,12 +13,13 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
-// maxAnswer is the longest answer to a list, or event of a stream, that is
-// filtered, in bytes. A longer one is not passed on.
+// maxAnswer is the longest answer to a list that is filtered, in bytes. A longer one is
+// not passed on.
 const maxAnswer = 2 << 20
 
 // largeAnswers is how many answers above smallBody are collected and filtered at once:
@@ -79,6 +80,9 @@ func filter(message []byte, visible func(authz.Call) bool) ([]byte, error) {
 		if result[list.member].Kind() != '[' {
 			continue
 		}
+		if len(message) > maxAnswer {
+			return nil, errList
+		}
 		kept, err := keep(result[list.member], list.id, func(id string) bool {
 			return visible(authz.Call{Action: list.action, Type: list.kind, ID: id})
 		})
@@ -118,7 +122,11 @@ func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.V
 	return json.Marshal(kept, jsonrpc.Lenient)
 }
 
-var errAnswer = errors.New("the backend's answer cannot be filtered")
+// Why an answer is not passed on.
+var (
+	errAnswer = errors.New("the backend's answer to a list is not JSON that can be filtered")
+	errList   = errors.New("the backend's answer to a list is longer than the 2 MiB that are filtered")
+)
 
 // answer is a ResponseWriter that filters lists: a JSON body as a whole, a
 // stream event by event. Other bodies of a call that succeeded are not passed
@@ -131,12 +139,15 @@ type answer struct {
 	listing
 	// release gives back the place among the large answers, and left that among those of the caller; nil for none.
 	release, left func()
+	// who pays for a long event, and lease is what that takes of the memory; nil for none.
+	who   string
+	lease *share.Lease
 
 	begun  bool
 	mode   mode
 	whole  bytes.Buffer
 	stream sse.Reader
-	failed bool
+	failed error // why nothing is passed on any more
 }
 
 // visible reports whether the caller may see what could be called.
@@ -144,10 +155,19 @@ func (a *answer) visible(call authz.Call) bool {
 	return a.judge.config.Policies.Visible(a.caller, call)
 }
 
-// unreadable tells of an answer that is not passed on.
-func (a *answer) unreadable() {
+// over reports whether nothing is passed on any more.
+func (a *answer) over() bool { return a.failed != nil }
+
+// unreadable tells of an answer that is not passed on, and why.
+func (a *answer) unreadable(why error) {
 	// A stream that is silent for hours keeps no headers.
-	a.judge.audit(new(http.Request).WithContext(a.ctx), decided{method: a.method, detail: "the answer cannot be filtered"})
+	a.judge.audit(new(http.Request).WithContext(a.ctx), decided{method: a.method, detail: "the answer cannot be filtered: " + why.Error()})
+}
+
+// refuse answers in the place of an answer that is not passed on.
+func (a *answer) refuse(w http.ResponseWriter, id jsontext.Value, why error) {
+	refusal := Refusal{Reason: NotFilterable, ID: id, Message: why.Error()}
+	a.judge.config.Refuse(w, new(http.Request).WithContext(a.ctx), a.judge.next, refusal)
 }
 
 type mode int
@@ -171,9 +191,9 @@ func (a *answer) WriteHeader(status int) {
 		a.mode = wholeJSON
 		return
 	case kind == media.Events && !encoded:
-		a.mode, a.stream = events, sse.Reader{Limit: maxAnswer, Event: a.event}
+		a.mode, a.stream = events, sse.Reader{Limit: a.longest(), Event: a.event}
 	default:
-		a.failed = true
+		a.failed = errAnswer
 		return
 	}
 	a.ResponseWriter.WriteHeader(status)
@@ -184,12 +204,12 @@ func (a *answer) Write(p []byte) (int, error) {
 		a.WriteHeader(http.StatusOK)
 	}
 	switch {
-	case a.failed:
+	case a.over():
 		// An error would have ReverseProxy cut the connection before end refuses.
 		return len(p), nil
 	case a.mode == wholeJSON:
-		if a.failed = a.whole.Len()+len(p) > maxAnswer; a.failed {
-			a.whole = bytes.Buffer{}
+		if a.whole.Len()+len(p) > maxAnswer {
+			a.failed, a.whole = errList, bytes.Buffer{}
 			return len(p), nil
 		}
 		if err := a.hold(a.whole.Len() + len(p)); err != nil {
@@ -202,40 +222,18 @@ func (a *answer) Write(p []byte) (int, error) {
 		}
 		n, err := a.stream.Write(p)
 		if errors.Is(err, sse.ErrTooLong) {
-			a.unreadable()
+			a.stream = sse.Reader{}
+			n, err = len(p), a.lost(nil, a.tooLong())
 		}
 		return n, errors.Join(err, a.hold(a.stream.Held()))
 	}
 	return a.ResponseWriter.Write(p)
 }
 
-// event passes an event on, filtered. One that cannot be read ends the stream. What is no message passes as it is; of whatever name an
-// event is, a client may take it for a message.
-func (a *answer) event(e sse.Event) error {
-	text := e.Text
-	if e.Object() {
-		filtered, err := filter(e.Data, a.visible)
-		if err != nil {
-			a.unreadable()
-			return errors.Join(errAnswer, err)
-		}
-		if !bytes.Equal(filtered, e.Data) {
-			text = e.WithData(filtered)
-		}
-	}
-	done, err := a.send(len(text))
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, err = a.ResponseWriter.Write(text)
-	return err
-}
-
 // Flush implements http.Flusher for streams; a body that is collected is sent at
 // its end.
 func (a *answer) Flush() {
-	if a.begun && !a.failed && a.mode != wholeJSON {
+	if a.begun && (a.mode == events || a.failed == nil && a.mode != wholeJSON) {
 		_ = http.NewResponseController(a.ResponseWriter).Flush() //nolint:errcheck // a client that left is seen by the next write
 	}
 }
@@ -245,7 +243,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Follow has it filter a stream for another writer once its handler has returned. It is false for an answer that is none.
 func (a *answer) Follow(to http.ResponseWriter) (end func(), follows bool) {
-	if a.mode != events || a.failed {
+	if a.mode != events || a.failed != nil {
 		return nil, false
 	}
 	a.ResponseWriter = to
@@ -254,7 +252,7 @@ func (a *answer) Follow(to http.ResponseWriter) (end func(), follows bool) {
 
 // end sends what was collected. It must be called when the handler has returned.
 func (a *answer) end() {
-	if a.mode == wholeJSON && !a.failed {
+	if a.mode == wholeJSON && a.failed == nil {
 		body, err := filter(media.Text(a.whole.Bytes()), a.visible)
 		a.whole = bytes.Buffer{}
 		if err == nil {
@@ -268,13 +266,13 @@ func (a *answer) end() {
 			_, _ = a.ResponseWriter.Write(body) //nolint:errcheck // a client that left needs no answer
 			return
 		}
-		a.failed = true
+		a.failed = errAnswer
 	}
-	if a.failed && a.mode != events {
+	if a.failed != nil && a.mode != events {
 		for _, name := range []string{"Content-Length", "Content-Encoding", "Etag"} {
 			a.Header().Del(name)
 		}
-		a.unreadable()
-		a.judge.config.Refuse(a.ResponseWriter, new(http.Request).WithContext(a.ctx), a.judge.next, Refusal{Reason: NotFilterable, ID: a.id, Message: "the backend's answer to a list is not JSON that can be filtered"})
+		a.unreadable(a.failed)
+		a.refuse(a.ResponseWriter, a.id, a.failed)
 	}
 }

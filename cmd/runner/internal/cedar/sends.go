@@ -7,7 +7,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
-// largeSends is how many answers above smallBody are sent at once, and sendTime how long one may take:
+// largeSends is how many answers above smallBody are sent at once, and sendTime how long one may take, with a second more for each MiB:
 // a client decides how fast it reads.
 const (
 	largeSends = 16
@@ -37,7 +37,8 @@ func (a *answer) send(size int) (done func(), err error) {
 		return nil, err
 	}
 	control := http.NewResponseController(a.ResponseWriter)
-	_ = control.SetWriteDeadline(time.Now().Add(sendTime)) //nolint:errcheck // a connection has deadlines
+	late := time.Now().Add(sendTime + time.Duration(size>>20)*time.Second)
+	_ = control.SetWriteDeadline(late) //nolint:errcheck // a connection has deadlines
 	return func() {
 		_ = control.SetWriteDeadline(time.Time{}) //nolint:errcheck // as above
 		a.judge.sends.Release(1)
@@ -45,11 +46,19 @@ func (a *answer) send(size int) (done func(), err error) {
 	}, nil
 }
 
-// hold has a place among the large answers while size bytes are kept.
+// hold has a place among the large answers while size bytes are kept. What is longer than a list may be is not filtered, and takes memory
+// alone.
 func (a *answer) hold(size int) (err error) {
 	if size <= smallBody {
 		a.part()
 		return nil
+	}
+	if size > maxAnswer && a.method == "" {
+		a.drop()
+		if memory := a.judge.config.Memory; a.lease == nil {
+			a.lease, err = memory.Answers.Lease(a.ctx, a.who, memory.AnswerRoom(maxEvent))
+		}
+		return err
 	}
 	if a.left == nil {
 		if a.left, err = a.judge.callers.Wait(a.ctx, sharer(a.caller), 1); err != nil {
@@ -68,6 +77,10 @@ func (a *answer) part() {
 	if a.left != nil {
 		a.left()
 		a.left = nil
+	}
+	if a.lease != nil {
+		a.lease.Leave()
+		a.lease = nil
 	}
 }
 
