@@ -10,6 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -171,5 +172,48 @@ func TestNobodyIsStalledBecauseItWaitsForItsTurn(t *testing.T) {
 	}
 	if due := s.world.deadline(s.server, late); due != 0 {
 		t.Errorf("it is looked at again after %s", due)
+	}
+}
+
+// What a claim records beside its number is written once it differs, each part of it.
+func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
+	server := echo()
+	server.Labels = map[string]string{"team": "blue"}
+	opts := options
+	opts.Objects = podtemplate.ObjectDefaults{Annotations: map[string]string{"a": "b"}, InheritLabels: []string{"team"}}
+	want := wanted{
+		owner: workload.OwnerWith(server, opts.Objects), ownHash: "own", revision: current,
+		configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", "h")},
+	}
+	want.content.Backend.Bridge, want.content.Rendering.Backend = &runconfig.Bridge{Image: "runner:1"}, "backend"
+	want.content.Proxy.SessionSecret = "made"
+	recorded := v1alpha1.WorkloadStatus{
+		Generation: current.Generation, Hash: current.Hash, OwnHash: "own", BackendHash: "backend", BridgeImage: "runner:1", SessionSecret: "made",
+		Configs: want.configs, Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"a": "b"},
+	}
+	for what, edit := range map[string]func(*v1alpha1.WorkloadStatus){
+		"":                      func(*v1alpha1.WorkloadStatus) {},
+		"the own hash":          func(s *v1alpha1.WorkloadStatus) { s.OwnHash = "x" },
+		"a configuration":       func(s *v1alpha1.WorkloadStatus) { s.Configs = nil },
+		"the backend":           func(s *v1alpha1.WorkloadStatus) { s.BackendHash = "x" },
+		"the image of a bridge": func(s *v1alpha1.WorkloadStatus) { s.BridgeImage = "x" },
+		"the Secret":            func(s *v1alpha1.WorkloadStatus) { s.SessionSecret = "x" },
+		"a label":               func(s *v1alpha1.WorkloadStatus) { s.Labels = map[string]string{"team": "green"} },
+		"an annotation":         func(s *v1alpha1.WorkloadStatus) { s.Annotations = nil },
+	} {
+		status := recorded
+		edit(&status)
+		server.Status.Workload = &status
+		if got := want.recorded(server); got != (what == "") {
+			t.Errorf("with another %q: it is recorded: %t", what, got)
+		}
+	}
+	claim := want.workloadStatus(server).Status.Workload
+	if claim.Labels["team"] != "blue" || claim.Annotations["a"] != "b" {
+		t.Errorf("the claim says %v, %v", claim.Labels, claim.Annotations)
+	}
+	want.owner.Backend = false // then no runner makes objects
+	if claim := want.workloadStatus(server).Status.Workload; claim.Labels != nil || claim.Annotations != nil {
+		t.Errorf("of a server without a backend it says %v, %v", claim.Labels, claim.Annotations)
 	}
 }
