@@ -41,7 +41,10 @@ type Config struct {
 }
 
 // configConditions are those of both kinds, in the order of a status.
-var configConditions = []string{"Ready", "Reconciling", "Stalled", "RolledOut", "FieldConflict", "FinalizerMissing", "UnknownFields"}
+var configConditions = []string{
+	"Ready", "Reconciling", "Stalled", "RolledOut", "FieldConflict", "FinalizerMissing",
+	"UnknownFields",
+}
 
 // OIDCConfigs is the kind MCPOIDCConfig.
 func OIDCConfigs() Config {
@@ -79,9 +82,11 @@ func (c Config) grants() []ownership.Grant {
 		reported = append(reported, "status.conditions[type="+t+"]")
 	}
 	return []ownership.Grant{
-		own(c.FinalizerManager, "", "holds the configuration while workloads refer to it", `metadata.finalizers[="`+c.Finalizer+`"]`),
+		own(c.FinalizerManager, "", "holds the configuration while workloads refer to it", `metadata.finalizers[="`+
+			c.Finalizer+`"]`),
 		own(c.ConditionsManager, "status", "reports the state, and of which generation", reported...),
-		own(c.StatusManager, "status", "reports what it says, and who refers to it", "status.hash", "status.policies", "status.workloads", "status.referencingWorkloads"),
+		own(c.StatusManager, "status", "reports what it says, and who refers to it", "status.hash", "status.policies",
+			"status.workloads", "status.referencingWorkloads"),
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 // Freehold is the contract of this operator.
 func Freehold() ownership.Contract {
 	return ownership.Contract{
-		Grants:   slices.Concat(workloadGrants(MCPServers(), runner()), workloadGrants(MCPRemoteProxies(), nil), configGrants()),
+		Grants: slices.Concat(workloadGrants(MCPServers(), runner()), workloadGrants(MCPRemoteProxies(), nil),
+			configGrants()),
 		Removals: slices.Concat(mcpServerRemovals(), mcpRemoteProxyRemovals(), rbacRemovals()),
 		Rights:   slices.Concat(processRights(), runnerRights()),
 		Takeover: &ownership.Takeover{Annotation: AdoptAnnotation},

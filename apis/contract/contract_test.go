@@ -37,7 +37,10 @@ func TestNobodyMayReadSecrets(t *testing.T) {
 
 func TestOnlyItsIdentityMayRemove(t *testing.T) {
 	c := Freehold()
-	for identity, want := range map[string]bool{IdentityMCPServer: true, IdentityOperator: false, IdentityRBAC: false, IdentityRunner: false, "": false} {
+	for identity, want := range map[string]bool{
+		IdentityMCPServer: true, IdentityOperator: false, IdentityRBAC: false,
+		IdentityRunner: false, "": false,
+	} {
 		if c.MayRemove(identity, StatefulSet.GroupVersionKind) != want {
 			t.Errorf("%q may remove a StatefulSet: %t", identity, !want)
 		}
@@ -67,7 +70,10 @@ func TestLeavesOutsideAGrantAreNamed(t *testing.T) {
 
 func TestGrantsAreFoundByName(t *testing.T) {
 	c := Freehold()
-	for name, want := range map[string]ownership.Manager{"echo-proxy": MCPServerChildren, "echo-backend": RunnerBackend, "echo-backend-headless": RunnerBackend} {
+	for name, want := range map[string]ownership.Manager{
+		"echo-proxy": MCPServerChildren, "echo-backend": RunnerBackend,
+		"echo-backend-headless": RunnerBackend,
+	} {
 		for _, manager := range []ownership.Manager{MCPServerChildren, RunnerBackend} {
 			if _, ok := c.Grant(manager, Service, name); ok != (manager == want) {
 				t.Errorf("grant of %s on Service %s: %v", manager, name, ok)
@@ -80,10 +86,12 @@ func TestAManagerIsOfOneIdentity(t *testing.T) {
 	c := Freehold()
 	c.Grants[0].Identity = "somebody"
 	c.Grants = append(c.Grants, ownership.Grant{
-		Manager: c.Grants[0].Manager, Identity: "else", Object: ConfigMap, Mode: ownership.Exclusive, Why: "w", Fields: ownership.Paths("binaryData"),
+		Manager: c.Grants[0].Manager, Identity: "else", Object: ConfigMap, Mode: ownership.Exclusive, Why: "w",
+		Fields: ownership.Paths("binaryData"),
 	})
 	errs := c.Check()
-	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "else and somebody both write as "+string(MCPServerFinalizer)) {
+	if len(errs) != 1 || !strings.Contains(errs[0].Error(), "else and somebody both write as "+
+		string(MCPServerFinalizer)) {
 		t.Errorf("got %v", errs)
 	}
 }

@@ -59,7 +59,8 @@ func named() string {
 // moves says that a request gives pods another server or component. An update by anybody
 // that leaves both as they are is let in.
 func moves(in string) string {
-	return "(oldObject == null || ['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object)" + in + "[?k] != dyn(oldObject)" + in + "[?k]))"
+	return "(oldObject == null || ['freehold.dev/server', 'app.kubernetes.io/component'].exists(k, dyn(object)" + in +
+		"[?k] != dyn(oldObject)" + in + "[?k]))"
 }
 
 // What runs under the labels is kept, where no controller takes a change back as ours do
@@ -79,10 +80,12 @@ func labels(in, by, changes string) admission.Rule {
 	moved, kept := moves(in), ""
 	if changes != "" {
 		moved = "(" + moved + " ||\n" + changes + ")"
-		kept = "!" + moves(in) + " ?\n'this ' + request.kind.kind + ' gets the calls of ' + dyn(object)" + in + "['freehold.dev/server'].orValue('') + " +
+		kept = "!" + moves(in) + " ?\n'this ' + request.kind.kind + ' gets the calls of ' + dyn(object)" + in +
+			"['freehold.dev/server'].orValue('') + " +
 			"', and only Freehold changes what it runs: change the MCPServer or MCPRemoteProxy, and leave images, template, owners and what is labelled or annotated with freehold.dev/ here' :\n"
 	}
-	broken := "[dyn(object)" + in + "[?'freehold.dev/server'].orValue('')].exists(server, server != '' && " + named() + " &&\n" + moved + " &&\n!(" + by + "))"
+	broken := "[dyn(object)" + in + "[?'freehold.dev/server'].orValue('')].exists(server, server != '' && " + named() +
+		" &&\n" + moved + " &&\n!(" + by + "))"
 	whose := "'label freehold.dev/server of a pod template"
 	if in == inPod {
 		whose = "'label freehold.dev/server of a pod"
@@ -91,7 +94,8 @@ func labels(in, by, changes string) admission.Rule {
 		Broken: broken,
 		Validations: []admissionregistrationv1.Validation{{
 			Expression: "!(" + broken + ") || " + actsAsOurs,
-			MessageExpression: kept + whose + " is given by Freehold, and ' + " + asks + " + ' is not that: with it this ' + request.kind.kind + ' would get the calls of ' +\n" +
+			MessageExpression: kept + whose + " is given by Freehold, and ' + " + asks +
+				" + ' is not that: with it this ' + request.kind.kind + ' would get the calls of ' +\n" +
 				"dyn(object)" + in + "['freehold.dev/server'].orValue('') + '. Leave freehold.dev/server and app.kubernetes.io/component as they are, or choose labels of your own'",
 		}},
 	}
@@ -103,15 +107,19 @@ func labels(in, by, changes string) admission.Rule {
 // is looked for at a birth and where one of fields changes.
 func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admission.Rule {
 	const (
-		runs = "request.?options.?fieldManager.orValue('') == '" + string(RunnerBackend) + "' && request.?subResource.orValue('') == '' &&\n" +
-			asks + ".startsWith('system:serviceaccount:' + request.?namespace.orValue('') + ':') && " + asks + ".endsWith('-runner')"
-		server = asks + ".substring(('system:serviceaccount:' + request.?namespace.orValue('') + ':').size(), " + asks + ".size() - 7)"
+		runs = "request.?options.?fieldManager.orValue('') == '" + string(RunnerBackend) +
+			"' && request.?subResource.orValue('') == '' &&\n" +
+			asks + ".startsWith('system:serviceaccount:' + request.?namespace.orValue('') + ':') && " + asks +
+			".endsWith('-runner')"
+		server = asks + ".substring(('system:serviceaccount:' + request.?namespace.orValue('') + ':').size(), " + asks +
+			".size() - 7)"
 		mine   = "o.apiVersion.startsWith('freehold.dev/') && o.kind == 'MCPServer' && o.name == server"
 		owners = "dyn(object).metadata.?ownerReferences.orValue([])"
 	)
 	wrong = append([]string{
 		"(oldObject == null && !" + owners + ".exists(o, o.?controller.orValue(false) && " + mine + ") ||\n" +
-			owners + ".exists(o, !(" + mine + ") && (oldObject == null || !(o in dyn(oldObject).metadata.?ownerReferences.orValue([]))))) ?\n" +
+			owners + ".exists(o, !(" + mine +
+			") && (oldObject == null || !(o in dyn(oldObject).metadata.?ownerReferences.orValue([]))))) ?\n" +
 			"'an owner that is not the MCPServer ' + server : ''",
 	}, wrong...)
 	strays := "[" + server + "].map(server, [\n" + strings.Join(wrong, ",\n") + "\n].filter(s, s != ''))[0]"
@@ -124,7 +132,8 @@ func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admiss
 		Variables: []admissionregistrationv1.Variable{{Name: name, Expression: runs + " ?\n" + strays + " : []"}},
 		Validations: []admissionregistrationv1.Validation{{
 			Expression: "variables." + name + ".size() == 0",
-			MessageExpression: "'a runner writes only what is of its own server, and ' + " + asks + " + ' gives this " + kind.Kind +
+			MessageExpression: "'a runner writes only what is of its own server, and ' + " + asks + " + ' gives this " +
+				kind.Kind +
 				" ' + variables." + name + ".join(', ') + ': leave that out'",
 		}},
 	}
@@ -134,7 +143,8 @@ func ofItsServer(kind ownership.Object, fields []string, wrong ...string) admiss
 func backendSet() admission.Rule {
 	const own = "{'freehold.dev/server': server, 'app.kubernetes.io/component': 'backend'}"
 	return ofItsServer(StatefulSet, []string{inTemplate, ".?spec.?template.?spec.?serviceAccountName"},
-		moves(inTemplate)+" && ["+own+"].exists(own, own.exists(k, dyn(object)"+inTemplate+"[?k].orValue('') != own[k])) ? 'pods without the labels of this backend' : ''",
+		moves(inTemplate)+" && ["+own+"].exists(own, own.exists(k, dyn(object)"+inTemplate+
+			"[?k].orValue('') != own[k])) ? 'pods without the labels of this backend' : ''",
 		"oldObject == null && dyn(object).?spec.?selector.orValue({}) != {'matchLabels': "+own+"} ? 'the selector of another backend' : ''",
 		"[dyn(object).?spec.?template.?spec.?serviceAccountName.orValue('')].exists(a, a.endsWith('-runner') &&\n"+
 			"(oldObject == null || dyn(oldObject).?spec.?template.?spec.?serviceAccountName.orValue('') != a)) ?\n"+
@@ -155,17 +165,25 @@ func backendService() admission.Rule {
 func labelPolicies() []admission.Other {
 	all := &metav1.LabelSelector{}
 	// With what the API server would fill in, as the other policies have it.
-	match := func(group string, objects *metav1.LabelSelector, resources ...string) admissionregistrationv1.MatchResources {
+	match := func(group string, objects *metav1.LabelSelector,
+		resources ...string,
+	) admissionregistrationv1.MatchResources {
 		return admissionregistrationv1.MatchResources{
 			MatchPolicy: new(admissionregistrationv1.Equivalent), NamespaceSelector: all, ObjectSelector: objects,
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: resources, Scope: new(admissionregistrationv1.AllScopes)},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{group}, APIVersions: []string{"v1"},
+					Resources: resources, Scope: new(admissionregistrationv1.AllScopes),
+				},
 			}}},
 		}
 	}
 	selects := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: key, Operator: operator,
+			Values: values,
+		}}}
 	}
 	// The API server takes labels of a pod from its status, too, and from what binds it to a node.
 	pods := []string{"pods", "pods/status", "pods/binding", "bindings"}
@@ -174,7 +192,8 @@ func labelPolicies() []admission.Other {
 		{Name: "replicasets", Rule: labels(inTemplate, byDeployments, ofReplicaSet), Match: match("apps", all, "replicasets")},
 		{
 			Name: "templates", Rule: labels(inTemplate, byOperator(), ""),
-			Match: match("apps", selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold"), "deployments"),
+			Match: match("apps", selects("app.kubernetes.io/managed-by", metav1.LabelSelectorOpNotIn, "freehold"),
+				"deployments"),
 		},
 	}
 }

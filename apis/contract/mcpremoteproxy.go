@@ -23,8 +23,9 @@ const IdentityMCPRemoteProxy = "freehold-mcpremoteproxy"
 func MCPRemoteProxies() Workload {
 	return Workload{
 		Object: MCPRemoteProxy, Identity: IdentityMCPRemoteProxy, Finalizer: "freehold.dev/mcpremoteproxy", Suffix: "remote",
-		FinalizerManager: MCPRemoteProxyFinalizer, WorkloadManager: MCPRemoteProxyWorkload, ConditionsManager: MCPRemoteProxyConditions,
-		StatusManager: MCPRemoteProxyAddress, ChildrenManager: MCPRemoteProxyChildren, RightsManager: RBACRemote, ReportManager: RunnerRemoteReport,
+		FinalizerManager: MCPRemoteProxyFinalizer, WorkloadManager: MCPRemoteProxyWorkload,
+		ConditionsManager: MCPRemoteProxyConditions, StatusManager: MCPRemoteProxyAddress,
+		ChildrenManager: MCPRemoteProxyChildren, RightsManager: RBACRemote, ReportManager: RunnerRemoteReport,
 		Conditions: slices.Concat(workloadConditions, []string{"PolicyUnmatched"}),
 		word:       "REMOTE", holds: "holds the object until its calls have ended",
 		status: "reports the address", statusFields: []string{"status.url"},
@@ -33,5 +34,8 @@ func MCPRemoteProxies() Workload {
 
 // mcpRemoteProxyRemovals are what the MCPRemoteProxy controller may delete.
 func mcpRemoteProxyRemovals() []ownership.Removal {
-	return []ownership.Removal{{Identity: IdentityMCPRemoteProxy, Object: ConfigMap, Why: "a run config that no pod can mount any more"}}
+	return []ownership.Removal{{
+		Identity: IdentityMCPRemoteProxy, Object: ConfigMap,
+		Why: "a run config that no pod can mount any more",
+	}}
 }

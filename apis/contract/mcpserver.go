@@ -36,20 +36,24 @@ func MCPServers() Workload {
 	return Workload{
 		Object: MCPServer, Identity: IdentityMCPServer, Finalizer: Finalizer, Backend: true,
 		FinalizerManager: MCPServerFinalizer, WorkloadManager: MCPServerWorkload, ConditionsManager: MCPServerConditions,
-		StatusManager: MCPServerAddress, ChildrenManager: MCPServerChildren, RightsManager: RBACChildren, ReportManager: RunnerReport,
+		StatusManager: MCPServerAddress, ChildrenManager: MCPServerChildren,
+		RightsManager: RBACChildren, ReportManager: RunnerReport,
 		Conditions: slices.Concat(workloadConditions, []string{"BackendExposed", "PolicyUnmatched"}),
 		word:       "SERVER", holds: "holds the server until its calls have ended and its backend is deleted",
-		status: "reports address and scale", statusFields: []string{"status.url", "status.replicas", "status.readyReplicas", "status.selector"},
+		status:       "reports address and scale",
+		statusFields: []string{"status.url", "status.replicas", "status.readyReplicas", "status.selector"},
 	}
 }
 
 // backendGrants are those of the MCPServer controller for the backend.
 func backendGrants(w Workload) (policy, scale ownership.Grant) {
-	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend", "says who connects to the backend, and what it may connect to",
+	policy = w.child(w.Identity, w.ChildrenManager, NetworkPolicy, w.word+"-backend",
+		"says who connects to the backend, and what it may connect to",
 		"spec.podSelector", "spec.policyTypes", "spec.ingress", "spec.egress")
 	return policy, ownership.Grant{
 		Manager: MCPServerScale, Identity: w.Identity, Object: StatefulSet, Names: []string{w.word + "-backend"},
-		Mode: ownership.Exclusive, Why: "carries the server's replicas to the backend", Fields: ownership.Paths("spec.replicas"),
+		Mode: ownership.Exclusive, Why: "carries the server's replicas to the backend",
+		Fields: ownership.Paths("spec.replicas"),
 	}
 }
 

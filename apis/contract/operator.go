@@ -19,10 +19,16 @@ func Controllers() []string {
 // controllers.
 func processRights() []ownership.Right {
 	right := func(object ownership.Object, why string, verbs ...string) ownership.Right {
-		return ownership.Right{Identity: IdentityOperator, Group: object.Group, Resource: object.Resource(), Verbs: verbs, Why: why}
+		return ownership.Right{
+			Identity: IdentityOperator, Group: object.Group, Resource: object.Resource(), Verbs: verbs,
+			Why: why,
+		}
 	}
 	var all []ownership.Right
-	for _, object := range []ownership.Object{MCPServer, MCPRemoteProxy, MCPOIDCConfig, MCPAuthzConfig, Deployment, StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy} {
+	for _, object := range []ownership.Object{
+		MCPServer, MCPRemoteProxy, MCPOIDCConfig, MCPAuthzConfig, Deployment,
+		StatefulSet, Service, ConfigMap, ServiceAccount, Role, RoleBinding, NetworkPolicy,
+	} {
 		all = append(all, right(object, "watches it, and reads it where a cache may be behind", "get", "list", "watch"))
 	}
 	lease := object("coordination.k8s.io", "v1", "Lease", "")

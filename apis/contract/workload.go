@@ -44,7 +44,10 @@ type Workload struct {
 func Workloads() []Workload { return []Workload{MCPServers(), MCPRemoteProxies()} }
 
 // workloadConditions are those of every kind, in the order of a status.
-var workloadConditions = []string{"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "ForeignPodContent", "FieldConflict", "FinalizerMissing", "UnknownFields"}
+var workloadConditions = []string{
+	"Ready", "Suspended", "Reconciling", "Stalled", "Accepted", "ForeignPodContent",
+	"FieldConflict", "FinalizerMissing", "UnknownFields",
+}
 
 // key is the name of a child that may hold a dot, label that of one that is a label
 // of DNS (controllers/workload, names.go).
@@ -63,7 +66,9 @@ func (w Workload) label(part string) string {
 }
 
 // child is a grant on an object that its identity creates for an owner of this kind.
-func (w Workload) child(by string, manager ownership.Manager, object ownership.Object, name, why string, own ...string) ownership.Grant {
+func (w Workload) child(by string, manager ownership.Manager, object ownership.Object, name, why string,
+	own ...string,
+) ownership.Grant {
 	return ownership.Grant{
 		Manager: manager, Identity: by, Object: object, Names: []string{name}, Owner: w.Object,
 		Mode: ownership.Exclusive, Create: true, Why: why, Fields: ownership.Paths(slices.Concat(identity, own)...),
@@ -130,7 +135,8 @@ func (w Workload) children() []ownership.Grant {
 func (w Workload) rights() []ownership.Grant {
 	return []ownership.Grant{
 		w.child(IdentityRBAC, w.RightsManager, Role, w.key("-runner"), "holds what the runner may do", "rules"),
-		w.child(IdentityRBAC, w.RightsManager, RoleBinding, w.key("-runner"), "gives the runner its role", "roleRef", "subjects"),
+		w.child(IdentityRBAC, w.RightsManager, RoleBinding, w.key("-runner"), "gives the runner its role", "roleRef",
+			"subjects"),
 	}
 }
 

@@ -235,19 +235,24 @@ func (c Contract) Check() []error {
 	var errs []error
 	for i, g := range c.Grants {
 		if !managerName.MatchString(string(g.Manager)) {
-			errs = append(errs, fmt.Errorf("manager %q: write it as kind.domain/purpose, kind and purpose in lower-case letters", g.Manager))
+			errs = append(errs, fmt.Errorf("manager %q: write it as kind.domain/purpose, kind and purpose in lower-case letters",
+				g.Manager))
 		}
-		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Object.Kind == "" || (g.Mode != Exclusive && g.Mode != Shared) {
-			errs = append(errs, fmt.Errorf("grant of %s on %s: identity, fields, mode, kind and why must be stated", g.Manager, g.Object))
+		if g.Identity == "" || len(g.Fields) == 0 || g.Why == "" || g.Object.Kind == "" ||
+			(g.Mode != Exclusive && g.Mode != Shared) {
+			errs = append(errs, fmt.Errorf("grant of %s on %s: identity, fields, mode, kind and why must be stated", g.Manager,
+				g.Object))
 		}
 		if states := slices.ContainsFunc(g.Fields, ownerReferences.Overlaps); states != (g.Owner.Kind != "") {
-			errs = append(errs, fmt.Errorf("grant of %s on %s: state an owner and metadata.ownerReferences, or neither", g.Manager, g.Object))
+			errs = append(errs, fmt.Errorf("grant of %s on %s: state an owner and metadata.ownerReferences, or neither",
+				g.Manager, g.Object))
 		}
 		if g.Create && g.Object.Subresource != "" {
 			errs = append(errs, fmt.Errorf("grant of %s on %s: a subresource creates nothing", g.Manager, g.Object))
 		}
 		if g.Once && (!g.Create || g.Versioned) {
-			errs = append(errs, fmt.Errorf("grant of %s on %s: what is written once is created, and has no version before", g.Manager, g.Object))
+			errs = append(errs, fmt.Errorf("grant of %s on %s: what is written once is created, and has no version before",
+				g.Manager, g.Object))
 		}
 		for _, other := range c.Grants[:i] {
 			errs = append(errs, g.clashes(other)...)
@@ -255,7 +260,8 @@ func (c Contract) Check() []error {
 	}
 	for _, r := range c.Rights {
 		if r.Identity == "" || r.Resource == "" || len(r.Verbs) == 0 || r.Why == "" {
-			errs = append(errs, fmt.Errorf("right of %s on %s: identity, resource, verbs and why must be stated", r.Identity, r.Resource))
+			errs = append(errs, fmt.Errorf("right of %s on %s: identity, resource, verbs and why must be stated", r.Identity,
+				r.Resource))
 		}
 		if slices.Contains(append([]string{r.Group, r.Resource}, r.Verbs...), "*") {
 			errs = append(errs, fmt.Errorf("right of %s on %s: name what it is to, instead of *", r.Identity, r.Resource))
@@ -266,7 +272,8 @@ func (c Contract) Check() []error {
 
 func (g Grant) clashes(other Grant) []error {
 	if g.Manager == other.Manager && g.Identity != other.Identity {
-		return []error{fmt.Errorf("%s and %s both write as %s: a manager is of one identity", g.Identity, other.Identity, g.Manager)}
+		return []error{fmt.Errorf("%s and %s both write as %s: a manager is of one identity", g.Identity, other.Identity,
+			g.Manager)}
 	}
 	if g.Object != other.Object {
 		return nil
@@ -282,7 +289,8 @@ func (g Grant) clashes(other Grant) []error {
 	for _, a := range g.Fields {
 		for _, b := range other.Fields {
 			if a.Overlaps(b) && (g.Mode == Exclusive || other.Mode == Exclusive) {
-				errs = append(errs, fmt.Errorf("%s and %s both own %s of %s, one of them exclusively", g.Manager, other.Manager, a, g.Object))
+				errs = append(errs, fmt.Errorf("%s and %s both own %s of %s, one of them exclusively", g.Manager, other.Manager, a,
+					g.Object))
 			}
 		}
 	}

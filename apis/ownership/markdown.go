@@ -26,7 +26,8 @@ func (c Contract) Markdown() string {
 - *once* creates the object and never writes it again, whoever made what stands under its name; a policy holds it, and that the identity never reads the object by an update.
 - *versioned* may send the resourceVersion that was read, because the write rests on a decision about the object as it was. Every other write on a main resource carries the uid that was read, and the resourceVersion too where the object has the owner that the write states.
 - *baseline* has a pod template that stays within the [baseline Pod Security Standard](https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline); a policy holds it.
-- *owned by* states the owner of the object. For clusters with OwnerReferencesPermissionEnforcement roles have ` + "`update`" + ` of the owner's finalizers and, where the contract takes objects over, ` + "`delete`" + ` of the object, which nothing else needs.
+- *owned by* states the owner of the object. For clusters with OwnerReferencesPermissionEnforcement roles have ` +
+		"`update`" + ` of the owner's finalizers and, where the contract takes objects over, ` + "`delete`" + ` of the object, which nothing else needs.
 `)
 	b.WriteString(c.removals() + c.Takeover.markdown() + c.rights())
 	return b.String()
@@ -136,5 +137,6 @@ func (g Grant) row() string {
 	for _, f := range g.Fields {
 		fields = append(fields, "`"+f.String()+"`")
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", g.Manager, g.Identity, strings.Join(mode, ", "), strings.Join(fields, "<br>"), what)
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", g.Manager, g.Identity, strings.Join(mode, ", "),
+		strings.Join(fields, "<br>"), what)
 }

@@ -44,7 +44,9 @@ func IsReset(entry metav1.ManagedFieldsEntry) bool {
 // state, that apply gives up.
 //
 // It returns an error if an entry cannot be read.
-func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsEntry, stated, nobodys *fieldpath.Set, handed bool) (after []metav1.ManagedFieldsEntry, from []string, err error) {
+func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsEntry, stated, nobodys *fieldpath.Set,
+	handed bool,
+) (after []metav1.ManagedFieldsEntry, from []string, err error) {
 	if len(entries) == 0 && handed { // else the first apply makes an entry of all for nobody
 		after, err = given(nil, g, stated, nil)
 		return after, nil, err
@@ -60,7 +62,8 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 		to := []Grant{g}
 		switch same := entry.Subresource == g.Object.Subresource; {
 		case IsReset(entry) && !same:
-			to = slices.DeleteFunc(slices.Clone(j.grants), func(g Grant) bool { return g.Object.Subresource != entry.Subresource })
+			to = slices.DeleteFunc(slices.Clone(j.grants),
+				func(g Grant) bool { return g.Object.Subresource != entry.Subresource })
 		case !same, entry.Manager == string(g.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply:
 			continue
 		}
@@ -91,7 +94,9 @@ func (c Contract) TakeOver(g Grant, name string, entries []metav1.ManagedFieldsE
 // managers of grants whose it is, nil if nothing of it is theirs. What the entry of a
 // reset holds and no grant has becomes nobody's: who states it next has it alone. But a
 // finalizer stays there: the API server removes one of nobody with the last that an applier gives up.
-func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant, kept *fieldpath.Set) ([]metav1.ManagedFieldsEntry, error) {
+func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFieldsEntry, to []Grant,
+	kept *fieldpath.Set,
+) ([]metav1.ManagedFieldsEntry, error) {
 	held, err := Fields(entry)
 	if err != nil {
 		return nil, err
@@ -118,7 +123,8 @@ func (j judge) move(entries []metav1.ManagedFieldsEntry, entry metav1.ManagedFie
 		return nil, nil
 	}
 	is := func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource && e.APIVersion == entry.APIVersion
+		return e.Manager == entry.Manager && e.Operation == entry.Operation && e.Subresource == entry.Subresource &&
+			e.APIVersion == entry.APIVersion
 	}
 	i := slices.IndexFunc(entries, is)
 	if entries = slices.Delete(slices.Clone(entries), i, i+1); !stays.Empty() {
@@ -143,7 +149,9 @@ func isFinalizer(field fieldpath.Path) bool {
 
 // given returns entries after the grant's manager has taken fields, at a time that
 // is that of its entry if it had none.
-func given(entries []metav1.ManagedFieldsEntry, g Grant, fields *fieldpath.Set, at *metav1.Time) ([]metav1.ManagedFieldsEntry, error) {
+func given(entries []metav1.ManagedFieldsEntry, g Grant, fields *fieldpath.Set,
+	at *metav1.Time,
+) ([]metav1.ManagedFieldsEntry, error) {
 	if fields.Empty() {
 		return entries, nil
 	}

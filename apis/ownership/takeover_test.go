@@ -40,7 +40,10 @@ var takeovers = map[string]struct {
 		from: []string{"kubectl"},
 	},
 	"handed over by an applier and others": {
-		before: []metav1.ManagedFieldsEntry{entry("velero Update", image), entry("git Apply", image), entry("git Update", image)},
+		before: []metav1.ManagedFieldsEntry{
+			entry("velero Update", image), entry("git Apply", image),
+			entry("git Update", image),
+		},
 		handed: true, stated: image,
 		after: []string{"a.b/build Apply " + image},
 		from:  []string{"git", "velero"},
@@ -48,14 +51,21 @@ var takeovers = map[string]struct {
 	"what stands in an item that is stated, and an item that is not": {
 		before: []metav1.ManagedFieldsEntry{entry("kubectl Update", fmt.Sprintf(pod, ","+side))},
 		handed: true, stated: container,
-		after: []string{`kubectl Update {"f:spec":{"f:template":{"f:containers":{` + side + `}}}}`, "a.b/build Apply " + fmt.Sprintf(pod, "")},
-		from:  []string{"kubectl"},
+		after: []string{`kubectl Update {"f:spec":{"f:template":{"f:containers":{` + side + `}}}}`, "a.b/build Apply " +
+			fmt.Sprintf(pod, "")},
+		from: []string{"kubectl"},
 	},
 	"what others wrote through subresources": {
-		before: []metav1.ManagedFieldsEntry{entry("autoscaler Update scale", image), entry("kube-controller-manager Update status", image), entry("kubectl Update", image)},
+		before: []metav1.ManagedFieldsEntry{
+			entry("autoscaler Update scale", image),
+			entry("kube-controller-manager Update status", image), entry("kubectl Update", image),
+		},
 		handed: true, stated: image,
-		after: []string{"autoscaler Update scale " + image, "kube-controller-manager Update status " + image, "a.b/build Apply " + image},
-		from:  []string{"kubectl"},
+		after: []string{
+			"autoscaler Update scale " + image, "kube-controller-manager Update status " + image,
+			"a.b/build Apply " + image,
+		},
+		from: []string{"kubectl"},
 	},
 	"what others put into an item that is stated": {
 		before: []metav1.ManagedFieldsEntry{
@@ -83,13 +93,17 @@ var takeovers = map[string]struct {
 	},
 	"nobody's": {handed: true, stated: image, after: []string{"a.b/build Apply " + image}},
 	"what managers of ours have otherwise than by an apply": {
-		before: []metav1.ManagedFieldsEntry{entry("a.b/build Update", image), entry("a.b/old Apply", image), entry("a.b/size Apply", image)},
+		before: []metav1.ManagedFieldsEntry{
+			entry("a.b/build Update", image), entry("a.b/old Apply", image),
+			entry("a.b/size Apply", image),
+		},
 		stated: image,
 	},
 	"what the API server attributed to nobody after a reset": {
 		before: []metav1.ManagedFieldsEntry{
 			entry("a.b/build Apply", image),
-			entry("before-first-apply Update", `{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:team":{}}},"f:spec":{"f:color":{},"f:image":{},"f:size":{}}}`),
+			entry("before-first-apply Update",
+				`{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:team":{}}},"f:spec":{"f:color":{},"f:image":{},"f:size":{}}}`),
 		},
 		stated: image,
 		after: []string{
@@ -108,7 +122,10 @@ var takeovers = map[string]struct {
 		from: []string{"before-first-apply"},
 	},
 	"what other managers of ours have after a reset": {
-		before: []metav1.ManagedFieldsEntry{entry("a.b/build Apply", image), entry("before-first-apply Update", `{"f:spec":{"f:size":{}}}`)},
+		before: []metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", image),
+			entry("before-first-apply Update", `{"f:spec":{"f:size":{}}}`),
+		},
 		stated: image,
 	},
 	"what the API server attributed to nobody through a subresource": {
@@ -139,7 +156,8 @@ func TestTakeOver(t *testing.T) {
 			}
 			var lines []string
 			for _, e := range after {
-				words := slices.DeleteFunc([]string{e.Manager, string(e.Operation), e.Subresource, e.FieldsV1.GetRawString()}, func(w string) bool { return w == "" })
+				words := slices.DeleteFunc([]string{e.Manager, string(e.Operation), e.Subresource, e.FieldsV1.GetRawString()},
+					func(w string) bool { return w == "" })
 				lines = append(lines, strings.Join(words, " "))
 			}
 			if diff := cmp.Diff(tc.after, lines); diff != "" {
@@ -162,7 +180,8 @@ func TestTheEntryOfWhoTakesOver(t *testing.T) {
 	grant, _ := things().Grant("a.b/build", thing, "x")
 	before := entry("kubectl Update", image)
 	before.Time = &metav1.Time{Time: time.Unix(7, 0)}
-	after, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{before}, &fieldpath.Set{}, &fieldpath.Set{}, true)
+	after, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{before}, &fieldpath.Set{}, &fieldpath.Set{},
+		true)
 	if err != nil || len(after) != 1 {
 		t.Fatal(after, err)
 	}
@@ -177,7 +196,8 @@ func TestTheEntryOfWhoTakesOver(t *testing.T) {
 		t.Error("what was read has been changed")
 	}
 	broken := entry("kubectl Update", `{"f:spec"`)
-	if _, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{broken}, &fieldpath.Set{}, &fieldpath.Set{}, true); err == nil {
+	if _, _, err := things().TakeOver(grant, "x", []metav1.ManagedFieldsEntry{broken}, &fieldpath.Set{}, &fieldpath.Set{},
+		true); err == nil {
 		t.Error("an entry that cannot be read was taken")
 	}
 }

@@ -28,7 +28,8 @@ func judged(t *testing.T, contract Contract, name string, entries ...metav1.Mana
 	}
 	var lines []string
 	for _, h := range holdings {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", Notation(h.Field), h.Manager, h.Verdict, h.Grantee)))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", Notation(h.Field), h.Manager, h.Verdict,
+			h.Grantee)))
 	}
 	return lines
 }
@@ -40,7 +41,10 @@ var thing = Object{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind
 func things() Contract {
 	status := thing
 	status.Subresource = "status"
-	other := Grant{Manager: "a.b/other", Object: thing, Names: []string{"SERVER-other"}, Mode: Exclusive, Fields: Paths("spec.other")}
+	other := Grant{
+		Manager: "a.b/other", Object: thing, Names: []string{"SERVER-other"}, Mode: Exclusive,
+		Fields: Paths("spec.other"),
+	}
 	return Contract{Grants: []Grant{
 		{Manager: "a.b/build", Object: thing, Mode: Exclusive, Fields: Paths(
 			"spec.image", "spec.template", `metadata.labels["app"]`, "metadata.annotations[*]", `metadata.finalizers[="a.b/x"]`)},
@@ -59,7 +63,10 @@ var verdicts = map[string]struct {
 	want    []string
 }{
 	"ours": {
-		[]metav1.ManagedFieldsEntry{entry("a.b/build Apply", `{"f:spec":{"f:image":{}}}`), entry("a.b/report Apply status", `{"f:status":{"f:seen":{}}}`)},
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", `{"f:spec":{"f:image":{}}}`),
+			entry("a.b/report Apply status", `{"f:status":{"f:seen":{}}}`),
+		},
 		[]string{"spec.image a.b/build ours a.b/build", "status.seen a.b/report ours a.b/report"},
 	},
 	"a field that is nobody's": {
@@ -75,7 +82,10 @@ var verdicts = map[string]struct {
 		[]string{"spec.image git taken a.b/build"},
 	},
 	"taken and still held": {
-		[]metav1.ManagedFieldsEntry{entry("a.b/build Apply", `{"f:spec":{"f:image":{}}}`), entry("git Apply", `{"f:spec":{"f:image":{}}}`)},
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/build Apply", `{"f:spec":{"f:image":{}}}`),
+			entry("git Apply", `{"f:spec":{"f:image":{}}}`),
+		},
 		[]string{"spec.image a.b/build ours a.b/build", "spec.image git taken a.b/build"},
 	},
 	"taken by a scale": {
@@ -115,7 +125,8 @@ var verdicts = map[string]struct {
 		},
 	},
 	"an annotation inside our template": {
-		[]metav1.ManagedFieldsEntry{entry("kubectl Update", `{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:restarted":{}}}}}}`)},
+		[]metav1.ManagedFieldsEntry{entry("kubectl Update",
+			`{"f:spec":{"f:template":{"f:metadata":{"f:annotations":{".":{},"f:restarted":{}}}}}}`)},
 		[]string{"spec.template.metadata.annotations.restarted kubectl foreign"},
 	},
 	"a struct inside our template": {
@@ -144,7 +155,10 @@ var verdicts = map[string]struct {
 			entry("a.b/build Apply", `{"f:spec":{"f:color":{},"f:size":{}}}`),
 			entry("a.b/report Apply", `{"f:status":{"f:seen":{}}}`),
 		},
-		[]string{"spec.color a.b/build stray", "spec.size a.b/build stray a.b/size", "status.seen a.b/report stray a.b/report"},
+		[]string{
+			"spec.color a.b/build stray", "spec.size a.b/build stray a.b/size",
+			"status.seen a.b/report stray a.b/report",
+		},
 	},
 	"left over by a manager of an earlier release": {
 		[]metav1.ManagedFieldsEntry{
@@ -153,7 +167,10 @@ var verdicts = map[string]struct {
 		[]string{"spec.color a.bc/before foreign", "spec.image a.b/before stray a.b/build"},
 	},
 	"an object of another name": {
-		[]metav1.ManagedFieldsEntry{entry("a.b/other Apply", `{"f:spec":{"f:other":{}}}`), entry("git Apply", `{"f:spec":{"f:other":{}}}`)},
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/other Apply", `{"f:spec":{"f:other":{}}}`),
+			entry("git Apply", `{"f:spec":{"f:other":{}}}`),
+		},
 		[]string{"spec.other a.b/other stray", "spec.other git foreign"},
 	},
 	"shared and yielded": {
@@ -161,7 +178,10 @@ var verdicts = map[string]struct {
 		[]string{"spec.size hpa yielded a.b/size"},
 	},
 	"shared, yielded, and once written otherwise than by apply": {
-		[]metav1.ManagedFieldsEntry{entry("a.b/size Update", `{"f:spec":{"f:size":{}}}`), entry("hpa Update scale", `{"f:spec":{"f:size":{}}}`)},
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/size Update", `{"f:spec":{"f:size":{}}}`),
+			entry("hpa Update scale", `{"f:spec":{"f:size":{}}}`),
+		},
 		[]string{"spec.size a.b/size stray a.b/size", "spec.size hpa yielded a.b/size"},
 	},
 	"taken from a manager that holds more through a subresource": {
@@ -177,7 +197,10 @@ var verdicts = map[string]struct {
 		},
 	},
 	"shared and held by both": {
-		[]metav1.ManagedFieldsEntry{entry("a.b/size Apply", `{"f:spec":{"f:size":{}}}`), entry("hpa Apply", `{"f:spec":{"f:size":{}}}`)},
+		[]metav1.ManagedFieldsEntry{
+			entry("a.b/size Apply", `{"f:spec":{"f:size":{}}}`),
+			entry("hpa Apply", `{"f:spec":{"f:size":{}}}`),
+		},
 		[]string{"spec.size a.b/size ours a.b/size", "spec.size hpa foreign a.b/size"},
 	},
 }

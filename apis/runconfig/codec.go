@@ -138,7 +138,8 @@ func (b Backend) check(text func(field, value string), port func(field string, v
 // check is as that of a Backend.
 func (r Remote) check(text func(field, value string)) (wrong []error) {
 	u, err := url.Parse(r.URL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		wrong = append(wrong, errors.New("remote.url: is not an absolute URL without user, query and fragment"))
 	}
 	text("remote.transport", r.Transport)

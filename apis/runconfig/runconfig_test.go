@@ -74,7 +74,8 @@ func TestEqualConfigsHaveEqualBytes(t *testing.T) {
 	}
 	for name, edit := range map[string]func(*RunConfig){
 		"order and spaces of the overlay": func(c *RunConfig) {
-			c.Backend.PodTemplate = json.RawMessage(` { "spec": {"priority": 12345678901234567890}, "metadata": {"labels": {"a": "\u003cb>"}} } `)
+			c.Backend.PodTemplate = json.RawMessage(
+				` { "spec": {"priority": 12345678901234567890}, "metadata": {"labels": {"a": "\u003cb>"}} } `)
 		},
 		"spelling of a quantity": func(c *RunConfig) {
 			c.Backend.Resources.Limits = corev1.ResourceList{"memory": resource.MustParse("1024Mi")}

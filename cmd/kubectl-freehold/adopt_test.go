@@ -63,10 +63,12 @@ func TestAdoptKeepsTheURL(t *testing.T) {
 				t.Errorf("%s: the Service selects other pods than the proxy's own (-own +old):\n%s", file, diff)
 			}
 			if *own.Spec.Ports[0].TargetPort != service.Spec.Ports[0].TargetPort {
-				t.Errorf("%s: the Service leads to port %s of the proxies, want %s", file, &service.Spec.Ports[0].TargetPort, own.Spec.Ports[0].TargetPort)
+				t.Errorf("%s: the Service leads to port %s of the proxies, want %s", file, &service.Spec.Ports[0].TargetPort,
+					own.Spec.Ports[0].TargetPort)
 			}
 			host := service.Name + "." + service.Namespace + ".svc.cluster.local:"
-			if url := server.Spec.Proxy.PublicURL; !strings.HasPrefix(url, "http://"+host) && !strings.Contains(document, "and not that of Service "+service.Name) {
+			if url := server.Spec.Proxy.PublicURL; !strings.HasPrefix(url, "http://"+host) &&
+				!strings.Contains(document, "and not that of Service "+service.Name) {
 				t.Errorf("%s: the proxy knows itself as %q, and clients call %s", file, url, host)
 			}
 		}
@@ -78,7 +80,9 @@ func TestAdoptKeepsTheURL(t *testing.T) {
 		t.Error("no remote proxy was adopted")
 	}
 	d := sit("")
-	if code := d.run(t.Context(), []string{"import", "-f", "testdata/import/kmcp.yaml", "--adopt=now"}); code == exitFine || !strings.Contains(d.err.String(), `--adopt is "now": write prepare or switch`) {
+	if code := d.run(t.Context(),
+		[]string{"import", "-f", "testdata/import/kmcp.yaml", "--adopt=now"}); code == exitFine ||
+		!strings.Contains(d.err.String(), `--adopt is "now": write prepare or switch`) {
 		t.Error(d.said(code))
 	}
 }
@@ -89,9 +93,13 @@ func TestAdoptNamesTheServiceOfEachKindOfToolHive(t *testing.T) {
 		"MCPServer":      {"{image: a, transport: sse, proxyPort: 8085}", "mcp-notes-proxy"},
 		"MCPRemoteProxy": {"{remoteUrl: \"https://mcp.example.com/mcp\", proxyPort: 8085}", "mcp-notes-remote-proxy"},
 	} {
-		object := "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: notes, namespace: tools}\nspec: " + tc.spec + "\n"
+		object := "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: " + kind +
+			"\nmetadata: {name: notes, namespace: tools}\nspec: " + tc.spec + "\n"
 		url := "\n    publicURL: http://" + tc.service + ".tools.svc.cluster.local:8085\n"
-		for stage, want := range map[string][]string{"prepare": {url}, "switch": {url, "\nkind: Service\nmetadata:\n  name: " + tc.service + "\n"}} {
+		for stage, want := range map[string][]string{
+			"prepare": {url},
+			"switch":  {url, "\nkind: Service\nmetadata:\n  name: " + tc.service + "\n"},
+		} {
 			d := sit(object)
 			code := d.run(t.Context(), []string{"import", "-f", "-", "--adopt=" + stage})
 			for _, part := range want {

@@ -97,7 +97,8 @@ func (c *cli) judgeAll(out output, servers, children []*unstructured.Unstructure
 		for _, r := range tree.rows(true) {
 			for _, h := range r.holds {
 				lines = append(lines, []string{
-					u.GetNamespace(), title(u), r.field, safe(h.manager), h.operation, h.time, string(h.grantee), paint(c.Out, h.verdict),
+					u.GetNamespace(), title(u), r.field, safe(h.manager), h.operation, h.time, string(h.grantee),
+					paint(c.Out, h.verdict),
 				})
 			}
 		}

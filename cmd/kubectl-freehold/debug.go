@@ -68,7 +68,8 @@ sse are in.`,
 			return c.collect(cmd.Context(), args, d)
 		},
 	}
-	cmd.Flags().StringVarP(&d.file, "file", "f", "", "file to write, - for the standard output; freehold-debug-NAMESPACE-NAME.tar.gz if none is named")
+	cmd.Flags().StringVarP(&d.file, "file", "f", "",
+		"file to write, - for the standard output; freehold-debug-NAMESPACE-NAME.tar.gz if none is named")
 	cmd.Flags().BoolVar(&d.backendLogs, "backend-logs", false, "add the logs of the backend")
 	return cmd
 }
@@ -135,12 +136,14 @@ func (c *cli) collect(ctx context.Context, args []string, d debugging) error {
 
 // bundledKinds are those of a server's objects, with pods and without Secrets.
 func (c *cli) bundledKinds() []string {
-	return append(slices.DeleteFunc(c.childKinds(), func(kind string) bool { return strings.HasPrefix(kind, "Secret.") }), "pods.v1.")
+	return append(slices.DeleteFunc(c.childKinds(), func(kind string) bool { return strings.HasPrefix(kind, "Secret.") }),
+		"pods.v1.")
 }
 
 // ownedOnly leaves out pods, which have no grants.
 func ownedOnly(children []*unstructured.Unstructured) []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(children), func(u *unstructured.Unstructured) bool { return u.GetKind() == "Pod" })
+	return slices.DeleteFunc(slices.Clone(children),
+		func(u *unstructured.Unstructured) bool { return u.GetKind() == "Pod" })
 }
 
 // asks is what a command prints.
@@ -221,7 +224,8 @@ func (b *bundle) events(events, about []*unstructured.Unstructured, err error) {
 		if last.IsZero() {
 			last = e.EventTime.Time
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %s/%s %s: %s", last.UTC().Format("2006-01-02T15:04:05Z"), e.Type, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, safe(e.Message)))
+		lines = append(lines, fmt.Sprintf("%s %s %s/%s %s: %s", last.UTC().Format("2006-01-02T15:04:05Z"), e.Type,
+			e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, safe(e.Message)))
 	}
 	slices.Sort(lines)
 	b.said("events.txt", strings.Join(append(lines, ""), "\n"))
@@ -254,7 +258,8 @@ func (c *cli) write(b *bundle, server *unstructured.Unstructured, file string) e
 	if err := os.WriteFile(file, packed.Bytes(), 0o600); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "%s has %d files; %d could not be read. Look through it before you publish it.\n", file, len(b.files), len(b.unread))
+	fmt.Fprintf(c.Out, "%s has %d files; %d could not be read. Look through it before you publish it.\n", file,
+		len(b.files), len(b.unread))
 	return nil
 }
 

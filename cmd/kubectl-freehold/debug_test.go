@@ -62,11 +62,14 @@ func TestABundleHasNoSecrets(t *testing.T) {
 	if strings.Contains(string(data), "s3cret") {
 		t.Error("a secret is left")
 	}
-	if text, _ := yaml.Marshal(before.Object); !bytes.Contains(text, []byte("s3cret")) || u.GetAnnotations()["note"] != "stays" {
+	if text, _ := yaml.Marshal(before.Object); !bytes.Contains(text, []byte("s3cret")) ||
+		u.GetAnnotations()["note"] != "stays" {
 		t.Error("the test has no secret to leave out")
 	}
-	secret := b.redact(fromYAML(t, `{kind: Secret, metadata: {name: x}, data: {token: czNjcmV0}, stringData: {other: s3cret}}`))
-	if text, _ := yaml.Marshal(secret.Object); strings.Contains(string(text), "czNjcmV0") || strings.Contains(string(text), "s3cret") {
+	secret := b.redact(fromYAML(t,
+		`{kind: Secret, metadata: {name: x}, data: {token: czNjcmV0}, stringData: {other: s3cret}}`))
+	if text, _ := yaml.Marshal(secret.Object); strings.Contains(string(text), "czNjcmV0") ||
+		strings.Contains(string(text), "s3cret") {
 		t.Errorf("a Secret has its data: %s", text)
 	}
 }
@@ -76,14 +79,16 @@ func TestWhatIsInABundle(t *testing.T) {
 	server := d.object(t, "server")
 	server.SetUID("1")
 	event := func(name, uid, at, message string) *unstructured.Unstructured {
-		return fromYAML(t, `{apiVersion: v1, kind: Event, metadata: {name: `+name+`}, type: Warning, reason: R, message: "`+message+`", lastTimestamp: "`+at+`", involvedObject: {kind: Pod, name: p, uid: "`+uid+`"}}`)
+		return fromYAML(t, `{apiVersion: v1, kind: Event, metadata: {name: `+name+`}, type: Warning, reason: R, message: "`+
+			message+`", lastTimestamp: "`+at+`", involvedObject: {kind: Pod, name: p, uid: "`+uid+`"}}`)
 	}
 	b := newBundle()
 	b.object("", server)
 	b.objects("objects/", []*unstructured.Unstructured{d.object(t, "proxy"), d.object(t, "backend")}, nil)
 	b.objects("configurations/", nil, errors.New("forbidden"))
 	b.events([]*unstructured.Unstructured{
-		event("b", "1", "2026-01-01T00:00:02Z", "later"), event("a", "1", "2026-01-01T00:00:01Z", "earlier"), event("c", "2", "2026-01-01T00:00:01Z", "another's"),
+		event("b", "1", "2026-01-01T00:00:02Z", "later"), event("a", "1", "2026-01-01T00:00:01Z", "earlier"),
+		event("c", "2", "2026-01-01T00:00:01Z", "another's"),
 	}, []*unstructured.Unstructured{server}, nil)
 	b.version()
 	var packed bytes.Buffer
@@ -137,12 +142,14 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 		env: [{name: LONG, value: hostile-value-1}, {name: LONGER, value: hostile-value-1-and-more}, {name: SHORT, value: info}],
 		args: [--token=hostile-flag, "postgres://me:hostile-password@db/x"]}}`))
 	// YAML breaks long lines at spaces, and doubles quotes.
-	b.object("objects/", fromYAML(t, `{kind: Pod, metadata: {name: p, namespace: ns, annotations: {"said: it's-a-hostile-pass": stays}}, spec: {
+	b.object("objects/", fromYAML(t,
+		`{kind: Pod, metadata: {name: p, namespace: ns, annotations: {"said: it's-a-hostile-pass": stays}}, spec: {
 		env: [{name: DSN, value: host=hostile user=hostile password=hostile dbname=hostile}, {name: QUOTE, value: it's-a-hostile-pass}]}, status: {
 		message: "the backend cannot connect to its database with host=hostile user=hostile password=hostile dbname=hostile and ends",
 		conditions: [{message: "the backend ends: it has no database with host=hostile user=hostile password=hostile dbname=hostile and it's over"},
 			{message: "refused: it's-a-hostile-pass"}]}}`))
-	b.object("operator/", fromYAML(t, `{kind: Deployment, metadata: {name: o, namespace: ns}, spec: {args: [--runner-image=freehold.dev/runner:v1]}}`))
+	b.object("operator/", fromYAML(t,
+		`{kind: Deployment, metadata: {name: o, namespace: ns}, spec: {args: [--runner-image=freehold.dev/runner:v1]}}`))
 	b.said("logs/o.log", "the runner is freehold.dev/runner:v1\n")
 	b.said("logs/a.log", "info: no access with hostile-value-1-and-more, hostile-value-1, or hostile-flag\n")
 	b.said("events.txt", "GET https://me:hostile-password@db/x with Authorization: Bearer hostile.token-of_someone\n")
@@ -180,13 +187,15 @@ func TestABundleRepeatsNoSecret(t *testing.T) {
 func TestABundleHasNoSecretInAnotherForm(t *testing.T) {
 	b := newBundle()
 	b.object("", fromYAML(t, `{kind: MCPServer, metadata: {name: echo, namespace: ns, annotations: {
-		patch: '[{"op":"replace","path":"/spec/env/0/value","value":"hostile-patch"}]', packed: '"`+strings.Repeat("hostile", 50)+`"', note: "[stays]"}}, spec: {
+		patch: '[{"op":"replace","path":"/spec/env/0/value","value":"hostile-patch"}]', packed: '"`+
+		strings.Repeat("hostile", 50)+`"', note: "[stays]"}}, spec: {
 		env: [{name: LINES, value: "hostile-1 \"a\" <\nhostile-2"}],
 		args: [--dsn, "host=hostile user='hostile' password=hostile dbname=hostile", --token, -hostile-dash, --verbose, --port, "80", "https://h/mcp?api_key=hostile&x=hostile", "postgres://u:pa@hostile@db/x"]}, status: {
 		message: "there is no database: the backend tried host=hostile user='hostile' password=hostile dbname=hostile and ended"}}`))
 	b.render()
 	object := b.scrub(string(b.files["mcpserver-echo.yaml"]))
-	if strings.Contains(object, "hostile") || !strings.Contains(object, "- --verbose\n  - --port\n") || !strings.Contains(object, "[stays]") {
+	if strings.Contains(object, "hostile") || !strings.Contains(object, "- --verbose\n  - --port\n") ||
+		!strings.Contains(object, "[stays]") {
 		t.Errorf("the object is\n%s", object)
 	}
 	for said, want := range map[string]string{
@@ -218,7 +227,10 @@ func TestABundleCanBeRead(t *testing.T) {
 	}
 	b.render()
 	object := b.scrub(string(b.files["mcpserver-echo-server.yaml"]))
-	for _, line := range []string{"name: echo-server\n", "namespace: team-production\n", "transport: streamable-http\n", "- --transport=REDACTED\n", "value: REDACTED\n"} {
+	for _, line := range []string{
+		"name: echo-server\n", "namespace: team-production\n", "transport: streamable-http\n",
+		"- --transport=REDACTED\n", "value: REDACTED\n",
+	} {
 		if !strings.Contains(object, line) {
 			t.Errorf("there is no %q in\n%s", line, object)
 		}

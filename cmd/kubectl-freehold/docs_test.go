@@ -38,8 +38,10 @@ func manual(parent *cobra.Command) string {
 			text.WriteString(manual(cmd))
 			continue
 		}
-		fmt.Fprintf(&text, "### %s\n\n```\n%s\n```\n\n%s\n\n", strings.TrimPrefix(cmd.CommandPath(), "kubectl freehold "), cmd.UseLine(), prose(cmd.Long))
-		fmt.Fprintf(&text, "```\n%s```\n\n```\n%s\n```\n\n", cmd.LocalNonPersistentFlags().FlagUsages(), indented(cmd.Example))
+		fmt.Fprintf(&text, "### %s\n\n```\n%s\n```\n\n%s\n\n", strings.TrimPrefix(cmd.CommandPath(), "kubectl freehold "),
+			cmd.UseLine(), prose(cmd.Long))
+		fmt.Fprintf(&text, "```\n%s```\n\n```\n%s\n```\n\n", cmd.LocalNonPersistentFlags().FlagUsages(),
+			indented(cmd.Example))
 	}
 	return text.String()
 }
@@ -122,7 +124,10 @@ func taker(rest string) (*cobra.Command, error) {
 func TestThePagesShowCommandsThatThereAre(t *testing.T) {
 	shown := regexp.MustCompile("(?:`|^(?:\\$ )?)kubectl freehold ([a-z][^`]*)")
 	commands := 0
-	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/*/*.md", "../../config/chart/README.md"} {
+	for _, pattern := range []string{
+		"../../README.md", "../../docs/*.md", "../../docs/*/*.md",
+		"../../config/chart/README.md",
+	} {
 		pages, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -185,12 +190,14 @@ func TestTheManifestIsWhatKrewTakes(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || m.Kind != "Plugin" || m.Metadata.Name != "freehold" ||
+	if m.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || m.Kind != "Plugin" ||
+		m.Metadata.Name != "freehold" ||
 		m.Spec.Version != "VERSION" || m.Spec.Description == "" {
 		t.Errorf("the manifest says %+v", m)
 	}
 	if short := sit("").root().Short; m.Spec.ShortDescription != short || len(short) > 50 {
-		t.Errorf("the manifest's shortDescription is %q, --help says %q; krew takes up to 50 characters", m.Spec.ShortDescription, short)
+		t.Errorf("the manifest's shortDescription is %q, --help says %q; krew takes up to 50 characters",
+			m.Spec.ShortDescription, short)
 	}
 	here := false
 	for _, p := range m.Spec.Platforms {

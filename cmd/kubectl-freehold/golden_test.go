@@ -80,7 +80,10 @@ func TestAnObjectMayComeFromAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	piped, file := sit(string(data)), sit("")
-	codes := [2]int{piped.run(t.Context(), []string{"owners", "-f", "-"}), file.run(t.Context(), []string{"owners", "-f", "testdata/shop.yaml"})}
+	codes := [2]int{
+		piped.run(t.Context(), []string{"owners", "-f", "-"}),
+		file.run(t.Context(), []string{"owners", "-f", "testdata/shop.yaml"}),
+	}
 	if diff := cmp.Diff(file.said(codes[1]), piped.said(codes[0])); diff != "" {
 		t.Errorf("(-file +pipe):\n%s", diff)
 	}
@@ -137,7 +140,10 @@ func TestReleaseShowsAndAsks(t *testing.T) {
 
 // As kubectl has it, and as a flag without a value.
 func TestADryRunIsOfTheServer(t *testing.T) {
-	for text, want := range map[string]string{"server": "server", "true": "server", "none": "none", "false": "none", "client": ""} {
+	for text, want := range map[string]string{
+		"server": "server", "true": "server", "none": "none", "false": "none",
+		"client": "",
+	} {
 		var d dryRun
 		if err := d.Set(text); (err == nil) != (want != "") || err == nil && d.String() != want {
 			t.Errorf("--dry-run=%s is %s: %v", text, &d, err)
@@ -152,7 +158,8 @@ func TestADryRunIsOfTheServer(t *testing.T) {
 func TestASharedFieldIsYielded(t *testing.T) {
 	d := sit("")
 	d.contract = ownership.Contract{Grants: []ownership.Grant{{
-		Manager: "tests.freehold.dev/one", Object: contract.StatefulSet, Mode: ownership.Shared, Fields: ownership.Paths("spec.replicas"),
+		Manager: "tests.freehold.dev/one", Object: contract.StatefulSet, Mode: ownership.Shared,
+		Fields: ownership.Paths("spec.replicas"),
 	}}}
 	backend := d.object(t, "backend-scaled")
 	code := d.exit(d.showOwners(backend, output{}))
@@ -164,7 +171,8 @@ func TestVerdictsHaveColoursOnATerminal(t *testing.T) {
 	defer func(before func(io.Writer) bool) { colours = before }(colours)
 	colours = func(io.Writer) bool { return true }
 	d := sit("")
-	golden.File(t, filepath.Join("testdata", "golden", "owners-coloured.txt"), d.said(d.run(t.Context(), []string{"owners", "-f", "testdata/server-wrong.yaml"})))
+	golden.File(t, filepath.Join("testdata", "golden", "owners-coloured.txt"),
+		d.said(d.run(t.Context(), []string{"owners", "-f", "testdata/server-wrong.yaml"})))
 }
 
 // What a cluster holds may be written by anybody.

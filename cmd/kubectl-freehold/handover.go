@@ -34,7 +34,8 @@ func (c *cli) handOver(ctx context.Context, u *unstructured.Unstructured, r rele
 		return notHeld(u, r)
 	}
 	c.list(fmt.Sprintf("%q gets these fields", safe(r.to)), fields.Leaves())
-	if err := c.ask(r, fmt.Sprintf("Hand the fields of %q in %s over to %q?", safe(r.manager), title(u), safe(r.to))); err != nil {
+	if err := c.ask(r, fmt.Sprintf("Hand the fields of %q in %s over to %q?", safe(r.manager), title(u),
+		safe(r.to))); err != nil {
 		return err
 	}
 	values, err := c.values(u, r)
@@ -77,7 +78,8 @@ func (c *cli) mayTake(r releasing) error {
 	case r.to == r.manager:
 		return fmt.Errorf("%q owns them already: name another manager with --to", r.to)
 	case c.contract.Claims(r.to):
-		return fmt.Errorf("%q is a field manager of Freehold, which takes its fields over itself: name another one with --to", r.to)
+		return fmt.Errorf("%q is a field manager of Freehold, which takes its fields over itself: name another one with --to",
+			r.to)
 	case r.subresource != "" && r.subresource != "status":
 		return fmt.Errorf("fields written through the subresource %q cannot be handed over: leave --to out", r.subresource)
 	}
@@ -93,7 +95,8 @@ func divided(u *unstructured.Unstructured, r releasing) (fields, others *fieldpa
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading %s: %w", title(u), err)
 		}
-		if entry.Manager == r.manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == r.subresource {
+		if entry.Manager == r.manager && entry.Operation == metav1.ManagedFieldsOperationApply &&
+			entry.Subresource == r.subresource {
 			fields = fields.Union(set)
 		} else {
 			others = others.Union(set)
@@ -123,7 +126,8 @@ func asOne(u *unstructured.Unstructured, r releasing) (*unstructured.Unstructure
 	all := &fieldpath.Set{}
 	var one metav1.ManagedFieldsEntry
 	for _, entry := range u.GetManagedFields() {
-		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != r.subresource || entry.Manager != r.manager && entry.Manager != r.to {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != r.subresource ||
+			entry.Manager != r.manager && entry.Manager != r.to {
 			continue
 		}
 		set, err := ownership.Fields(entry)

@@ -21,7 +21,8 @@ func TestAKindWithoutASchemaIsNotHandedOver(t *testing.T) {
 	cache := t.TempDir()
 	d.flags.CacheDir = &cache
 	_, err := d.schema(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Reading"})
-	if err == nil || !strings.Contains(err.Error(), "publishes no schema of example.com/v1, Kind=Reading") || !strings.Contains(err.Error(), "leave --to out") {
+	if err == nil || !strings.Contains(err.Error(), "publishes no schema of example.com/v1, Kind=Reading") ||
+		!strings.Contains(err.Error(), "leave --to out") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -33,7 +34,10 @@ func TestWhatWasNotGivenIsNamed(t *testing.T) {
 	u.SetKind("Deployment")
 	u.SetName("shop")
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields)}
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: metav1.NewFieldsV1(fields),
+		}
 	}
 	r := releasing{manager: "git", to: "helm"}
 	for name, tc := range map[string]struct{ theirs, says string }{
@@ -41,7 +45,10 @@ func TestWhatWasNotGivenIsNamed(t *testing.T) {
 		"some": {`{"f:spec":{"f:replicas":{}}}`, `"helm" could not be given spec.paused of Deployment/shop: "git" has given up nothing`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u.SetManagedFields([]metav1.ManagedFieldsEntry{entry("git", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`), entry("helm", tc.theirs)})
+			u.SetManagedFields([]metav1.ManagedFieldsEntry{
+				entry("git", `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
+				entry("helm", tc.theirs),
+			})
 			fields, others, err := divided(u, r)
 			if err != nil {
 				t.Fatal(err)

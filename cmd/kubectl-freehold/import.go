@@ -92,7 +92,8 @@ func (c *cli) toImport(files []string, everywhere bool, args []string) ([]*unstr
 	if err != nil {
 		return nil, err
 	}
-	return all(resource.NewBuilder(c.flags).Unstructured().NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
+	return all(resource.NewBuilder(c.flags).Unstructured().NamespaceParam(namespace).DefaultNamespace().AllNamespaces(
+		everywhere).
 		RequestChunksOf(pageSize).ResourceTypeOrNameArgs(true, args...).Flatten().Do())
 }
 

@@ -83,9 +83,10 @@ func TestImportMakesOnlyFieldsOfOurs(t *testing.T) {
 }
 
 // taken are fields whose meaning is in what was made, without their value.
-var taken = regexp.MustCompile(`^spec\.(type|stdioTransport|source\.type|config\.storage\[\d+\]\.(permissions|source\.type)|transportType|mcp\.stateless|` +
-	`proxyMode|permissionProfile\.(type|name)|audit\.enabled|config\.group_claim_name|authzConfig\.(type|inline\.entitiesJson|groupEntityType|groupClaimName)|` +
-	`oidcConfig\.(type|kubernetes\.issuer|inline\.insecureAllowHTTP)|inline\.\w+PrivateIP|kubernetesServiceAccount\.useClusterAuth|podTemplateSpec\.spec\.containers\[\d+\]\.name)$`)
+var taken = regexp.MustCompile(
+	`^spec\.(type|stdioTransport|source\.type|config\.storage\[\d+\]\.(permissions|source\.type)|transportType|mcp\.stateless|` +
+		`proxyMode|permissionProfile\.(type|name)|audit\.enabled|config\.group_claim_name|authzConfig\.(type|inline\.entitiesJson|groupEntityType|groupClaimName)|` +
+		`oidcConfig\.(type|kubernetes\.issuer|inline\.insecureAllowHTTP)|inline\.\w+PrivateIP|kubernetesServiceAccount\.useClusterAuth|podTemplateSpec\.spec\.containers\[\d+\]\.name)$`)
 
 // No value gets lost: it stands in the object, or a comment names its field.
 func TestImportSaysWhatBecameOfEachValue(t *testing.T) {
@@ -147,7 +148,8 @@ var remarked = regexp.MustCompile(`^# - (spec\.\S+?)(:| --) `)
 func stands(t *testing.T, printed, path string, value any) bool {
 	t.Helper()
 	for line := range strings.Lines(printed) {
-		if quoted, err := json.Marshal(value); err == nil && strings.HasPrefix(line, "# - spec is left out") && strings.Contains(line, string(quoted)) {
+		if quoted, err := json.Marshal(value); err == nil && strings.HasPrefix(line, "# - spec is left out") &&
+			strings.Contains(line, string(quoted)) {
 			return true
 		}
 		if remark := remarked.FindStringSubmatch(line); remark != nil && strings.HasPrefix(path, remark[1]) {
@@ -217,14 +219,16 @@ func TestImportLeavesOutWhatToolsKnowTheirObjectsBy(t *testing.T) {
 		"helm.sh":                                          true,
 	} {
 		for _, field := range []string{"labels", "annotations"} {
-			d := sit("apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a, " + field + ": {\"" + key + "\": s3cr3t}}\n" +
+			d := sit("apiVersion: kagent.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: a, " + field + ": {\"" + key +
+				"\": s3cr3t}}\n" +
 				"spec: {transportType: http, deployment: {image: a}}\n")
 			code := d.run(t.Context(), []string{"import", "-f", "-"})
 			if code != exitFine {
 				t.Fatal(d.said(code))
 			}
 			named := strings.Contains(d.out.String(), "\n# - metadata."+field+"["+key+"] -- ")
-			if has := strings.Contains(d.out.String(), key+": s3cr3t\n"); has != kept || named == kept || strings.Contains(d.out.String(), "s3cr3t") != kept {
+			if has := strings.Contains(d.out.String(), key+": s3cr3t\n"); has != kept || named == kept ||
+				strings.Contains(d.out.String(), "s3cr3t") != kept {
 				t.Errorf("%s %s: kept %t, want %t; named %t\n%s", field, key, has, kept, named, d.out.String())
 			}
 		}
@@ -236,7 +240,8 @@ func TestImportPrintsCommentsThatStayComments(t *testing.T) {
 	d := sit(`{"apiVersion": "kagent.dev/v1alpha1", "kind": "MCPServer", "metadata": {"name": "a"},
 		"spec": {"transportType": "http", "deployment": {"image": "a"}, "x\u0085spec: {suspend: false}": "y\u2028kind: Pod", "z\nkind": 1}}`)
 	code := d.run(t.Context(), []string{"import", "-f", "-"})
-	if lines := strings.Count(d.out.String(), "\n# - "); code != exitFine || lines != 3 || strings.ContainsAny(d.out.String(), "\u0085\u2028") {
+	if lines := strings.Count(d.out.String(), "\n# - "); code != exitFine || lines != 3 ||
+		strings.ContainsAny(d.out.String(), "\u0085\u2028") {
 		t.Errorf("%d comments:\n%s", lines, d.said(code))
 	}
 	if secret := imported(t, "testdata/import/toolhive.yaml"); strings.Contains(secret, "s3cr3t") {
@@ -252,7 +257,8 @@ func TestImportNamesWhatItCannotRead(t *testing.T) {
 		code int
 	}{"beside others": {ours + secret, exitFine}, "alone": {secret, exitError}} {
 		d := sit(tc.in)
-		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != tc.code || !strings.Contains(d.err.String(), "left out: Secret/s: Secret in v1 cannot be imported") {
+		if code := d.run(t.Context(), []string{"import", "-f", "-"}); code != tc.code ||
+			!strings.Contains(d.err.String(), "left out: Secret/s: Secret in v1 cannot be imported") {
 			t.Errorf("%s:\n%s", name, d.said(code))
 		}
 	}
@@ -272,7 +278,10 @@ func TestImportPrintsWhatItCanReadOfAFolder(t *testing.T) {
 	}
 	d := sit("")
 	code := d.run(t.Context(), []string{"import", "-f", dir})
-	for _, want := range []string{"name: first\n", "name: second\n", "b.yaml", "c.yaml", "left out: Secret/s", "left out: ConfigMap/c"} {
+	for _, want := range []string{
+		"name: first\n", "name: second\n", "b.yaml", "c.yaml", "left out: Secret/s",
+		"left out: ConfigMap/c",
+	} {
 		if !strings.Contains(d.said(code), want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -283,6 +292,7 @@ func TestImportPrintsWhatItCanReadOfAFolder(t *testing.T) {
 }
 
 func TestThePageHasTheTableOfFields(t *testing.T) {
-	const page, begin, end = "../../docs/import.md", "<!-- generated from cmd/kubectl-freehold/internal/conversion -->\n", "<!-- end of what is generated -->\n"
+	const page, begin, end = "../../docs/import.md", "<!-- generated from cmd/kubectl-freehold/internal/conversion -->\n",
+		"<!-- end of what is generated -->\n"
 	golden.Part(t, page, begin, end, conversion.Markdown())
 }

@@ -53,7 +53,8 @@ func one(result *resource.Result) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("name one object, not %d", len(found))
 	}
 	if len(found[0].GetManagedFields()) == 0 {
-		return nil, fmt.Errorf("%s has no managedFields: if it comes from kubectl get, add --show-managed-fields", title(found[0]))
+		return nil, fmt.Errorf("%s has no managedFields: if it comes from kubectl get, add --show-managed-fields",
+			title(found[0]))
 	}
 	return found[0], nil
 }
@@ -88,7 +89,9 @@ func (c *cli) selected(everywhere bool, selector string, types ...string) ([]*un
 }
 
 // within are those in a namespace, or in all.
-func (c *cli) within(namespace string, everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured, error) {
+func (c *cli) within(namespace string, everywhere bool, selector string, types ...string) ([]*unstructured.Unstructured,
+	error,
+) {
 	return all(resource.NewBuilder(c.flags).Unstructured().
 		NamespaceParam(namespace).DefaultNamespace().AllNamespaces(everywhere).
 		RequestChunksOf(pageSize).ContinueOnError().LabelSelectorParam(selector).

@@ -90,7 +90,8 @@ func (c *cli) operators() ([]operatorStatus, error) {
 		}
 		o, _ := operatorOf(&d)
 		leases, err := all(resource.NewBuilder(c.flags).Unstructured().
-			NamespaceParam(o.Namespace).ResourceTypeOrNameArgs(false, "leases.v1.coordination.k8s.io", contract.LeaseName).Flatten().Do())
+			NamespaceParam(o.Namespace).ResourceTypeOrNameArgs(false, "leases.v1.coordination.k8s.io",
+			contract.LeaseName).Flatten().Do())
 		if err == nil && len(leases) == 1 {
 			err = o.holds(leases[0])
 		}

@@ -137,7 +137,10 @@ func (c *cli) showOwners(u *unstructured.Unstructured, out output) error {
 			if out.isWide() {
 				grantee = string(h.grantee)
 			}
-			lines = append(lines, []string{label, safe(h.manager), h.operation, h.subresource, h.time, grantee, paint(c.Out, h.verdict)})
+			lines = append(lines, []string{
+				label, safe(h.manager), h.operation, h.subresource, h.time, grantee,
+				paint(c.Out, h.verdict),
+			})
 			label = ""
 		}
 	}

@@ -34,10 +34,11 @@ const (
 // a URL's query, and a JSON Web Token (RFC 7519, section 3).
 var (
 	userinfo  = regexp.MustCompile(`://[^\s/?#"']+@`)
-	passwords = regexp.MustCompile(`(?i:(authorization["']?[:=][ \t]*[\["']*(?:[a-z]+[ +])?|api[-_]key["']?[:=][ \t]*[\["']*))[^\s"',;\]]{8,}` +
-		`|(?i:((?:basic|bearer)[ +]))[A-Za-z0-9._~+/=-]{8,}` +
-		`|([?&][A-Za-z0-9_.~%-]+=)[^\s&#"']+` +
-		`|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+	passwords = regexp.MustCompile(
+		`(?i:(authorization["']?[:=][ \t]*[\["']*(?:[a-z]+[ +])?|api[-_]key["']?[:=][ \t]*[\["']*))[^\s"',;\]]{8,}` +
+			`|(?i:((?:basic|bearer)[ +]))[A-Za-z0-9._~+/=-]{8,}` +
+			`|([?&][A-Za-z0-9_.~%-]+=)[^\s&#"']+` +
+			`|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 )
 
 // secretFlag is a flag that is followed by a secret, even one that begins with a dash.

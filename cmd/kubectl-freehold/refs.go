@@ -90,7 +90,8 @@ func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 	switch kind := u.GroupVersionKind().GroupKind(); {
 	case slices.ContainsFunc(contract.Workloads(), func(w contract.Workload) bool { return w.Object.GroupKind() == kind }):
 		others, of = configKinds(), configsOf
-	case !slices.ContainsFunc(contract.Configs(), func(config contract.Config) bool { return config.Object.GroupKind() == kind }):
+	case !slices.ContainsFunc(contract.Configs(),
+		func(config contract.Config) bool { return config.Object.GroupKind() == kind }):
 		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name an MCPOIDCConfig, an MCPAuthzConfig, an MCPServer or an MCPRemoteProxy", title(u))
 	}
 	found, err := c.within(u.GetNamespace(), false, "", others...)
@@ -146,7 +147,10 @@ func configsOf(u *unstructured.Unstructured, configs []*unstructured.Unstructure
 		})
 		if i < 0 {
 			gvk := kind.Object.GroupVersionKind
-			ends = append(ends, referring{Object: reference{gvk.GroupVersion().String(), gvk.Kind, u.GetNamespace(), name}, Reason: "NotFound"})
+			ends = append(ends, referring{
+				Object: reference{gvk.GroupVersion().String(), gvk.Kind, u.GetNamespace(), name},
+				Reason: "NotFound",
+			})
 			continue
 		}
 		var config struct {

@@ -32,20 +32,27 @@ func referrer(t *testing.T, name, policies, hash, status, reason string) *unstru
 	if hash != "" {
 		configs = "workload: {generation: 1, hash: a, configs: [{kind: MCPOIDCConfig, name: login, hash: l}, {kind: MCPAuthzConfig, name: company, hash: " + hash + "}]}, "
 	}
-	return fromYAML(t, fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: %s, namespace: tools}, spec: {%s}, status: {%s"+conditionReady+"}}",
+	return fromYAML(t, fmt.Sprintf(
+		"{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: %s, namespace: tools}, spec: {%s}, status: {%s"+conditionReady+"}}",
 		name, spec, configs, status, reason))
 }
 
 func TestWhoRefersToWhat(t *testing.T) {
 	config := func(kind, name, hash string) *unstructured.Unstructured {
-		return fromYAML(t, fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: tools}, status: {hash: %q, "+conditionReady+"}}", kind, name, hash, "True", "Valid"))
+		return fromYAML(t, fmt.Sprintf(
+			"{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: tools}, status: {hash: %q, "+conditionReady+"}}", kind, name, hash, "True", "Valid"))
 	}
 	company := config("MCPAuthzConfig", "company", "new")
 	servers := []*unstructured.Unstructured{
-		referrer(t, "waits", "company", "old", "False", "RolloutPending"), referrer(t, "runs", "company", "new", "True", "Ready"),
-		referrer(t, "starts", "company", "", "False", "Starting"), referrer(t, "other", "other", "new", "True", "Ready"), referrer(t, "open", "", "", "True", "Ready"),
+		referrer(t, "waits", "company", "old", "False", "RolloutPending"),
+		referrer(t, "runs", "company", "new", "True", "Ready"),
+		referrer(t, "starts", "company", "", "False", "Starting"), referrer(t, "other", "other", "new", "True", "Ready"),
+		referrer(t, "open", "", "", "True", "Ready"),
 	}
-	configs := []*unstructured.Unstructured{company, config("MCPAuthzConfig", "login", "x"), config("MCPOIDCConfig", "company", "x")}
+	configs := []*unstructured.Unstructured{
+		company, config("MCPAuthzConfig", "login", "x"),
+		config("MCPOIDCConfig", "company", "x"),
+	}
 	for name, tc := range map[string]struct {
 		of     func(*unstructured.Unstructured, []*unstructured.Unstructured) ([]referring, error)
 		object *unstructured.Unstructured

@@ -74,7 +74,8 @@ only when neither runs any more: docs/take-over.md says how.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.manager, "manager", "", "field manager that gives up its fields")
-	flags.StringVar(&r.to, "to", "", "field manager that gets them; without it, fields that no other manager owns are removed")
+	flags.StringVar(&r.to, "to", "",
+		"field manager that gets them; without it, fields that no other manager owns are removed")
 	flags.StringVar(&r.subresource, "subresource", "", "subresource through which they were written, such as status")
 	flags.Var(&r.dryRun, "dry-run", "none, or server: send the request as a dry run, which changes nothing")
 	flags.Lookup("dry-run").NoOptDefVal = "server"
@@ -229,7 +230,8 @@ func (c *cli) applier(u *unstructured.Unstructured, r releasing) (*apply.Applier
 		server = client.NewDryRunClient(server)
 	}
 	// The values are what stands there, so no schema has to judge them.
-	converter := apply.NewConverter(scheme, map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
+	converter := apply.NewConverter(scheme,
+		map[string]managedfields.TypeConverter{kind.Group: managedfields.NewDeducedTypeConverter()})
 	object := ownership.Object{GroupVersionKind: kind, Subresource: r.subresource}
 	only := ownership.Contract{Grants: []ownership.Grant{
 		{Manager: ownership.Manager(r.manager), Object: object, Mode: ownership.Shared},

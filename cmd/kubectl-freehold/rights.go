@@ -19,7 +19,8 @@ func lacking(err error) string {
 	if len(kinds) == 0 {
 		return ""
 	}
-	return "You may not list " + strings.Join(slices.Sorted(maps.Keys(kinds)), ", ") + ": ask for that right, or for somebody who has it."
+	return "You may not list " + strings.Join(slices.Sorted(maps.Keys(kinds)), ", ") +
+		": ask for that right, or for somebody who has it."
 }
 
 // forbidden collects the kinds of an error, and of those that it consists of.
@@ -52,7 +53,8 @@ func (c *cli) missing() error {
 	if err != nil {
 		return err
 	}
-	_, err = all(resource.NewBuilder(c.flags).Unstructured().ResourceTypeOrNameArgs(false, "namespaces.v1.", namespace).Flatten().Do())
+	_, err = all(resource.NewBuilder(c.flags).Unstructured().ResourceTypeOrNameArgs(false, "namespaces.v1.",
+		namespace).Flatten().Do())
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no namespace %q", namespace)
 	}

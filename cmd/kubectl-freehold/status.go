@@ -92,7 +92,9 @@ something could not be read.`,
 }
 
 // showStatus shows what was read; unread is why there is no more of it.
-func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unstructured.Unstructured, unread error) error {
+func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unstructured.Unstructured,
+	unread error,
+) error {
 	content := freeholdStatus{Operators: operators, Kinds: []kindStatus{}, Attention: []attention{}}
 	byKind := map[string]*kindStatus{}
 	for _, u := range objects {
@@ -114,7 +116,8 @@ func (c *cli) showStatus(out output, operators []operatorStatus, objects []*unst
 		content.Kinds = append(content.Kinds, *byKind[name])
 	}
 	slices.SortStableFunc(content.Attention, func(a, b attention) int {
-		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Name, b.Object.Name))
+		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
+			cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	if !out.isTable() {
 		if err := out.print(c.Out, "FreeholdStatus", &content); err != nil {
@@ -163,7 +166,8 @@ func judged(u *unstructured.Unstructured, now time.Time) (state string, found []
 			Since: stamp(&c.LastTransitionTime), since: &c.LastTransitionTime,
 		})
 	}
-	ready, suspended := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
+	ready, suspended := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady),
+		meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended)
 	switch {
 	case ready == nil && suspended == nil:
 		found = append(found, unseen(u, now, "no operator has reported on it yet"))
@@ -179,12 +183,16 @@ func judged(u *unstructured.Unstructured, now time.Time) (state string, found []
 			note(ready, meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled))
 		}
 	}
-	for _, t := range []string{v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing, v1alpha1.ConditionUnknownFields, v1alpha1.ConditionPolicyUnmatched} {
+	for _, t := range []string{
+		v1alpha1.ConditionFieldConflict, v1alpha1.ConditionFinalizerMissing,
+		v1alpha1.ConditionUnknownFields, v1alpha1.ConditionPolicyUnmatched,
+	} {
 		if c := meta.FindStatusCondition(conditions, t); c != nil && c.Status == metav1.ConditionTrue {
 			note(c, true)
 		}
 	}
-	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionRolledOut); c != nil && c.Reason == v1alpha1.ReasonHeld {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionRolledOut); c != nil &&
+		c.Reason == v1alpha1.ReasonHeld {
 		note(c, true)
 	}
 	return state, found, nil
@@ -193,12 +201,14 @@ func judged(u *unstructured.Unstructured, now time.Time) (state string, found []
 // screen writes a status for people; unread is why it is not all.
 func (c *cli) screen(out io.Writer, s freeholdStatus, unread error) error {
 	if unread != nil {
-		fmt.Fprintf(out, "%s\n\n", strings.TrimSpace("Not everything could be read, so this is not all. The errors are below. "+lacking(unread)))
+		fmt.Fprintf(out, "%s\n\n", strings.TrimSpace(
+			"Not everything could be read, so this is not all. The errors are below. "+lacking(unread)))
 	}
 	lines := [][]string{{"OPERATOR", "READY", "LEADER", "VERSION", "RUNNER"}}
 	for _, o := range s.Operators {
 		lines = append(lines, []string{
-			o.Namespace + "/" + o.Name, fmt.Sprintf("%d/%d", o.Ready, o.Replicas), safe(o.leader(c.now())), safe(o.Version), safe(o.Runner),
+			o.Namespace + "/" + o.Name, fmt.Sprintf("%d/%d", o.Ready, o.Replicas), safe(o.leader(c.now())), safe(o.Version),
+			safe(o.Runner),
 		})
 	}
 	switch {
@@ -252,7 +262,8 @@ func (c *cli) next(out io.Writer, s freeholdStatus, whole bool) {
 			fmt.Fprintf(out, "  and %d more; -o json shows all\n", len(s.Attention)-i)
 			break
 		}
-		fmt.Fprintf(out, "  %s%s %s%s\n      %s\n", inNamespace(part.Object), part.Object.Kind+"/"+part.Object.Name, safe(part.State), part.age(c.now()), safe(part.Message))
+		fmt.Fprintf(out, "  %s%s %s%s\n      %s\n", inNamespace(part.Object), part.Object.Kind+"/"+part.Object.Name,
+			safe(part.State), part.age(c.now()), safe(part.Message))
 	}
 }
 

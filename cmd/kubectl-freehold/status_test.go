@@ -20,17 +20,20 @@ import (
 // reports is an object whose status has these conditions.
 func reports(t *testing.T, kind, namespace, name, conditions string) *unstructured.Unstructured {
 	t.Helper()
-	return fromYAML(t, fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: %s}, status: {observedGeneration: 1, conditions: [%s]}}", kind, name, namespace, conditions))
+	return fromYAML(t, fmt.Sprintf(
+		"{apiVersion: freehold.dev/v1alpha1, kind: %s, metadata: {name: %s, namespace: %s}, status: {observedGeneration: 1, conditions: [%s]}}", kind, name, namespace, conditions))
 }
 
 func is(condition, status, reason, message string) string {
-	return fmt.Sprintf(`{type: %s, status: "%s", reason: %s, message: %q, lastTransitionTime: "2026-01-03T11:00:00Z"}`, condition, status, reason, message)
+	return fmt.Sprintf(`{type: %s, status: "%s", reason: %s, message: %q, lastTransitionTime: "2026-01-03T11:00:00Z"}`,
+		condition, status, reason, message)
 }
 
 // operator is an installation as the API server shows it, with the age of its Lease.
 func operator(t *testing.T, ready int, renewed string) operatorStatus {
 	t.Helper()
-	u := fromYAML(t, fmt.Sprintf(`{metadata: {name: freehold-operator, namespace: freehold-system}, spec: {replicas: 2, template: {spec: {containers: [
+	u := fromYAML(t, fmt.Sprintf(
+		`{metadata: {name: freehold-operator, namespace: freehold-system}, spec: {replicas: 2, template: {spec: {containers: [
 		{name: operator, image: "registry.example.com:5000/operator:v1.2.3", args: [--leader-elect, "--runner-image=registry.example.com/runner@sha256:0123456789abcdef"]}]}}},
 		status: {readyReplicas: %d}}`, ready))
 	var d appsv1.Deployment
@@ -41,7 +44,8 @@ func operator(t *testing.T, ready int, renewed string) operatorStatus {
 	if !ours {
 		t.Fatal("the operator is not known")
 	}
-	lease := fmt.Sprintf(`{spec: {holderIdentity: freehold-operator-abc_1234, leaseDurationSeconds: 15, renewTime: "%s"}}`, renewed)
+	lease := fmt.Sprintf(`{spec: {holderIdentity: freehold-operator-abc_1234, leaseDurationSeconds: 15, renewTime: "%s"}}`,
+		renewed)
 	if err := o.holds(fromYAML(t, lease)); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +53,9 @@ func operator(t *testing.T, ready int, renewed string) operatorStatus {
 }
 
 // unwatched are servers on which nobody acts, for longer and for shorter.
-func unwatched(server func(name, conditions string) *unstructured.Unstructured, ready string) []*unstructured.Unstructured {
+func unwatched(server func(name, conditions string) *unstructured.Unstructured,
+	ready string,
+) []*unstructured.Unstructured {
 	waits := server("i-alone", "")
 	waits.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, 3, 11, 54, 0, 0, time.UTC)))
 	begun := server("j-begun", "")
@@ -77,7 +83,9 @@ func TestWhatStatusShows(t *testing.T) {
 	edited.SetGeneration(2)
 	var many []*unstructured.Unstructured
 	for i := range 14 {
-		many = append(many, server(fmt.Sprintf("s%02d", i), is("Ready", "False", "CrashLoop", "the container ends\x1b[2J with code 1")+", "+is("Stalled", "True", "CrashLoop", "x")))
+		many = append(many, server(fmt.Sprintf("s%02d", i),
+			is("Ready", "False", "CrashLoop", "the container ends\x1b[2J with code 1")+", "+
+				is("Stalled", "True", "CrashLoop", "x")))
 	}
 	for name, tc := range map[string]struct {
 		operators []operatorStatus
@@ -86,16 +94,22 @@ func TestWhatStatusShows(t *testing.T) {
 		format    string
 	}{
 		"status-fine": {[]operatorStatus{runs}, []*unstructured.Unstructured{
-			server("a", ready), server("b", is("Suspended", "True", "Suspended", "spec.suspend is true")), reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")),
+			server("a", ready), server("b", is("Suspended", "True", "Suspended", "spec.suspend is true")),
+			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")),
 		}, nil, ""},
 		"status-attention": {[]operatorStatus{runs}, []*unstructured.Unstructured{
 			server("b-starts", is("Ready", "False", "Starting", "waiting for the backend")),
-			server("c-stalled", is("Ready", "False", "ImagePull", "the image cannot be pulled: correct spec.image")+", "+is("Stalled", "True", "ImagePull", "")),
-			server("e-later", ready+", "+is("UnknownFields", "True", "LaterRelease", "the operator does not know these fields, and does nothing for them: spec.later")),
-			server("d-contended", ready+", "+is("FieldConflict", "True", "FieldConflict", `field manager "helm" overwrites .spec.replicas`)),
+			server("c-stalled", is("Ready", "False", "ImagePull", "the image cannot be pulled: correct spec.image")+", "+
+				is("Stalled", "True", "ImagePull", "")),
+			server("e-later", ready+", "+
+				is("UnknownFields", "True", "LaterRelease",
+					"the operator does not know these fields, and does nothing for them: spec.later")),
+			server("d-contended", ready+", "+
+				is("FieldConflict", "True", "FieldConflict", `field manager "helm" overwrites .spec.replicas`)),
 			server("a-new", ""), edited,
 			server("h-unmatched", ready+", "+is("PolicyUnmatched", "True", "NeverMatches", "the policy forbid can never match")),
-			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),
+			reports(t, "MCPAuthzConfig", "tools", "company", is("Ready", "True", "Valid", "")+", "+
+				is("RolledOut", "False", "Held", `MCPServer "echo" is not ready with this content`)),
 		}, nil, ""},
 		"status-json":      {[]operatorStatus{runs}, []*unstructured.Unstructured{server("c", is("Ready", "False", "Starting", "waiting"))}, nil, "json"},
 		"status-many":      {[]operatorStatus{runs}, many, nil, ""},
@@ -118,7 +132,8 @@ func TestWhatStatusShows(t *testing.T) {
 
 // refused is how the API server refuses a list.
 func refused(group, resource string) error {
-	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "", fmt.Errorf("User %q cannot list resource %q in API group %q", "ann", resource, group))
+	return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: resource}, "",
+		fmt.Errorf("User %q cannot list resource %q in API group %q", "ann", resource, group))
 }
 
 func TestTheVersionIsReadFromAnImage(t *testing.T) {

@@ -24,8 +24,10 @@ type output struct {
 }
 
 func (o *output) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "output format: "+strings.Join(o.formats(), ", ")+"; a table if none is named")
-	err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "output format: "+strings.Join(o.formats(), ", ")+
+		"; a table if none is named")
+	err := cmd.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
 		panic(err) // the flag is registered in the line above
 	}
@@ -129,5 +131,6 @@ var colours = printers.AllowsColorOutput
 
 // safe is a text from the cluster that cannot give orders to a terminal.
 func safe(text string) string {
-	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ").Replace(printable.Text(printers.EscapeTerminal(text)))
+	return strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f",
+		" ").Replace(printable.Text(printers.EscapeTerminal(text)))
 }

@@ -115,7 +115,8 @@ func (g *guard) judge(ctx context.Context, token, verb, path string) (int, error
 }
 
 func (g *guard) ask(ctx context.Context, token, verb, path string) (int, error) {
-	who, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	who, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
+		metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("asking who reads metrics: %w", err)

@@ -49,11 +49,13 @@ func guardedBy(t *testing.T, api *reviewer) http.Handler {
 	t.Helper()
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
-	filter, err := guarded(&rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, s.Client())
+	filter, err := guarded(&rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+		s.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the metrics")) }))
+	h, err := filter(logr.Discard(),
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the metrics")) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,8 @@ func TestNobodyReadsWhileTheAPIServerFails(t *testing.T) {
 	api := &reviewer{}
 	h := guardedBy(t, api)
 	api.fails.Store(true)
-	if status, body := get(h, "GET", "/metrics", "Bearer token-of-prometheus"); status != http.StatusServiceUnavailable || strings.Contains(body, "metrics are") {
+	if status, body := get(h, "GET", "/metrics", "Bearer token-of-prometheus"); status != http.StatusServiceUnavailable ||
+		strings.Contains(body, "metrics are") {
 		t.Errorf("got %d and %q, want 503", status, body)
 	}
 	api.fails.Store(false)

@@ -57,8 +57,10 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("freehold-operator", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&s.controllers.Workload.RunnerImage, "runner-image", "", "image of the runner in every proxy pod (required)")
-	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "", "pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
-	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "", "names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
+	flags.StringVar(&pullPolicy, "runner-image-pull-policy", "",
+		"pull policy of the runner's image: Always, IfNotPresent or Never; the cluster's default if empty")
+	flags.StringVar(&pullSecrets, "runner-image-pull-secrets", "",
+		"names of Secrets in the servers' namespaces with credentials of the runner's image, separated by commas")
 	flags.StringVar(&proxyResources, "proxy-resources", "",
 		`resources of the proxies whose spec.proxy.resources is unset, as JSON, for example {"requests":{"cpu":"50m"},"limits":{"memory":"512Mi"}}`)
 	flags.IntVar(&proxyReplicas, "proxy-replicas", 1, "number of pods of the proxies whose spec.proxy.replicas is unset")
@@ -70,14 +72,17 @@ func parse(args []string, usage io.Writer) (settings, error) {
 		`what spec.network of servers says that leave it out, as JSON, for example {"backendIngress":"ProxyOnly","egress":[]}`)
 	flags.StringVar(&objects, "object-defaults", "",
 		`labels and annotations of all objects that are made for servers, and keys of labels that these have as their servers do, as JSON, for example {"labels":{"team":"platform"},"inheritLabels":["team"]}`)
-	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency, "how many objects of each kind are reconciled at once; of one namespace three quarters of them at most")
+	flags.IntVar(&s.controllers.Concurrency, "concurrency", controllers.DefaultConcurrency,
+		"how many objects of each kind are reconciled at once; of one namespace three quarters of them at most")
 	flags.IntVar(&s.controllers.ConfigRolloutShare, "config-rollout-share", controllers.DefaultConfigRolloutShare,
 		"percent of the servers that refer to a changed configuration which take it at a time, at least one; 100 is all at once")
 	flags.StringVar(&namespaces, "namespaces", "", "namespaces to watch, separated by commas; all if empty")
 	flags.BoolVar(&s.leaderElect, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&s.leaseNamespace, "lease-namespace", os.Getenv("POD_NAMESPACE"), "namespace of the leader's Lease")
-	flags.DurationVar(&s.lease.duration, "lease-duration", 15*time.Second, "how long others wait before they take the Lease of a leader that no longer renews it")
-	flags.DurationVar(&s.lease.renewDeadline, "renew-deadline", 10*time.Second, "how long the leader tries to renew the Lease before it gives up and ends")
+	flags.DurationVar(&s.lease.duration, "lease-duration", 15*time.Second,
+		"how long others wait before they take the Lease of a leader that no longer renews it")
+	flags.DurationVar(&s.lease.renewDeadline, "renew-deadline", 10*time.Second,
+		"how long the leader tries to renew the Lease before it gives up and ends")
 	flags.DurationVar(&s.lease.retryPeriod, "retry-period", 2*time.Second, "how often the Lease is renewed, or asked for")
 	flags.StringVar(&s.controllers.IdentityNamespace, "identity-namespace", "",
 		"namespace of the ServiceAccounts that the controllers write as, "+strings.Join(contract.Controllers(), " and ")+"; the operator writes as itself if empty")
@@ -85,9 +90,11 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	flags.StringVar(&s.metricsAddress, "metrics-address", "0", "address of /metrics; 0 for none")
 	flags.BoolVar(&s.metricsSecure, "metrics-secure", false,
 		"serve metrics over TLS, only to callers whose token the API server knows and lets get the path /metrics")
-	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "", "folder with tls.crt and tls.key for --metrics-secure, read again when they change; a certificate that the operator signs itself if empty")
+	flags.StringVar(&s.metricsCertDir, "metrics-cert-dir", "",
+		"folder with tls.crt and tls.key for --metrics-secure, read again when they change; a certificate that the operator signs itself if empty")
 	flags.BoolVar(&s.profiling, "profiling", false, "serve profiles of Go at "+profilingAddress+"/debug/pprof, for kubectl port-forward")
-	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS, "requests a second to the API server, in the long run; -1 for any number")
+	flags.Float64Var(&s.qps, "qps", controllers.DefaultQPS,
+		"requests a second to the API server, in the long run; -1 for any number")
 	flags.IntVar(&s.burst, "burst", controllers.DefaultBurst, "requests to the API server at once")
 	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "least level that is logged: debug, info, warn or error")
 	flags.TextVar(&s.logFormat, "log-format", logs.JSON, "format of the log: json or text")
@@ -97,7 +104,8 @@ func parse(args []string, usage io.Writer) (settings, error) {
 	s.controllers.Workload.RunnerPullPolicy = corev1.PullPolicy(pullPolicy)
 	s.controllers.Workload.RunnerPullSecrets = list(pullSecrets)
 	s.controllers.Namespaces = list(namespaces)
-	if err := errors.Join(s.proxyResources(proxyResources), s.proxyReplicas(proxyReplicas), s.proxyTemplate(proxyTemplate), s.networkDefaults(network), s.objectDefaults(objects)); err != nil {
+	if err := errors.Join(s.proxyResources(proxyResources), s.proxyReplicas(proxyReplicas), s.proxyTemplate(proxyTemplate),
+		s.networkDefaults(network), s.objectDefaults(objects)); err != nil {
 		return settings{}, err
 	}
 	return s, s.check()
@@ -110,7 +118,8 @@ func (s *settings) proxyResources(text string) error {
 	}
 	s.controllers.Workload.ProxyResources = &v1alpha1.Resources{}
 	if err := yaml.UnmarshalStrict([]byte(text), s.controllers.Workload.ProxyResources); err != nil {
-		return fmt.Errorf(`--proxy-resources is not JSON of resources: %w: write for example {"limits":{"memory":"512Mi"}}`, err)
+		return fmt.Errorf(`--proxy-resources is not JSON of resources: %w: write for example {"limits":{"memory":"512Mi"}}`,
+			err)
 	}
 	as := &v1alpha1.ProxySpec{Resources: s.controllers.Workload.ProxyResources}
 	if err := podtemplate.AsError(podtemplate.Check("proxyDefaults", as)); err != nil {
@@ -198,7 +207,8 @@ func (s settings) check() error {
 	switch s.controllers.Workload.RunnerPullPolicy {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 	default:
-		return fmt.Errorf("--runner-image-pull-policy is %q: write Always, IfNotPresent or Never", s.controllers.Workload.RunnerPullPolicy)
+		return fmt.Errorf("--runner-image-pull-policy is %q: write Always, IfNotPresent or Never",
+			s.controllers.Workload.RunnerPullPolicy)
 	}
 	switch {
 	case s.controllers.Workload.RunnerImage == "":
@@ -206,9 +216,11 @@ func (s settings) check() error {
 	case s.controllers.ConfigRolloutShare < 1 || s.controllers.ConfigRolloutShare > 100:
 		return fmt.Errorf("--config-rollout-share is %d: write how many percent of the servers take a changed configuration at a time, 1 to 100", s.controllers.ConfigRolloutShare)
 	case s.controllers.Concurrency < 1:
-		return fmt.Errorf("--concurrency is %d: write how many objects of each kind are reconciled at once, at least 1", s.controllers.Concurrency)
+		return fmt.Errorf("--concurrency is %d: write how many objects of each kind are reconciled at once, at least 1",
+			s.controllers.Concurrency)
 	case s.qps == 0:
-		return fmt.Errorf("--qps is 0: write how many requests a second may be sent, for example %d, or -1 for any number", controllers.DefaultQPS)
+		return fmt.Errorf("--qps is 0: write how many requests a second may be sent, for example %d, or -1 for any number",
+			controllers.DefaultQPS)
 	case s.qps > 0 && s.burst < 1:
 		return fmt.Errorf("--burst is %d: write how many requests may be sent at once, at least 1", s.burst)
 	case s.metricsCertDir != "" && !s.metricsSecure:
@@ -228,9 +240,11 @@ func (l lease) check() error {
 	case l.retryPeriod <= 0:
 		return fmt.Errorf("--retry-period is %s: write a time above 0, for example 2s", l.retryPeriod)
 	case float64(l.renewDeadline) <= leaderelection.JitterFactor*float64(l.retryPeriod):
-		return fmt.Errorf("--renew-deadline is %s: write more than %g times --retry-period, which is %s", l.renewDeadline, leaderelection.JitterFactor, l.retryPeriod)
+		return fmt.Errorf("--renew-deadline is %s: write more than %g times --retry-period, which is %s", l.renewDeadline,
+			leaderelection.JitterFactor, l.retryPeriod)
 	case l.duration <= l.renewDeadline:
-		return fmt.Errorf("--lease-duration is %s: write more than --renew-deadline, which is %s", l.duration, l.renewDeadline)
+		return fmt.Errorf("--lease-duration is %s: write more than --renew-deadline, which is %s", l.duration,
+			l.renewDeadline)
 	}
 	return nil
 }

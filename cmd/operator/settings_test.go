@@ -76,9 +76,13 @@ func TestFlagsThatCannotWorkAreRefused(t *testing.T) {
 
 func TestProxyDefaultsAreRead(t *testing.T) {
 	const template = `{"spec":{"priorityClassName":"mcp"}}`
-	s, err := parse([]string{"--runner-image=r", `--proxy-resources={"limits":{"memory":"512Mi"}}`, "--proxy-replicas=2", "--proxy-pod-template=" + template}, io.Discard)
+	s, err := parse([]string{
+		"--runner-image=r", `--proxy-resources={"limits":{"memory":"512Mi"}}`, "--proxy-replicas=2",
+		"--proxy-pod-template=" + template,
+	}, io.Discard)
 	w := s.controllers.Workload
-	if err != nil || w.ProxyResources.Limits.Memory().String() != "512Mi" || w.ProxyReplicas != 2 || string(w.ProxyTemplate) != template {
+	if err != nil || w.ProxyResources.Limits.Memory().String() != "512Mi" || w.ProxyReplicas != 2 ||
+		string(w.ProxyTemplate) != template {
 		t.Errorf("got %+v, %v", w, err)
 	}
 }

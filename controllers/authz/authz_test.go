@@ -8,7 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var user = Caller{Subject: "ann", Claims: jsontext.Value(`{"sub":"ann","roles":["dev"],"level":3,"org":{"unit":"a"},"gone":null}`), Groups: []string{"dev", "ops"}}
+var user = Caller{
+	Subject: "ann",
+	Claims:  jsontext.Value(`{"sub":"ann","roles":["dev"],"level":3,"org":{"unit":"a"},"gone":null}`),
+	Groups:  []string{"dev", "ops"},
+}
 
 func tool(name, arguments string) Call {
 	return Call{Action: CallTool, Type: Tool, ID: name, Arguments: jsontext.Value(arguments)}
@@ -91,7 +95,10 @@ func TestAGroupThatNoPolicyNames(t *testing.T) {
 		"a tag":           {`resource.getTag("blocked")`, `"attrs":{},"tags":{"blocked":{"__entity":{"type":"Group","id":"ops"}}}`, false},
 		"another's group": {"resource.blocked", `"attrs":{"blocked":{"__entity":{"type":"Group","id":"admins"}}}`, true},
 	} {
-		policies, err := Parse([]Source{{"p", "permit(principal, action, resource); forbid(principal, action, resource) when { principal in " + tc.blocked + " };"}},
+		policies, err := Parse([]Source{{
+			"p",
+			"permit(principal, action, resource); forbid(principal, action, resource) when { principal in " + tc.blocked + " };",
+		}},
 			`[{"uid":{"type":"Tool","id":"a"},"parents":[],`+tc.entity+`}]`)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +166,8 @@ func TestParseSaysWhereAPolicyIsWrong(t *testing.T) {
 func TestNestedPoliciesAreRead(t *testing.T) {
 	for _, text := range []string{
 		when(strings.Repeat("(", 90) + "true" + strings.Repeat(")", 90)), when(strings.Repeat("(true) && ", 1000) + "true"),
-		when("[" + strings.Repeat("if true then 1 else 2, ", 500) + "3] == 4"), when("true" + strings.Repeat(" && !(-1 > 2)", 500)),
+		when("[" + strings.Repeat("if true then 1 else 2, ", 500) + "3] == 4"),
+		when("true" + strings.Repeat(" && !(-1 > 2)", 500)),
 		strings.Repeat("permit(principal, action, resource) when { if true then true else false };", 200),
 	} {
 		if _, err := Parse([]Source{{"team", text}}, ""); err != nil {
@@ -182,7 +190,10 @@ func FuzzDecide(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{`{"a":1}`, `{"a":{"b":"xy"}}`, `{"a":[1,[2,{"c":null}]]}`, `{"a":1e999}`, `[]`, `{"a":1,"a":2}`, `{"uid":0.00001}`} {
+	for _, seed := range []string{
+		`{"a":1}`, `{"a":{"b":"xy"}}`, `{"a":[1,[2,{"c":null}]]}`, `{"a":1e999}`, `[]`,
+		`{"a":1,"a":2}`, `{"uid":0.00001}`,
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, arguments string) {

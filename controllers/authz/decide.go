@@ -29,8 +29,8 @@ type Decision struct {
 	Policies []string
 	// Failed are the names of those that could not be evaluated, sorted.
 	Failed []string
-	// Unclear says why the arguments cannot be judged: the policies have no value for them, or the server may read others. Nothing is
-	// allowed then. It is empty for arguments that can.
+	// Unclear says why the arguments cannot be judged: the policies have no value for them, or the server may read others.
+	// Nothing is allowed then. It is empty for arguments that can.
 	Unclear string
 }
 

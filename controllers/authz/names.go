@@ -19,9 +19,10 @@ import (
 // argument is the prefix of the attributes that are arguments.
 const argument = "arg_"
 
-// Many servers match the names of arguments without case: those that read them with Go's encoding/json, with the defaults of
-// ASP.NET, or with Jackson where it is told to; Go's newer package also passes over dashes and underscores. Cedar compares names
-// byte for byte. So a policy about arg_path would not see "Path", which such a server takes for "path".
+// Many servers match the names of arguments without case: those that read them with Go's encoding/json, with the
+// defaults of ASP.NET, or with Jackson where it is told to; Go's newer package also passes over dashes and underscores.
+// Cedar compares names byte for byte. So a policy about arg_path would not see "Path", which such a server takes for
+// "path".
 
 // names are those that policies look at, by how they fold.
 type names map[string][]mention
@@ -59,7 +60,8 @@ func fold(name string) string {
 // uncased is the same for all letters that differ in case only, by simple folding and by Java's rule.
 func uncased(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
-// mentions notes which names of arguments the policies look at: top are arguments, inner are members of objects within them.
+// mentions notes which names of arguments the policies look at: top are arguments, inner are members of objects within
+// them.
 func (p *Policies) mentions() error {
 	p.top, p.inner = names{}, names{}
 	for i := range p.all {
@@ -86,8 +88,8 @@ func (p *Policies) mentions() error {
 	return nil
 }
 
-// mentionedBy notes the names in a part of a policy, in Cedar's JSON (https://docs.cedarpolicy.com/policies/json-format.html), and
-// reports whether its value is, or is in, an argument.
+// mentionedBy notes the names in a part of a policy, in Cedar's JSON
+// (https://docs.cedarpolicy.com/policies/json-format.html), and reports whether its value is, or is in, an argument.
 func (p *Policies) mentionedBy(policy int, part any) (within bool) {
 	switch part := part.(type) {
 	case []any:
@@ -216,7 +218,8 @@ func (p *Policies) ambiguous(arguments jsontext.Value, request cedar.Request) st
 	}
 }
 
-// unclear returns why a server may take a name for another: one beside it, or one that a policy for the request mentions.
+// unclear returns why a server may take a name for another: one beside it, or one that a policy for the request
+// mentions.
 func (p *Policies) unclear(name string, beside map[string]string, mentioned names, request cedar.Request) string {
 	cased := strings.Map(uncased, name)
 	if other, twice := beside[cased]; twice {

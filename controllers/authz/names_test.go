@@ -72,7 +72,8 @@ func TestDecide_NamesThatAServerMayTakeForOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := policies.Decide(user, tool("a", tc.arguments))
-			if (got.Unclear == "") != (tc.unclear == "") || !strings.Contains(got.Unclear, tc.unclear) || got.Unclear != "" && got.Allowed {
+			if (got.Unclear == "") != (tc.unclear == "") || !strings.Contains(got.Unclear, tc.unclear) ||
+				got.Unclear != "" && got.Allowed {
 				t.Errorf("decided %+v, want unclear with %q", got, tc.unclear)
 			}
 		})

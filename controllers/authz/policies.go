@@ -64,7 +64,10 @@ type named struct {
 // read is a policy of that name.
 func read(name string, policy *cedar.Policy) named {
 	scope := (*ast.Policy)(policy.AST())
-	return named{name: name, policy: policy, principal: only(scope.Principal), action: only(scope.Action), resource: only(scope.Resource)}
+	return named{
+		name: name, policy: policy, principal: only(scope.Principal), action: only(scope.Action),
+		resource: only(scope.Resource),
+	}
 }
 
 func only(scope ast.IsScopeNode) *types.EntityUID {
@@ -128,7 +131,8 @@ func statements(source Source) ([]named, error) {
 		return nil, wrongText(source.Name, err)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("policy %q has no statement: write for example \"permit(principal, action, resource);\"", source.Name)
+		return nil, fmt.Errorf("policy %q has no statement: write for example \"permit(principal, action, resource);\"",
+			source.Name)
 	}
 	all := make([]named, 0, len(list))
 	for _, policy := range list {
@@ -142,7 +146,8 @@ func readEntities(text string) (all types.EntityMap, err error) {
 	case text == "":
 		return nil, nil
 	case nests(text, deepest):
-		return nil, fmt.Errorf("entities: they nest more than %d levels deep: write fewer records and sets in one another", deepest)
+		return nil, fmt.Errorf("entities: they nest more than %d levels deep: write fewer records and sets in one another",
+			deepest)
 	}
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("entities: %w: write a list of Cedar entities, or leave the field out", err)

@@ -52,7 +52,8 @@ type principal struct {
 // Ready is the caller of many calls: what decisions need of it is read once.
 func (c Caller) Ready() Caller {
 	c.ready = &ready{attributes: types.RecordMap{}, groups: c.Groups}
-	c.ready.err = (&values{trusted: true}).attributes(c.ready.attributes, "claim_", c.Claims, func(string) bool { return true })
+	c.ready.err = (&values{trusted: true}).attributes(c.ready.attributes, "claim_", c.Claims,
+		func(string) bool { return true })
 	return c
 }
 
@@ -76,7 +77,8 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 		return cedar.Request{}, nil, caller.ready.err
 	}
 	request := scope(caller, call)
-	err := new(values).attributes(arguments, argument, call.Arguments, func(name string) bool { return p.reads(name, request) })
+	err := new(values).attributes(arguments, argument, call.Arguments,
+		func(name string) bool { return p.reads(name, request) })
 	if err != nil {
 		return cedar.Request{}, nil, err
 	}
@@ -85,7 +87,8 @@ func (p *Policies) request(caller Caller, call Call) (cedar.Request, types.Entit
 		maps.Copy(context, caller.ready.attributes)
 		request.Context = types.NewRecord(context)
 	}
-	arguments["name"], arguments["operation"], arguments["feature"] = types.String(call.ID), types.String(operation[call.Action]), types.String(feature[call.Type])
+	arguments["name"], arguments["operation"], arguments["feature"] = types.String(call.ID),
+		types.String(operation[call.Action]), types.String(feature[call.Type])
 	if call.Type == Resource {
 		arguments["uri"] = types.String(call.ID)
 	}
@@ -103,7 +106,8 @@ func scope(caller Caller, call Call) cedar.Request {
 
 var (
 	operation = map[string]string{
-		CallTool: "call", GetPrompt: "get", ReadResource: "read", ListTools: "list", ListPrompts: "list", ListResources: "list",
+		CallTool: "call", GetPrompt: "get", ReadResource: "read", ListTools: "list", ListPrompts: "list",
+		ListResources: "list",
 	}
 	feature = map[string]string{Tool: "tool", Prompt: "prompt", Resource: "resource"}
 )

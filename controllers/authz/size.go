@@ -34,7 +34,8 @@ var token = regexp.MustCompile(`(?s)"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|[A-Za
 func tooLarge(name, text string) error {
 	words := split(text)
 	if at := outgrows(words); at >= 0 {
-		return fmt.Errorf("%s: the text stands for more than %d KiB: name fewer attributes after \"has\"", offset(name, text[:at]), largest>>10)
+		return fmt.Errorf("%s: the text stands for more than %d KiB: name fewer attributes after \"has\"",
+			offset(name, text[:at]), largest>>10)
 	}
 	if at := nestsTooDeep(words); at >= 0 {
 		return fmt.Errorf("%s: the text nests more than %d levels deep, or has more than %d dots and signs in a row: write several statements",

@@ -99,7 +99,8 @@ func (s scopes) unmatched(scope *ast.Policy) string {
 	case len(resting) == 0:
 		return on + " matches nothing: resources are " + list(calls, resource)
 	case len(both) == 0:
-		return action + " with " + on + " matches nothing: " + list(acting, func(c Call) string { return c.Action + " has " + resource(c) })
+		return action + " with " + on + " matches nothing: " +
+			list(acting, func(c Call) string { return c.Action + " has " + resource(c) })
 	}
 	return ""
 }

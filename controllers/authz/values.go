@@ -12,10 +12,11 @@ import (
 const (
 	// maxDepth is how deep objects and arrays of claims and arguments may be nested.
 	maxDepth = 32
-	// maxElements is how many elements an array of arguments may have: Cedar compares each with those before it whose hash is the same, and
-	// callers can choose values for which it is.
+	// maxElements is how many elements an array of arguments may have: Cedar compares each with those before it whose hash
+	// is the same, and callers can choose values for which it is.
 	maxElements = 4096
-	// maxNested is how many values there may be in an array of arrays or objects, of which each comparison is as many as they hold.
+	// maxNested is how many values there may be in an array of arrays or objects, of which each comparison is as many as
+	// they hold.
 	maxNested = 1000
 )
 
@@ -36,7 +37,9 @@ type values struct {
 // behind prefix. Whole numbers are Longs, others decimals; null is left out, as
 // an attribute that is absent. What Cedar has no value for is an error: left
 // out, it would let a policy that forbids it pass.
-func (v *values) attributes(into types.RecordMap, prefix string, object jsontext.Value, reads func(name string) bool) error {
+func (v *values) attributes(into types.RecordMap, prefix string, object jsontext.Value,
+	reads func(name string) bool,
+) error {
 	if len(object) == 0 || object.Kind() == 'n' {
 		return nil
 	}

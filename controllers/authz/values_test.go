@@ -41,12 +41,16 @@ func TestRequest_ConvertsTheArgumentsThatPoliciesRead(t *testing.T) {
 
 // A policy may compare the context as a whole.
 func TestRequest_ConvertsAllArgumentsForAPolicyOfTheWholeContext(t *testing.T) {
-	policies, err := Parse([]Source{{"p", `permit(principal, action, resource) when { context == {arg_a: 1, arg_b: [2]} };`}}, "")
+	policies, err := Parse([]Source{{
+		"p",
+		`permit(principal, action, resource) when { context == {arg_a: 1, arg_b: [2]} };`,
+	}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	anybody := Caller{Subject: "ann"}
-	if !policies.Decide(anybody, tool("a", `{"a":1,"b":[2]}`)).Allowed || policies.Decide(anybody, tool("a", `{"a":1,"b":[2],"c":3}`)).Allowed {
+	if !policies.Decide(anybody, tool("a", `{"a":1,"b":[2]}`)).Allowed ||
+		policies.Decide(anybody, tool("a", `{"a":1,"b":[2],"c":3}`)).Allowed {
 		t.Error("the context is not the arguments")
 	}
 }
@@ -66,7 +70,8 @@ func TestDecide_BoundsTheComparisonsOfASet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arguments, unclear := range map[string]string{
-		pairs(300): "", pairs(4000): "more than 1000 values", numbers(maxElements): "", numbers(maxElements + 1): "more than 4096 elements",
+		pairs(300): "", pairs(4000): "more than 1000 values", numbers(maxElements): "",
+		numbers(maxElements + 1):           "more than 4096 elements",
 		`{"a":[{"b":` + pairs(400) + `}]}`: "more than 1000 values",
 	} {
 		got := policies.Decide(user, tool("a", arguments))
@@ -78,7 +83,8 @@ func TestDecide_BoundsTheComparisonsOfASet(t *testing.T) {
 
 // What no policy reads takes nothing, whatever it is.
 func TestRequest_WhatNoPolicyReadsTakesNoMemory(t *testing.T) {
-	policies, err := Parse([]Source{{"p", `permit(principal, action, resource) when { resource.arg_path like "/*" };`}}, "")
+	policies, err := Parse([]Source{{"p", `permit(principal, action, resource) when { resource.arg_path like "/*" };`}},
+		"")
 	if err != nil {
 		t.Fatal(err)
 	}

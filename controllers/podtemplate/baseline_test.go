@@ -51,7 +51,10 @@ var beyond = map[string]struct{ says, at, want string }{
 
 func TestNoOverlayGoesBeyondBaseline(t *testing.T) {
 	for name, tc := range beyond {
-		for field, container := range map[string]string{"spec.podTemplate": ServerContainer, "spec.proxy.podTemplate": ProxyContainer} {
+		for field, container := range map[string]string{
+			"spec.podTemplate":       ServerContainer,
+			"spec.proxy.podTemplate": ProxyContainer,
+		} {
 			t.Run(name+" in "+field, func(t *testing.T) {
 				server := minimal(t)
 				overlay := raw(t, "{spec: {"+strings.ReplaceAll(tc.says, "NAME", container)+"}}")
@@ -60,7 +63,8 @@ func TestNoOverlayGoesBeyondBaseline(t *testing.T) {
 				} else {
 					server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: overlay}
 				}
-				want := field + ".spec." + strings.ReplaceAll(tc.at, "NAME", container) + ": breaks the baseline Pod Security Standard, control " + tc.want
+				want := field + ".spec." + strings.ReplaceAll(tc.at, "NAME", container) +
+					": breaks the baseline Pod Security Standard, control " + tc.want
 				if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
 					t.Errorf("problems (-want +got):\n%s", diff)
 				}
@@ -89,7 +93,8 @@ func TestVolumesOfTheSpecStayWithinBaseline(t *testing.T) {
 // What restricted does not allow and baseline does takes the place of our
 // default, and of nothing else.
 func TestAnOverlayOfTheBackendMayLoosen(t *testing.T) {
-	const pod, own = `securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}`, `securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`
+	const pod, own = `securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}`,
+		`securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`
 	for name, tc := range map[string]struct{ overlay, pod, own string }{
 		"nothing":        {`{}`, pod, own},
 		"root":           {`{spec: {securityContext: {runAsNonRoot: false, runAsUser: 0}}}`, `securityContext: {runAsNonRoot: false, runAsUser: 0, seccompProfile: {type: RuntimeDefault}}`, own},

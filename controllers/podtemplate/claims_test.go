@@ -16,7 +16,10 @@ func TestClaimsAreReadAsTheyAreStated(t *testing.T) {
 	block := corev1.PersistentVolumeBlock
 	templates := []corev1.PersistentVolumeClaimTemplate{
 		{
-			ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{"team": "red"}, Annotations: map[string]string{}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "data", Labels: map[string]string{"team": "red"},
+				Annotations: map[string]string{},
+			},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1024Mi")}},
@@ -25,8 +28,9 @@ func TestClaimsAreReadAsTheyAreStated(t *testing.T) {
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "raw"},
 			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &block, StorageClassName: new(string),
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1073741824")}},
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &block,
+				StorageClassName: new(string),
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1073741824")}},
 			},
 		},
 	}

@@ -157,7 +157,8 @@ func storable(t *testing.T, o overlay, merged *corev1ac.PodTemplateSpecApplyConf
 		t.Fatal(err)
 	}
 	level := api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
-	if result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec)); !result.Allowed {
+	if result := policy.AggregateCheckResults(
+		evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec)); !result.Allowed {
 		t.Errorf("%s: the pod breaks baseline: %s", o.field, result.ForbiddenDetail())
 	}
 }

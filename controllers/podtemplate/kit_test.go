@@ -42,7 +42,10 @@ func proxyWith(server *v1alpha1.MCPServer, opts Options) (*corev1ac.PodTemplateS
 	if spec == nil {
 		spec = &v1alpha1.ProxySpec{}
 	}
-	names := Names{Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}
+	names := Names{
+		Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner",
+		RunConfig: "echo-run-0-",
+	}
 	return Proxy(names, spec, runspec.For(server, "", nil, nil), opts)
 }
 

@@ -15,7 +15,8 @@ func TestObjectsCarryWhatTheReleaseSaysAndWhatAServerHandsDown(t *testing.T) {
 		InheritLabels: []string{"team", "absent"},
 	}
 	got := release.Of(&metav1.ObjectMeta{Labels: map[string]string{"team": "blue", "tier": "own", "other": "x"}})
-	if want := map[string]string{"team": "blue", "tier": "mcp"}; !maps.Equal(got.Labels, want) || !maps.Equal(got.Annotations, release.Annotations) {
+	if want := map[string]string{"team": "blue", "tier": "mcp"}; !maps.Equal(got.Labels, want) ||
+		!maps.Equal(got.Annotations, release.Annotations) {
 		t.Errorf("%+v, want the labels %v", got, want)
 	}
 	if got := release.Of(&metav1.ObjectMeta{}); !maps.Equal(got.Labels, release.Labels) {
@@ -33,7 +34,8 @@ func TestWhatNoObjectMayCarryIsRefused(t *testing.T) {
 	}
 	for says, d := range map[string]ObjectDefaults{
 		"": {
-			Labels: map[string]string{"team": "a", "example.com/cost-center": "1"}, Annotations: map[string]string{"example.com/owner": "a b@example.com"},
+			Labels:        map[string]string{"team": "a", "example.com/cost-center": "1"},
+			Annotations:   map[string]string{"example.com/owner": "a b@example.com"},
 			InheritLabels: []string{"team"},
 		},
 		`objectDefaults.labels["freehold.dev/server"]: only Freehold`:                      {Labels: map[string]string{"freehold.dev/server": "a"}},

@@ -108,7 +108,10 @@ func TestWhoseOverlayIsWrong(t *testing.T) {
 // proxy, also where only some of them have what it meets.
 func TestTheOverlayOfAReleaseIsHeldToThatOfASpec(t *testing.T) {
 	release := func(overlay string) Options {
-		return Options{ProxyTemplate: raw(t, overlay).Raw, RunnerPullPolicy: corev1.PullIfNotPresent, RunnerPullSecrets: []string{"ours"}}
+		return Options{
+			ProxyTemplate: raw(t, overlay).Raw, RunnerPullPolicy: corev1.PullIfNotPresent,
+			RunnerPullSecrets: []string{"ours"},
+		}
 	}
 	for name, overlay := range map[string]string{
 		"the node's network":        `{spec: {hostNetwork: true}}`,
@@ -129,7 +132,8 @@ func TestTheOverlayOfAReleaseIsHeldToThatOfASpec(t *testing.T) {
 		"a label of ours":           `{metadata: {labels: {app.kubernetes.io/name: x}}}`,
 		"more than fits":            `{metadata: {annotations: {a: ` + strings.Repeat("x", releaseLimit) + `}}}`,
 	} {
-		if problems := CheckRelease(release(overlay)); len(problems) == 0 || !strings.HasPrefix(problems[0].String(), "proxyDefaults.podTemplate") {
+		if problems := CheckRelease(release(overlay)); len(problems) == 0 ||
+			!strings.HasPrefix(problems[0].String(), "proxyDefaults.podTemplate") {
 			t.Errorf("%s: got %v", name, problems)
 		}
 	}

@@ -33,7 +33,10 @@ func TestWhoseResourcesAProxyGets(t *testing.T) {
 		}
 		opts := options
 		opts.ProxyResources = tc.release
-		template, problems := Proxy(Names{Labels: map[string]string{"a": "b"}, ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}, server.Spec.Proxy, runspec.For(server, "", nil, nil), opts)
+		template, problems := Proxy(Names{
+			Labels: map[string]string{"a": "b"}, ServiceAccount: "echo-runner",
+			RunConfig: "echo-run-0-",
+		}, server.Spec.Proxy, runspec.For(server, "", nil, nil), opts)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

@@ -25,7 +25,8 @@ func TestAllOfAProxysPodIsRestricted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := proxyTemplate(t, overlay)
-			for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec) {
+			for _, result := range evaluator.EvaluatePod(
+				api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec) {
 				if !result.Allowed {
 					t.Errorf("%s: %s", result.ForbiddenReason, result.ForbiddenDetail)
 				}
@@ -73,8 +74,9 @@ func TestArgumentsOfTheRunner(t *testing.T) {
 			t.Errorf("%s: %q is refused, want %q", args, got, refused)
 		}
 	}
-	refusedProxy(t, `{spec: {containers: [{name: proxy, args: ["--config=/a"]}]}}`, "spec.proxy.podTemplate.spec.containers[name=proxy].args: "+
-		`the runner takes "--config=/a" from nobody: write --log-level or --log-format, each with one of its words, or nothing`)
+	refusedProxy(t, `{spec: {containers: [{name: proxy, args: ["--config=/a"]}]}}`,
+		"spec.proxy.podTemplate.spec.containers[name=proxy].args: "+
+			`the runner takes "--config=/a" from nobody: write --log-level or --log-format, each with one of its words, or nothing`)
 }
 
 // Who may write MCPRemoteProxies and nothing else runs no image by them, unless the

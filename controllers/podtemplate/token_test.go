@@ -37,8 +37,10 @@ func TestTheRunnersTokenIsInItsContainerOnly(t *testing.T) {
 	for name, overlay := range map[string]string{"alone": `{}`, "beside others": others} {
 		t.Run(name, func(t *testing.T) {
 			pod := proxyTemplate(t, overlay).Spec
-			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken || pod.ServiceAccountName != "echo-runner" {
-				t.Errorf("automount %v of %s: the API server would mount the token in every container", pod.AutomountServiceAccountToken, pod.ServiceAccountName)
+			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken ||
+				pod.ServiceAccountName != "echo-runner" {
+				t.Errorf("automount %v of %s: the API server would mount the token in every container",
+					pod.AutomountServiceAccountToken, pod.ServiceAccountName)
 			}
 			if got := holders(pod); !cmp.Equal(got, []string{"proxy at " + tokenPath}) {
 				t.Errorf("the token is in %q", got)
@@ -160,7 +162,8 @@ func TestNoInjectorIsToldOfTheRunnersToken(t *testing.T) {
 // not had by an annotation.
 func TestABackendIsInjected(t *testing.T) {
 	server := minimal(t)
-	server.Spec.PodTemplate = raw(t, `{metadata: {annotations: {vault.hashicorp.com/agent-inject: "true", sidecar.istio.io/userVolume: '[{"name": "a", "hostPath": {"path": "/"}}]'}}}`)
+	server.Spec.PodTemplate = raw(t,
+		`{metadata: {annotations: {vault.hashicorp.com/agent-inject: "true", sidecar.istio.io/userVolume: '[{"name": "a", "hostPath": {"path": "/"}}]'}}}`)
 	want := `spec.podTemplate.metadata.annotations["sidecar.istio.io/userVolume"]: an injector would mount what this names: remove it, and use volumes`
 	if diff := cmp.Diff(want, problemsOf(server)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
@@ -173,8 +176,10 @@ func TestABackendWithoutAnAccountHasNoToken(t *testing.T) {
 		`podCertificate: {signerName: a/b, keyType: ED25519, credentialBundlePath: a}`: `podCertificate: without spec.serviceAccountName a backend has no identity: set that, or remove this`,
 	} {
 		server := minimal(t)
-		server.Spec.PodTemplate = raw(t, `{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {`+source+`}]}}]}}`)
-		if diff := cmp.Diff(`spec.podTemplate.spec.volumes[name=a].projected.sources[1].`+want, problemsOf(server)); diff != "" {
+		server.Spec.PodTemplate = raw(t, `{spec: {volumes: [{name: a, projected: {sources: [{configMap: {name: a}}, {`+source+
+			`}]}}]}}`)
+		if diff := cmp.Diff(`spec.podTemplate.spec.volumes[name=a].projected.sources[1].`+want,
+			problemsOf(server)); diff != "" {
 			t.Errorf("problems (-want +got):\n%s", diff)
 		}
 		server.Spec.ServiceAccountName = "robot"
@@ -197,7 +202,8 @@ func TestABackendIsNoRunner(t *testing.T) {
 		t.Error("Backend has no problem with it")
 	}
 	server.Spec.ServiceAccountName = "runner"
-	server.Spec.PodTemplate = raw(t, `{spec: {automountServiceAccountToken: true, shareProcessNamespace: true, volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`)
+	server.Spec.PodTemplate = raw(t,
+		`{spec: {automountServiceAccountToken: true, shareProcessNamespace: true, volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]}}`)
 	if got := problemsOf(server); got != "" {
 		t.Errorf("an account that is not a runner's: %s", got)
 	}

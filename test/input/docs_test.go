@@ -41,7 +41,8 @@ var advice = []struct{ words, instead string }{
 }
 
 // ours are the words of a message that says itself what to write.
-var ours = regexp.MustCompile(`\b(write|use|remove|rename|keep|choose|set|correct|add|lower|begin|must differ|needs|leave)\b`)
+var ours = regexp.MustCompile(
+	`\b(write|use|remove|rename|keep|choose|set|correct|add|lower|begin|must differ|needs|leave)\b`)
 
 // instead is what to write in place of a row's mistake, empty where its message
 // says it.

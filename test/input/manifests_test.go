@@ -127,7 +127,8 @@ func accepts(s *kit.Env, object *unstructured.Unstructured) error {
 func problems(t *testing.T, object *unstructured.Unstructured) []podtemplate.Problem {
 	t.Helper()
 	server := &v1alpha1.MCPServer{}
-	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server), "decoding what the API server answered")
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server),
+		"decoding what the API server answered")
 	server.Spec.OIDCConfigRef, server.Spec.AuthzConfigRef = nil, nil
 	return workload.Render(server, podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}).Problems
 }

@@ -21,12 +21,15 @@ var namedRows = []subject{
 	}},
 	{"Much at once", []row{
 		{
-			mistake: "250 mistakes, of which the first 20 are named", spec: "env: " + items(250, `{name: "=%03d", value: a}`), show: "env: (250 items without a name that can be)",
+			mistake: "250 mistakes, of which the first 20 are named", spec: "env: " + items(250, `{name: "=%03d", value: a}`),
+			show:  "env: (250 items without a name that can be)",
 			field: "spec.env[name==000].name", says: manyProblems(),
 		},
 		{
-			mistake: "more than 384 KiB in sum, where the policy freehold-size is not installed", spec: "args: [" + strings.Repeat(strings.Repeat("x", 131072)+", ", 3) + "x]",
-			show: "args: (three of 128 KiB, and one)", field: "spec", says: "more than 393216 characters: move long values into a ConfigMap or Secret that volumes or envFrom name, " +
+			mistake: "more than 384 KiB in sum, where the policy freehold-size is not installed", spec: "args: [" +
+				strings.Repeat(strings.Repeat("x", 131072)+", ", 3) + "x]",
+			show: "args: (three of 128 KiB, and one)", field: "spec",
+			says: "more than 393216 characters: move long values into a ConfigMap or Secret that volumes or envFrom name, " +
 				"and policies into an MCPAuthzConfig, or write policies for groups instead of for each caller",
 		},
 	}},
@@ -34,8 +37,10 @@ var namedRows = []subject{
 		{mistake: "a name in upper case", spec: "volumes: [{name: Cache}]", field: "spec.volumes[name=Cache].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},
 		{mistake: "a name that is too long", spec: "volumes: [{name: " + strings.Repeat("a", 64) + "}]", show: "volumes: [{name: (64 letters)}]", field: "spec.volumes[name=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},
 		{
-			mistake: "a name of 100 KiB", spec: "volumes: [{name: " + strings.Repeat("a", 102400) + "}]", show: "volumes: [{name: (100 KiB)}]",
-			field: "spec.volumes[name=" + strings.Repeat("a", 80) + "…].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache",
+			mistake: "a name of 100 KiB", spec: "volumes: [{name: " + strings.Repeat("a", 102400) + "}]",
+			show:  "volumes: [{name: (100 KiB)}]",
+			field: "spec.volumes[name=" + strings.Repeat("a", 80) + "…].name",
+			says:  "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache",
 		},
 		{mistake: "two kinds of volume in one", spec: "volumes: [{name: a, emptyDir: {}, configMap: {name: b}}]", field: "spec.volumes[name=a]", says: "has both emptyDir and configMap: keep one of them"},
 		{mistake: "an empty kind of volume", spec: "volumes: [{name: a, projected: {}}]", field: "spec.volumes[name=a].projected", says: "an empty volume source cannot be applied: write what it holds"},

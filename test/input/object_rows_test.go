@@ -17,15 +17,18 @@ var objectRows = []subject{
 	{"The object", []row{
 		{mistake: "no spec", whole: whole(version, kind, "{name: NAME}", ""), field: "spec", says: "Required value"},
 		{
-			mistake: "a list as spec", whole: whole(version, kind, "{name: NAME}", "spec: [{image: i}]"), says: "unknown field \"spec[0].image\"",
+			mistake: "a list as spec", whole: whole(version, kind, "{name: NAME}", "spec: [{image: i}]"),
+			says:    "unknown field \"spec[0].image\"",
 			applied: ".spec: expected map, got &{[map[image:i]]}",
 		},
 		{
-			mistake: "a text as spec", whole: whole(version, kind, "{name: NAME}", "spec: |\n  image: i"), field: "spec", says: "Invalid value: \"string\": spec in body must be of type object: \"string\"",
+			mistake: "a text as spec", whole: whole(version, kind, "{name: NAME}", "spec: |\n  image: i"), field: "spec",
+			says:    "Invalid value: \"string\": spec in body must be of type object: \"string\"",
 			applied: ".spec: expected map, got &{image: i }",
 		},
 		{
-			mistake: "the spec's fields beside spec", whole: whole(version, kind, "{name: NAME}", fine+"\nport: 8080"), says: "unknown field \"port\"",
+			mistake: "the spec's fields beside spec", whole: whole(version, kind, "{name: NAME}", fine+"\nport: 8080"),
+			says:    "unknown field \"port\"",
 			applied: ".port: field not declared in schema",
 		},
 		{
@@ -34,12 +37,15 @@ var objectRows = []subject{
 		},
 		{mistake: "a label that is none", whole: whole(version, kind, `{name: NAME, labels: {team: "a b"}}`, fine), field: "metadata.labels", says: "Invalid value: \"a b\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"},
 		{
-			mistake: "a label that is a number", whole: whole(version, kind, `{name: NAME, labels: {version: 1}}`, fine), says: "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+			mistake: "a label that is a number", whole: whole(version, kind, `{name: NAME, labels: {version: 1}}`, fine),
+			says:    "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
 			applied: ".metadata.labels.version: expected string, got &value.valueUnstructured{Value:1}",
 		},
 		{
-			mistake: "annotations of more than 256 KiB", whole: whole(version, kind, `{name: NAME, annotations: {a: `+strings.Repeat("x", 262145)+`}}`, fine),
-			show: "metadata: {annotations: {a: (256 KiB)}}", field: "metadata.annotations", says: "Too long: may not be more than 262144 bytes",
+			mistake: "annotations of more than 256 KiB",
+			whole:   whole(version, kind, `{name: NAME, annotations: {a: `+strings.Repeat("x", 262145)+`}}`, fine),
+			show:    "metadata: {annotations: {a: (256 KiB)}}", field: "metadata.annotations",
+			says: "Too long: may not be more than 262144 bytes",
 		},
 		{mistake: "more than 3 MiB", spec: "args: [" + strings.Repeat("x", 3<<20) + "]", show: "args: [(3 MiB)]", says: "Request entity too large: limit is 3145728"},
 	}},
@@ -73,11 +79,13 @@ var objectRows = []subject{
 			applied: ".spec.nodeSelector: field not declared in schema",
 		},
 		{
-			mistake: "a number as switch", spec: "suspend: 1", field: "spec.suspend", says: "Invalid value: \"integer\": spec.suspend in body must be of type boolean: \"integer\"",
+			mistake: "a number as switch", spec: "suspend: 1", field: "spec.suspend",
+			says:    "Invalid value: \"integer\": spec.suspend in body must be of type boolean: \"integer\"",
 			applied: ".spec.suspend: expected boolean, got &{1}",
 		},
 		{
-			mistake: "a text as switch", spec: `suspend: "true"`, field: "spec.suspend", says: "Invalid value: \"string\": spec.suspend in body must be of type boolean: \"string\"",
+			mistake: "a text as switch", spec: `suspend: "true"`, field: "spec.suspend",
+			says:    "Invalid value: \"string\": spec.suspend in body must be of type boolean: \"string\"",
 			applied: ".spec.suspend: expected boolean, got &{true}",
 		},
 		{mistake: "a word as restart", spec: "restartedAt: now", field: "spec.restartedAt", says: "Invalid value: \"now\": spec.restartedAt in body must be of type date-time: \"now\""},

@@ -164,7 +164,8 @@ func answers(t *testing.T, r row, verb string, err error, says string) {
 		if (cause.field == r.field || cause.field == "") && matches(cause.message, says) {
 			return
 		}
-		if beforeValues() && (matches(valueless(cause.message), valueless(says)) || r.older != "" && valueless(cause.message) == r.older) {
+		if beforeValues() && (matches(valueless(cause.message), valueless(says)) ||
+			r.older != "" && valueless(cause.message) == r.older) {
 			return
 		}
 	}
@@ -203,11 +204,13 @@ func valueless(message string) string { return shown.ReplaceAllString(message, "
 type cause struct{ field, message string }
 
 // preamble names the object, which differs, before what is wrong with it.
-var preamble = regexp.MustCompile(`^(failed to create typed patch object \([^)]*\): |.*strict decoding error: |.*cannot be handled as a MCP[A-Za-z]+: )`)
+var preamble = regexp.MustCompile(
+	`^(failed to create typed patch object \([^)]*\): |.*strict decoding error: |.*cannot be handled as a MCP[A-Za-z]+: )`)
 
 func causesOf(err error) []cause {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 || status.Status().Details.Causes[0].Type == "UnexpectedServerResponse" {
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 ||
+		status.Status().Details.Causes[0].Type == "UnexpectedServerResponse" {
 		text := preamble.ReplaceAllString(kit.OneLine(err.Error()), "")
 		return []cause{{"", text}}
 	}

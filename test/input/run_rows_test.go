@@ -39,38 +39,46 @@ var runRows = []subject{
 		{mistake: "too long", spec: "image: " + strings.Repeat("a", 1025), show: "image: (1025 letters)", field: "spec.image", says: "Too long: may not be more than 1024 bytes"},
 		{mistake: "1 MiB", spec: "image: " + strings.Repeat("a", 1<<20), show: "image: (1 MiB)", field: "spec.image", says: "Too long: may not be more than 1024 bytes"},
 		{
-			mistake: "a number", spec: "image: 1", field: "spec.image", says: "Invalid value: \"integer\": spec.image in body must be of type string: \"integer\"",
+			mistake: "a number", spec: "image: 1", field: "spec.image",
+			says:    "Invalid value: \"integer\": spec.image in body must be of type string: \"integer\"",
 			applied: ".spec.image: expected string, got &value.valueUnstructured{Value:1}",
 		},
 		{
-			mistake: "a list", spec: "image: [echo]", field: "spec.image", says: "Invalid value: \"array\": spec.image in body must be of type string: \"array\"",
+			mistake: "a list", spec: "image: [echo]", field: "spec.image",
+			says:    "Invalid value: \"array\": spec.image in body must be of type string: \"array\"",
 			applied: ".spec.image: expected string, got &value.valueUnstructured{Value:[]interface {}{\"echo\"}}",
 		},
 		{
-			mistake: "repository and tag apart, as charts have them", spec: "image: {repository: echo, tag: \"1\"}", says: "unknown field \"spec.image.repository\", unknown field \"spec.image.tag\"",
+			mistake: "repository and tag apart, as charts have them", spec: "image: {repository: echo, tag: \"1\"}",
+			says:    "unknown field \"spec.image.repository\", unknown field \"spec.image.tag\"",
 			applied: ".spec.image: expected string, got &value.valueUnstructured{Value:map[string]interface {}{\"repository\":\"echo\", \"tag\":\"1\"}}",
 		},
 	}},
 	{"spec.command and spec.args", []row{
 		{
-			mistake: "a text as command", spec: "command: /server --verbose", field: "spec.command", says: "Invalid value: \"string\": spec.command in body must be of type array: \"string\"",
+			mistake: "a text as command", spec: "command: /server --verbose", field: "spec.command",
+			says:    "Invalid value: \"string\": spec.command in body must be of type array: \"string\"",
 			applied: ".spec.command: expected list, got &{/server --verbose}",
 		},
 		{
-			mistake: "a text as args", spec: "args: --verbose", field: "spec.args", says: "Invalid value: \"string\": spec.args in body must be of type array: \"string\"",
+			mistake: "a text as args", spec: "args: --verbose", field: "spec.args",
+			says:    "Invalid value: \"string\": spec.args in body must be of type array: \"string\"",
 			applied: ".spec.args: expected list, got &{--verbose}",
 		},
 		{
-			mistake: "a number in args", spec: "args: [--port, 8080]", field: "spec.args[1]", says: "Invalid value: \"integer\": spec.args[1] in body must be of type string: \"integer\"",
+			mistake: "a number in args", spec: "args: [--port, 8080]", field: "spec.args[1]",
+			says:    "Invalid value: \"integer\": spec.args[1] in body must be of type string: \"integer\"",
 			applied: ".spec.args[1]: expected string, got &value.valueUnstructured{Value:8080}",
 		},
 		{
-			mistake: "a switch in args", spec: "args: [--verbose, true]", field: "spec.args[1]", says: "Invalid value: \"boolean\": spec.args[1] in body must be of type string: \"boolean\"",
+			mistake: "a switch in args", spec: "args: [--verbose, true]", field: "spec.args[1]",
+			says:    "Invalid value: \"boolean\": spec.args[1] in body must be of type string: \"boolean\"",
 			applied: ".spec.args[1]: expected string, got &value.valueUnstructured{Value:true}",
 		},
 		{mistake: "nothing in args", spec: "args: [--verbose, null]", field: "spec.args[1]", says: "Invalid value: \"null\": spec.args[1] in body must be of type string: \"null\""},
 		{
-			mistake: "a list in args", spec: "args: [[--verbose]]", field: "spec.args[0]", says: "Invalid value: \"array\": spec.args[0] in body must be of type string: \"array\"",
+			mistake: "a list in args", spec: "args: [[--verbose]]", field: "spec.args[0]",
+			says:    "Invalid value: \"array\": spec.args[0] in body must be of type string: \"array\"",
 			applied: ".spec.args[0]: expected string, got &value.valueUnstructured{Value:[]interface {}{\"--verbose\"}}",
 		},
 		{
@@ -89,7 +97,8 @@ var runRows = []subject{
 			applied: ".spec.env: expected list, got &{map[LEVEL:debug]}",
 		},
 		{
-			mistake: "NAME=value", spec: "env: [LEVEL=debug]", field: "spec.env[0]", says: "Invalid value: \"string\": spec.env[0] in body must be of type object: \"string\"",
+			mistake: "NAME=value", spec: "env: [LEVEL=debug]", field: "spec.env[0]",
+			says:    "Invalid value: \"string\": spec.env[0] in body must be of type object: \"string\"",
 			applied: ".spec.env: element 0: associative list with keys may not have non-map elements",
 		},
 		{
@@ -97,16 +106,19 @@ var runRows = []subject{
 			applied: ".spec.env: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
 		},
 		{
-			mistake: "a number", spec: "env: [{name: LEVEL, value: 1}]", field: "spec.env[0].value", says: "Invalid value: \"integer\": spec.env[0].value in body must be of type string: \"integer\"",
+			mistake: "a number", spec: "env: [{name: LEVEL, value: 1}]", field: "spec.env[0].value",
+			says:    "Invalid value: \"integer\": spec.env[0].value in body must be of type string: \"integer\"",
 			applied: ".spec.env[name=\"LEVEL\"].value: expected string, got &value.valueUnstructured{Value:1}",
 		},
 		{
-			mistake: "a switch", spec: "env: [{name: VERBOSE, value: true}]", field: "spec.env[0].value", says: "Invalid value: \"boolean\": spec.env[0].value in body must be of type string: \"boolean\"",
+			mistake: "a switch", spec: "env: [{name: VERBOSE, value: true}]", field: "spec.env[0].value",
+			says:    "Invalid value: \"boolean\": spec.env[0].value in body must be of type string: \"boolean\"",
 			applied: ".spec.env[name=\"VERBOSE\"].value: expected string, got &value.valueUnstructured{Value:true}",
 		},
 		{mistake: "value and valueFrom", spec: "env: [{name: A, value: b, valueFrom: {secretKeyRef: {name: s, key: k}}}]", field: "spec", says: "Invalid value: an env item has either value or valueFrom: remove one of them"},
 		{
-			mistake: "the same name twice", spec: "env: [{name: A, value: a}, {name: A, value: b}]", field: "spec.env[1]", says: "Duplicate value: {\"name\":\"A\"}",
+			mistake: "the same name twice", spec: "env: [{name: A, value: a}, {name: A, value: b}]", field: "spec.env[1]",
+			says:    "Duplicate value: {\"name\":\"A\"}",
 			applied: ".spec.env: duplicate entries for key [name=\"A\"]",
 		},
 		{
@@ -114,7 +126,8 @@ var runRows = []subject{
 			applied: ".spec.env[name=\"A\"].vale: field not declared in schema",
 		},
 		{
-			mistake: "no such source", spec: "env: [{name: A, valueFrom: {secretRef: {name: s}}}]", says: "unknown field \"spec.env[0].valueFrom.secretRef\"",
+			mistake: "no such source", spec: "env: [{name: A, valueFrom: {secretRef: {name: s}}}]",
+			says:    "unknown field \"spec.env[0].valueFrom.secretRef\"",
 			applied: ".spec.env[name=\"A\"].valueFrom.secretRef: field not declared in schema",
 		},
 		{mistake: "no key", spec: "env: [{name: A, valueFrom: {secretKeyRef: {name: s}}}]", field: "spec.env[0].valueFrom.secretKeyRef.key", says: "Required value"},
@@ -122,15 +135,18 @@ var runRows = []subject{
 	}},
 	{"spec.envFrom", []row{
 		{
-			mistake: "one, and not a list", spec: "envFrom: {configMapRef: {name: a}}", says: "unknown field \"spec.envFrom.configMapRef\"",
+			mistake: "one, and not a list", spec: "envFrom: {configMapRef: {name: a}}",
+			says:    "unknown field \"spec.envFrom.configMapRef\"",
 			applied: ".spec.envFrom: expected list, got &{map[configMapRef:map[name:a]]}",
 		},
 		{
-			mistake: "a name", spec: "envFrom: [settings]", field: "spec.envFrom[0]", says: "Invalid value: \"string\": spec.envFrom[0] in body must be of type object: \"string\"",
+			mistake: "a name", spec: "envFrom: [settings]", field: "spec.envFrom[0]",
+			says:    "Invalid value: \"string\": spec.envFrom[0] in body must be of type object: \"string\"",
 			applied: ".spec.envFrom[0]: expected map, got &{settings}",
 		},
 		{
-			mistake: "no such source", spec: "envFrom: [{configMap: {name: a}}]", says: "unknown field \"spec.envFrom[0].configMap\"",
+			mistake: "no such source", spec: "envFrom: [{configMap: {name: a}}]",
+			says:    "unknown field \"spec.envFrom[0].configMap\"",
 			applied: ".spec.envFrom[0].configMap: field not declared in schema",
 		},
 		{mistake: "too many", spec: "envFrom: " + items(65, "{configMapRef: {name: a%d}}"), show: "envFrom: (65 items)", field: "spec.envFrom", says: "Too many: 65: must have at most 64 items"},
@@ -139,15 +155,18 @@ var runRows = []subject{
 		{mistake: "lower case", spec: "imagePullPolicy: always", field: "spec.imagePullPolicy", says: "Unsupported value: \"always\": supported values: \"Always\", \"IfNotPresent\", \"Never\""},
 		{mistake: "empty, as a template that rendered nothing leaves it", spec: `imagePullPolicy: ""`, field: "spec.imagePullPolicy", says: "Unsupported value: \"\": supported values: \"Always\", \"IfNotPresent\", \"Never\""},
 		{
-			mistake: "a text", spec: "imagePullSecrets: registry", field: "spec.imagePullSecrets", says: "Invalid value: \"string\": spec.imagePullSecrets in body must be of type array: \"string\"",
+			mistake: "a text", spec: "imagePullSecrets: registry", field: "spec.imagePullSecrets",
+			says:    "Invalid value: \"string\": spec.imagePullSecrets in body must be of type array: \"string\"",
 			applied: ".spec.imagePullSecrets: expected list, got &{registry}",
 		},
 		{
-			mistake: "names", spec: "imagePullSecrets: [registry]", field: "spec.imagePullSecrets[0]", says: "Invalid value: \"string\": spec.imagePullSecrets[0] in body must be of type object: \"string\"",
+			mistake: "names", spec: "imagePullSecrets: [registry]", field: "spec.imagePullSecrets[0]",
+			says:    "Invalid value: \"string\": spec.imagePullSecrets[0] in body must be of type object: \"string\"",
 			applied: ".spec.imagePullSecrets: element 0: associative list with keys may not have non-map elements",
 		},
 		{
-			mistake: "the same name twice", spec: "imagePullSecrets: [{name: a}, {name: a}]", field: "spec.imagePullSecrets[1]", says: "Duplicate value: {\"name\":\"a\"}",
+			mistake: "the same name twice", spec: "imagePullSecrets: [{name: a}, {name: a}]", field: "spec.imagePullSecrets[1]",
+			says:    "Duplicate value: {\"name\":\"a\"}",
 			applied: ".spec.imagePullSecrets: duplicate entries for key [name=\"a\"]",
 		},
 		{mistake: "too many", spec: "imagePullSecrets: " + items(17, "{name: a%d}"), show: "imagePullSecrets: (17 items)", field: "spec.imagePullSecrets", says: "Too many: 17: must have at most 16 items"},
@@ -157,7 +176,8 @@ var runRows = []subject{
 		{mistake: "with its namespace", spec: "serviceAccountName: team-a/robot", field: "spec.serviceAccountName", says: "Invalid value: \"team-a/robot\": serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"},
 		{mistake: "template marks", spec: `serviceAccountName: "{{ .Values.serviceAccount }}"`, field: "spec.serviceAccountName", says: "Invalid value: \"{{ .Values.serviceAccount }}\": serviceAccountName must be the name of a ServiceAccount of this namespace, of lower-case letters, digits, - and .: write for example echo, or leave the field out"},
 		{
-			mistake: "an object", spec: "serviceAccountName: {name: robot}", says: "unknown field \"spec.serviceAccountName.name\"",
+			mistake: "an object", spec: "serviceAccountName: {name: robot}",
+			says:    "unknown field \"spec.serviceAccountName.name\"",
 			applied: ".spec.serviceAccountName: expected string, got &value.valueUnstructured{Value:map[string]interface {}{\"name\":\"robot\"}}",
 		},
 		{mistake: "that of a runner", spec: "serviceAccountName: echo-runner", field: "spec.serviceAccountName", says: "Invalid value: \"echo-runner\": accounts that end in -runner are those of Freehold's runners: choose another"},
@@ -190,22 +210,27 @@ var runRows = []subject{
 		{mistake: "the bridge's volume", spec: "volumeClaimTemplates: [{metadata: {name: freehold-bridge}, " + claim + "}]", field: "spec", says: "Invalid value: the volume freehold-bridge is Freehold's: choose another name in volumeClaimTemplates"},
 		{mistake: "retention of no claim", spec: "persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}", field: "spec", says: "Invalid value: persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"},
 		{
-			mistake: "claims that go when the server is scaled", spec: "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}", says: "unknown field \"spec.persistentVolumeClaimRetentionPolicy.whenScaled\"",
+			mistake: "claims that go when the server is scaled",
+			spec:    "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}",
+			says:    "unknown field \"spec.persistentVolumeClaimRetentionPolicy.whenScaled\"",
 			applied: ".spec.persistentVolumeClaimRetentionPolicy.whenScaled: field not declared in schema",
 		},
 	}},
 	{"spec.volumes and spec.volumeMounts", []row{
 		{mistake: "a volume on the node", spec: "volumes: [{name: v, hostPath: {path: /}}]", field: "spec.volumes", says: "Invalid value: hostPath volumes are not allowed: use a persistentVolumeClaim, emptyDir, configMap or secret"},
 		{
-			mistake: "a volume without a name", spec: "volumes: [{emptyDir: {}}]", field: "spec.volumes[0].name", says: "Required value",
+			mistake: "a volume without a name", spec: "volumes: [{emptyDir: {}}]", field: "spec.volumes[0].name",
+			says:    "Required value",
 			applied: ".spec.volumes: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't have default values for any key fields)",
 		},
 		{
-			mistake: "two volumes of one name", spec: "volumes: [{name: a}, {name: a}]", field: "spec.volumes[1]", says: "Duplicate value: {\"name\":\"a\"}",
+			mistake: "two volumes of one name", spec: "volumes: [{name: a}, {name: a}]", field: "spec.volumes[1]",
+			says:    "Duplicate value: {\"name\":\"a\"}",
 			applied: ".spec.volumes: duplicate entries for key [name=\"a\"]",
 		},
 		{
-			mistake: "no such kind of volume", spec: "volumes: [{name: a, config: {name: b}}]", says: "unknown field \"spec.volumes[0].config\"",
+			mistake: "no such kind of volume", spec: "volumes: [{name: a, config: {name: b}}]",
+			says:    "unknown field \"spec.volumes[0].config\"",
 			applied: ".spec.volumes[name=\"a\"].config: field not declared in schema",
 		},
 		{
@@ -213,21 +238,27 @@ var runRows = []subject{
 			applied: ".spec.volumes: expected list, got &{map[a:map[emptyDir:map[]]]}",
 		},
 		{
-			mistake: "an emptyDir that says nothing more", before: "volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}]", spec: "volumes: [{name: a, emptyDir: {}}]",
-			field: "spec.volumes[0].emptyDir", says: "Invalid value: \"null\": spec.volumes[0].emptyDir in body must be of type object: \"null\"",
+			mistake: "an emptyDir that says nothing more", before: "volumes: [{name: a, emptyDir: {sizeLimit: 1Gi}}]",
+			spec:  "volumes: [{name: a, emptyDir: {}}]",
+			field: "spec.volumes[0].emptyDir",
+			says:  "Invalid value: \"null\": spec.volumes[0].emptyDir in body must be of type object: \"null\"",
 		},
 		{mistake: "too many volumes", spec: "volumes: " + items(65, "{name: v%d}"), show: "volumes: (65 items)", field: "spec.volumes", says: "Too many: 65: must have at most 64 items"},
 		{
-			mistake: "a mount without a path", spec: "volumes: [{name: a}]\nvolumeMounts: [{name: a}]", field: "spec.volumeMounts[0].mountPath", says: "Required value",
+			mistake: "a mount without a path", spec: "volumes: [{name: a}]\nvolumeMounts: [{name: a}]",
+			field: "spec.volumeMounts[0].mountPath", says: "Required value",
 			applied: ".spec.volumeMounts: element 0: associative list with keys has an element that omits all key fields [\"mountPath\"] (and doesn't have default values for any key fields)",
 		},
 		{mistake: "a mount without a volume's name", spec: "volumeMounts: [{mountPath: /a}]", field: "spec.volumeMounts[0].name", says: "Required value"},
 		{
-			mistake: "two mounts in one place", spec: "volumes: [{name: a}]\nvolumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: /a}]", field: "spec.volumeMounts[1]", says: "Duplicate value: {\"mountPath\":\"/a\"}",
+			mistake: "two mounts in one place",
+			spec:    "volumes: [{name: a}]\nvolumeMounts: [{name: a, mountPath: /a}, {name: a, mountPath: /a}]",
+			field:   "spec.volumeMounts[1]", says: "Duplicate value: {\"mountPath\":\"/a\"}",
 			applied: ".spec.volumeMounts: duplicate entries for key [mountPath=\"/a\"]",
 		},
 		{
-			mistake: "a mount as in Docker", spec: `volumeMounts: ["a:/a"]`, field: "spec.volumeMounts[0]", says: "Invalid value: \"string\": spec.volumeMounts[0] in body must be of type object: \"string\"",
+			mistake: "a mount as in Docker", spec: `volumeMounts: ["a:/a"]`, field: "spec.volumeMounts[0]",
+			says:    "Invalid value: \"string\": spec.volumeMounts[0] in body must be of type object: \"string\"",
 			applied: ".spec.volumeMounts: element 0: associative list with keys may not have non-map elements",
 		},
 		{mistake: "too many mounts", spec: "volumes: [{name: a}]\nvolumeMounts: " + items(65, "{name: a, mountPath: /%d}"), show: "volumeMounts: (65 items)", field: "spec.volumeMounts", says: "Too many: 65: must have at most 64 items"},

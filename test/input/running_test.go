@@ -43,12 +43,17 @@ func runningServer(t *testing.T, more string) *runningEnv {
 func (r *runningEnv) run() {
 	r.Helper()
 	proxy := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: workload.ProxyName(r.name)}}
-	r.Await(proxy, "the proxy is available", func() error { return none(proxy.Status.AvailableReplicas > 0, "a proxy pod") })
-	decoded, err := kit.RunConfig(r.Ctx, r.Client, r.Namespace, proxy.Spec.Template.Spec.Volumes, proxy.Spec.Template.Annotations)
+	r.Await(proxy, "the proxy is available",
+		func() error { return none(proxy.Status.AvailableReplicas > 0, "a proxy pod") })
+	decoded, err := kit.RunConfig(r.Ctx, r.Client, r.Namespace, proxy.Spec.Template.Spec.Volumes,
+		proxy.Spec.Template.Annotations)
 	r.Must(err, "reading the run config")
 	rev, err := revision.Of(proxy.Spec.Template.Annotations)
 	r.Must(err, "reading the revision")
-	runner := &backend.Runner{Reader: r.Client, Live: r.Client, Applier: controllers.NewApplier(r.Client, r.Client), Run: decoded, Env: rev}
+	runner := &backend.Runner{
+		Reader: r.Client, Live: r.Client, Applier: controllers.NewApplier(r.Client, r.Client),
+		Run: decoded, Env: rev,
+	}
 	runner.Learn(backend.Facts{Answers: kit.Answers})
 	sts := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: workload.BackendName(r.name)}}
 	for range 3 { // applying, then reporting what came of it

@@ -26,7 +26,8 @@ func examples(t *testing.T, which string) map[string]*corev1.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "test", "testdata", "baseline", "v1.37", which, "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "test", "testdata", "baseline", "v1.37",
+		which, "*.yaml"))
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}
@@ -49,7 +50,8 @@ func examples(t *testing.T, which string) map[string]*corev1.Pod {
 func backendOf(t *testing.T, namespace string, pod *corev1.Pod) *unstructured.Unstructured {
 	t.Helper()
 	o := object("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend, namespace: " + namespace + "}}")
-	merge(o.Object, object(strings.ReplaceAll(owned, "$uid", "u")+"spec: {serviceName: s, selector: {matchLabels: "+ownLabels+"}}").Object)
+	merge(o.Object, object(strings.ReplaceAll(owned, "$uid", "u")+"spec: {serviceName: s, selector: {matchLabels: "+
+		ownLabels+"}}").Object)
 	metadata := map[string]any{"labels": object(ownLabels).Object}
 	if len(pod.Annotations) > 0 {
 		annotations := map[string]any{}
@@ -98,7 +100,8 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 	head := strings.ReplaceAll(owned, "$uid", makeOwners(s)[contract.MCPServer.Kind])
 	send := func(spec string) error {
 		intent := s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")
-		merge(intent.Object, object(head+"spec: {serviceName: s, selector: {matchLabels: "+ownLabels+"}, template: {metadata: {labels: "+ownLabels+"}, spec: "+spec+"}}").Object)
+		merge(intent.Object, object(head+"spec: {serviceName: s, selector: {matchLabels: "+ownLabels+
+			"}, template: {metadata: {labels: "+ownLabels+"}, spec: "+spec+"}}").Object)
 		return applied(t.Context(), runner, m, "", intent, true)
 	}
 	attacks := map[string]string{
@@ -115,16 +118,20 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 	}
 	s.Must(send(`{containers: [{name: server, image: i}]}`), "making the backend")
 	s.Force("sre", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}, spec: {template: {spec: {containers: [{name: debug, image: i, securityContext: {privileged: true}}]}}}}")
-	s.Must(send(`{containers: [{name: server, image: j}]}`), "changing the backend beside a foreign sidecar that is privileged")
+	s.Must(send(`{containers: [{name: server, image: j}]}`),
+		"changing the backend beside a foreign sidecar that is privileged")
 	for says, spec := range attacks {
 		refused(t, send(spec), says)
 	}
 	// What stood open before, stays open; docs/policies.md says so.
-	s.Must(send(`{containers: [{name: server, image: j}, {name: debug, image: theirs}]}`), "taking the foreign sidecar's image")
+	s.Must(send(`{containers: [{name: server, image: j}, {name: debug, image: theirs}]}`),
+		"taking the foreign sidecar's image")
 	proxy := s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {hostPID: true, containers: [{name: c, image: i}]}}}}")
-	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true), "freehold-mcpserver belongs to Freehold, which writes no Deployment without the label app.kubernetes.io/managed-by=freehold")
+	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true),
+		"freehold-mcpserver belongs to Freehold, which writes no Deployment without the label app.kubernetes.io/managed-by=freehold")
 	merge(proxy.Object, object(numbered).Object)
-	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true), "keeps the pods of a Deployment within the baseline", "the pod has hostPID")
+	refused(t, applied(t.Context(), controller(t), string(contract.MCPServerChildren), "", proxy, true),
+		"keeps the pods of a Deployment within the baseline", "the pod has hostPID")
 }
 
 // TestCostOfManyContainers holds that judging the pods of a backend with 50
@@ -133,10 +140,12 @@ func TestAStolenTokenOpensNoNode(t *testing.T) {
 func TestCostOfManyContainers(t *testing.T) {
 	statefulSet := policyOf(t, "managers-statefulsets.yaml")
 	pods := func(n int, securityContext string) *unstructured.Unstructured {
-		containers := strings.Repeat(`{name: a, image: i, securityContext: `+securityContext+`, readinessProbe: {tcpSocket: {port: 1}}, ports: [{containerPort: 1}]},`, n)
+		containers := strings.Repeat(`{name: a, image: i, securityContext: `+securityContext+
+			`, readinessProbe: {tcpSocket: {port: 1}}, ports: [{containerPort: 1}]},`, n)
 		return object(`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend, namespace: team}, spec: {template: {spec: {containers: [` + containers + `]}}}}`)
 	}
-	const confined, open = `{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`, `{privileged: true, procMount: Unmasked, capabilities: {add: [NET_ADMIN, SYS_ADMIN]}}`
+	const confined, open = `{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}`,
+		`{privileged: true, procMount: Unmasked, capabilities: {add: [NET_ADMIN, SYS_ADMIN]}}`
 	for name, tc := range map[string]struct{ was, is *unstructured.Unstructured }{
 		"one container":           {pods(1, confined), pods(1, confined)},
 		"ten containers":          {pods(10, confined), pods(10, confined)},

@@ -110,16 +110,18 @@ func spared(b *testing.B) []string {
 	}
 	for i := range bindings.Items {
 		spare := fmt.Sprintf(`{"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":%q,"operator":"NotIn","values":[%q]}]}}}}`, corev1.LabelMetadataName, without)
-		if err := admin.Patch(b.Context(), &bindings.Items[i], client.RawPatch(types.MergePatchType, []byte(spare))); err != nil {
+		if err := admin.Patch(b.Context(), &bindings.Items[i],
+			client.RawPatch(types.MergePatchType, []byte(spare))); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for namespace, want := range map[string]bool{with: true, without: false} {
 		probe := object("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, labels: {app.kubernetes.io/managed-by: freehold}}}")
 		probe.SetNamespace(namespace)
-		if err := wait.PollUntilContextTimeout(b.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			return (applied(ctx, admin, string(contract.MCPServerChildren), "", probe, true) != nil) == want, nil
-		}); err != nil {
+		if err := wait.PollUntilContextTimeout(b.Context(), 100*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				return (applied(ctx, admin, string(contract.MCPServerChildren), "", probe, true) != nil) == want, nil
+			}); err != nil {
 			b.Fatal("waiting for the policies: ", err)
 		}
 	}

@@ -80,11 +80,13 @@ func TestACrowdedObjectIsWritten(t *testing.T) {
 		t.Error("with 200 fields of an older contract: ", err)
 	}
 	err := applied(t.Context(), c, m, "", crowded(crowdFields+3), true)
-	refused(t, err, ".metadata.annotations.example.com/a-200", ".metadata.annotations.example.com/a-201", ".metadata.annotations.example.com/a-202")
+	refused(t, err, ".metadata.annotations.example.com/a-200", ".metadata.annotations.example.com/a-201",
+		".metadata.annotations.example.com/a-202")
 	if err := applied(t.Context(), c, m, "", crowded(0), true); err != nil {
 		t.Error("dropping them: ", err)
 	}
-	refused(t, applied(t.Context(), c, m, "", crowded(crowdFields), true), "adds 200 fields, among them .metadata.annotations.example.com/a-")
+	refused(t, applied(t.Context(), c, m, "", crowded(crowdFields), true),
+		"adds 200 fields, among them .metadata.annotations.example.com/a-")
 }
 
 // TestCostOfTheCrowd holds that judging the crowded object leaves three
@@ -94,17 +96,22 @@ func TestCostOfTheCrowd(t *testing.T) {
 	old := crowded(crowdFields)
 	deployment := policyOf(t, "managers-deployments.yaml")
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Apply", APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: "Apply", APIVersion: "apps/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(fields),
+		}
 	}
 	entries := func(fields int) []metav1.ManagedFieldsEntry {
 		var ours strings.Builder
 		for i := range fields {
 			fmt.Fprintf(&ours, `"f:example.com/a-%d":{},`, i)
 		}
-		all := []metav1.ManagedFieldsEntry{entry(string(contract.MCPServerChildren), `{"f:metadata":{"f:annotations":{`+ours.String()+
+		all := []metav1.ManagedFieldsEntry{entry(string(contract.MCPServerChildren), `{"f:metadata":{"f:annotations":{`+
+			ours.String()+
 			`"f:freehold.dev/workload-generation":{}},"f:labels":{"f:freehold.dev/server":{}}},"f:spec":{"f:replicas":{},"f:selector":{},"f:template":{"f:spec":{}}}}`)}
 		for i := range crowdManagers - 1 {
-			all = append(all, entry(fmt.Sprintf("manager-%d", i), `{"f:metadata":{"f:labels":{"f:a":{},"f:b":{},"f:c":{},"f:d":{}}}}`))
+			all = append(all, entry(fmt.Sprintf("manager-%d", i),
+				`{"f:metadata":{"f:labels":{"f:a":{},"f:b":{},"f:c":{},"f:d":{}}}}`))
 		}
 		return all
 	}
@@ -118,8 +125,10 @@ func TestCostOfTheCrowd(t *testing.T) {
 			was.SetManagedFields(entries(tc.before))
 			is.SetManagedFields(entries(tc.now))
 			budget := int64(celconfig.RuntimeCELCostBudget)
-			cost := deployment.cost(t, was, is, string(contract.MCPServerChildren), "system:serviceaccount:freehold-system:freehold-mcpserver")
-			t.Logf("with %d managers and %s the policy costs %d of %d (%.1f %%)", crowdManagers, name, cost, budget, 100*float64(cost)/float64(budget))
+			cost := deployment.cost(t, was, is, string(contract.MCPServerChildren),
+				"system:serviceaccount:freehold-system:freehold-mcpserver")
+			t.Logf("with %d managers and %s the policy costs %d of %d (%.1f %%)", crowdManagers, name, cost, budget,
+				100*float64(cost)/float64(budget))
 			if cost <= 0 || cost > budget/4 {
 				t.Errorf("it costs %d of %d", cost, budget)
 			}
@@ -177,15 +186,24 @@ func policyOf(t *testing.T, file string) compiled {
 }
 
 // evaluate is what an evaluator says to an update, and what is left of the budget.
-func evaluate(t *testing.T, by plugincel.ConditionEvaluator, was, is *unstructured.Unstructured, manager, asker string, left int64) ([]plugincel.EvaluationResult, int64) {
+func evaluate(t *testing.T, by plugincel.ConditionEvaluator, was, is *unstructured.Unstructured, manager, asker string,
+	left int64,
+) ([]plugincel.EvaluationResult, int64) {
 	t.Helper()
 	kind := is.GroupVersionKind()
 	resource := kind.GroupVersion().WithResource(ownership.Object{GroupVersionKind: kind}.Resource())
-	attributes := admission.NewAttributesRecord(is, was, kind, is.GetNamespace(), is.GetName(), resource, "", admission.Update,
+	attributes := admission.NewAttributesRecord(is, was, kind, is.GetNamespace(), is.GetName(), resource, "",
+		admission.Update,
 		&metav1.UpdateOptions{FieldManager: manager}, false, &user.DefaultInfo{Name: asker})
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was)}
-	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
-	results, remaining, err := by.ForInput(t.Context(), versioned, request, plugincel.OptionalVariableBindings{Authorizer: authorizerfactory.NewAlwaysDenyAuthorizer()}, &corev1.Namespace{}, left)
+	versioned := &admission.VersionedAttributes{
+		Attributes: attributes, VersionedKind: kind,
+		VersionedObject: admission.NewLazyObject(is), VersionedOldObject: admission.NewLazyObject(was),
+	}
+	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource),
+		metav1.GroupVersionKind(kind))
+	results, remaining, err := by.ForInput(t.Context(), versioned, request,
+		plugincel.OptionalVariableBindings{Authorizer: authorizerfactory.NewAlwaysDenyAuthorizer()}, &corev1.Namespace{},
+		left)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,11 +244,15 @@ func TestWhatFreeholdMakesEndsInTheCondition(t *testing.T) {
 		}
 		is := object(string(data))
 		is.SetNamespace("team")
-		is.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: tc.manager, Operation: "Apply", FieldsV1: fieldsOf(t, is.Object, "metadata", "spec")}})
+		is.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: tc.manager, Operation: "Apply",
+			FieldsV1: fieldsOf(t, is.Object, "metadata", "spec"),
+		}})
 		asker := strings.Replace(tc.asker, "%s", is.GetLabels()["freehold.dev/server"], 1)
 		conditions := policyOf(t, tc.policy).conditions
 		judge := func() (any, int64) {
-			results, left := evaluate(t, conditions, is.DeepCopy(), is, tc.manager, asker, celconfig.RuntimeCELCostBudgetMatchConditions)
+			results, left := evaluate(t, conditions, is.DeepCopy(), is, tc.manager, asker,
+				celconfig.RuntimeCELCostBudgetMatchConditions)
 			return results[0].EvalResult.Value(), celconfig.RuntimeCELCostBudgetMatchConditions - left
 		}
 		suspicious, cost := judge()
@@ -274,7 +296,8 @@ func TestWhatTheLabelsCostOthers(t *testing.T) {
 		"managers-pods.yaml":        {pod, 500},
 	} {
 		is := &unstructured.Unstructured{Object: tc.object}
-		results, left := evaluate(t, policyOf(t, file).conditions, is.DeepCopy(), is, "", "system:node:a", celconfig.RuntimeCELCostBudgetMatchConditions)
+		results, left := evaluate(t, policyOf(t, file).conditions, is.DeepCopy(), is, "", "system:node:a",
+			celconfig.RuntimeCELCostBudgetMatchConditions)
 		cost := celconfig.RuntimeCELCostBudgetMatchConditions - left
 		t.Logf("%s costs %d", file, cost)
 		if suspicious := results[0].EvalResult.Value(); suspicious != false || cost > tc.most {

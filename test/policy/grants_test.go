@@ -50,7 +50,8 @@ var rights = append([]right{
 	{contract.MCPServerFinalizer, contract.MCPServer, "echo", "metadata: {finalizers: [freehold.dev/mcpserver]}", note, ".metadata.annotations"},
 	{contract.MCPServerWorkload, contract.MCPServerSub, "echo", "status: {workload: {generation: 1, hash: abc}}", "status: {url: http://a}", ".status.url"},
 	{
-		contract.MCPServerConditions, contract.MCPServerSub, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+		contract.MCPServerConditions, contract.MCPServerSub, "echo",
+		`status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 		"status: {selector: a=b}", ".status.selector",
 	},
 	{
@@ -61,7 +62,8 @@ var rights = append([]right{
 	{contract.RBACChildren, contract.Role, "echo-runner", labelled + `rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, note, noteSaid},
 	{contract.RBACChildren, contract.RoleBinding, "echo-runner", labelled + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: echo-runner}", note, noteSaid},
 	{
-		contract.MCPServerChildren, contract.NetworkPolicy, "echo-backend", labelled + "spec: {podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}]}], egress: [{ports: [{port: 53, protocol: UDP}]}]}",
+		contract.MCPServerChildren, contract.NetworkPolicy, "echo-backend",
+		labelled + "spec: {podSelector: {}, policyTypes: [Ingress, Egress], ingress: [{from: [{podSelector: {}}]}], egress: [{ports: [{port: 53, protocol: UDP}]}]}",
 		note, noteSaid,
 	},
 	{contract.MCPServerChildren, contract.ConfigMap, "echo-run-1-abc", numbered + "data: {a: b}", note, noteSaid},
@@ -70,7 +72,8 @@ var rights = append([]right{
 	{contract.RunnerBackend, contract.StatefulSet, "echo-backend", owned + "spec: {serviceName: s, " + ownPods + "}", "spec: {replicas: 3}", ".spec.replicas"},
 	{contract.RunnerBackend, contract.Service, "echo-backend", owned + "spec: {type: ClusterIP, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}", note, noteSaid},
 	{
-		contract.RunnerBackend, contract.Service, "echo-backend-headless", owned + "spec: {type: ClusterIP, clusterIP: None, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}",
+		contract.RunnerBackend, contract.Service, "echo-backend-headless",
+		owned + "spec: {type: ClusterIP, clusterIP: None, selector: " + ownLabels + ", ports: [{port: 80, protocol: TCP}]}",
 		"metadata: {labels: {example.com/team: a}}", ".metadata.labels.example.com/team",
 	},
 	{contract.MCPServerScale, contract.StatefulSet, "echo-backend", "spec: {replicas: 0}", "spec: {minReadySeconds: 3}", ".spec.minReadySeconds"},
@@ -85,7 +88,10 @@ func configRights() []right {
 		status := c.Object
 		status.Subresource = "status"
 		rows = append(rows,
-			right{c.FinalizerManager, c.Object, "company", "metadata: {finalizers: [" + c.Finalizer + "]}", note, ".metadata.annotations"},
+			right{
+				c.FinalizerManager, c.Object, "company", "metadata: {finalizers: [" + c.Finalizer + "]}", note,
+				".metadata.annotations",
+			},
 			right{c.ConditionsManager, status, "company", ready, "status: {workloads: 7}", ".status.workloads"},
 			right{
 				c.StatusManager, status, "company", "status: {workloads: 1, referencingWorkloads: [{kind: MCPServer, name: echo}]}",
@@ -106,7 +112,8 @@ func makeConfigs(env *kit.Env) {
 // story of its own.
 func TestEveryGrantHasARow(t *testing.T) {
 	for _, g := range slices.DeleteFunc(slices.Clone(freehold.Grants), func(g ownership.Grant) bool { return g.Once }) {
-		if !slices.ContainsFunc(rights, func(r right) bool { return r.manager == g.Manager && r.object == g.Object && g.Named(r.name) }) {
+		if !slices.ContainsFunc(rights,
+			func(r right) bool { return r.manager == g.Manager && r.object == g.Object && g.Named(r.name) }) {
 			t.Errorf("nothing tries the grant of %s on %s", g.Manager, g.Object)
 		}
 	}
@@ -175,7 +182,8 @@ func (s placed) mergePatch(ctx context.Context, c client.Client, manager string,
 		return err
 	}
 	if s.object.Subresource != "" {
-		return c.SubResource(s.object.Subresource).Patch(ctx, s.intent(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(manager))
+		return c.SubResource(s.object.Subresource).Patch(ctx, s.intent(), client.RawPatch(types.MergePatchType, text),
+			client.FieldOwner(manager))
 	}
 	return c.Patch(ctx, s.intent(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(manager))
 }
@@ -197,7 +205,8 @@ func (s placed) put(t *testing.T, c client.Client, manager string) error {
 func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 	t.Helper()
 	ctx, m := t.Context(), string(s.manager)
-	own, only := "writes "+s.object.Kind+" only under the field managers of that identity", "writes by server-side apply alone"
+	own, only := "writes "+s.object.Kind+" only under the field managers of that identity",
+		"writes by server-side apply alone"
 	adds := "and this request adds " + s.said + ": leave that out"
 	writes := map[string]wrong{
 		"a merge patch without a manager":   {s.mergePatch(ctx, c, ""), []string{own, "names none", "docs/ownership.md"}},
@@ -218,17 +227,30 @@ func (s placed) wrong(t *testing.T, c client.Client) map[string]wrong {
 		if s.object.Subresource != "" || s.object.Group == contract.MCPServer.Group && forgotten == emptied {
 			hides = only
 		}
-		writes["somebody else's merge patch with "+what] = wrong{s.mergePatch(ctx, admin, m, forgotten), []string{"alone, and ", " is not that"}}
+		writes["somebody else's merge patch with "+what] = wrong{
+			s.mergePatch(ctx, admin, m, forgotten),
+			[]string{"alone, and ", " is not that"},
+		}
 		writes["a merge patch with "+what] = wrong{s.mergePatch(ctx, c, m, forgotten), []string{hides}}
 	}
 	if sibling := s.sibling(); sibling != "" {
-		writes["another manager of the same identity"] = wrong{s.apply(ctx, c, sibling, true), []string{"field manager " + sibling + " has no grant on ", s.name}}
+		writes["another manager of the same identity"] = wrong{
+			s.apply(ctx, c, sibling, true),
+			[]string{"field manager " + sibling + " has no grant on ", s.name},
+		}
 	}
-	for _, other := range slices.DeleteFunc(freehold.Identities(), func(i string) bool { return i == s.grant(t).Identity || isRunner(i) }) {
-		writes["the identity "+other+" as the manager"] = wrong{s.apply(ctx, as(t, kit.SystemNamespace, other), m, true), []string{other + " belongs to Freehold, which"}}
+	for _, other := range slices.DeleteFunc(freehold.Identities(),
+		func(i string) bool { return i == s.grant(t).Identity || isRunner(i) }) {
+		writes["the identity "+other+" as the manager"] = wrong{
+			s.apply(ctx, as(t, kit.SystemNamespace, other), m, true),
+			[]string{other + " belongs to Freehold, which"},
+		}
 	}
 	if s.runner(t) {
-		writes["the runner of another server"] = wrong{s.apply(ctx, as(t, s.namespace, "other-runner"), m, true), []string{"is not that"}}
+		writes["the runner of another server"] = wrong{
+			s.apply(ctx, as(t, s.namespace, "other-runner"), m, true),
+			[]string{"is not that"},
+		}
 	}
 	if s.grant(t).Create {
 		writes["a create"] = wrong{c.Create(ctx, s.intent(), client.FieldOwner(m)), []string{only}}
@@ -275,7 +297,8 @@ func TestGrants(t *testing.T) {
 			if err := s.apply(t.Context(), c, string(r.manager), true); err != nil {
 				t.Error("afterwards the right write is refused: ", err)
 			}
-			if after := s.live(t).GetResourceVersion(); after != before && r.object != contract.Deployment && r.object != contract.StatefulSet {
+			if after := s.live(t).GetResourceVersion(); after != before && r.object != contract.Deployment &&
+				r.object != contract.StatefulSet {
 				t.Errorf("the object moved from %s to %s", before, after)
 			}
 		})

@@ -25,8 +25,9 @@ import (
 // ownedBy the owner of what its runner makes; $uid stands for the server's uid.
 const (
 	ownLabels = "{freehold.dev/server: echo, app.kubernetes.io/component: backend}"
-	ownPods   = "selector: {matchLabels: " + ownLabels + "}, template: {metadata: {labels: " + ownLabels + "}, spec: {" + restrictedSpec + "}}"
-	owned     = `metadata: {annotations: {freehold.dev/workload-generation: "1"}, labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}, ` +
+	ownPods   = "selector: {matchLabels: " + ownLabels + "}, template: {metadata: {labels: " + ownLabels + "}, spec: {" +
+		restrictedSpec + "}}"
+	owned = `metadata: {annotations: {freehold.dev/workload-generation: "1"}, labels: {app.kubernetes.io/managed-by: freehold, freehold.dev/server: echo}, ` +
 		"ownerReferences: [{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, name: echo, uid: $uid, controller: true}]}\n"
 	// restrictedSpec is what namespaces of the tests let in.
 	restrictedSpec = "containers: [{name: c, image: i, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}], " +
@@ -54,13 +55,16 @@ func TestAStolenTokenStaysAtItsServer(t *testing.T) {
 	}
 	attack := func() {
 		t.Helper()
-		refused(t, set("containers:", "serviceAccountName: other-runner, containers:"), "an account of a runner, other-runner")
+		refused(t, set("containers:", "serviceAccountName: other-runner, containers:"),
+			"an account of a runner, other-runner")
 		refused(t, service(ownLabels, "{a: b}"), "the selector of another Service")
 		refused(t, service("type: ClusterIP", "type: NodePort"), "the type NodePort")
 		refused(t, service("type: ClusterIP", "type: LoadBalancer"), "the type LoadBalancer")
 		for _, send := range []func(from, to string) error{set, service} {
-			refused(t, send("annotations: {", "annotations: {external-dns.alpha.kubernetes.io/hostname: login.example.com, "), "external-dns.alpha.kubernetes.io/hostname")
-			refused(t, send("annotations: {", `annotations: {freehold.dev/break-glass-generation: "1", `), "freehold.dev/break-glass-generation")
+			refused(t, send("annotations: {", "annotations: {external-dns.alpha.kubernetes.io/hostname: login.example.com, "),
+				"external-dns.alpha.kubernetes.io/hostname")
+			refused(t, send("annotations: {", `annotations: {freehold.dev/break-glass-generation: "1", `),
+				"freehold.dev/break-glass-generation")
 			refused(t, send("labels: {app", "labels: {argocd.argoproj.io/instance: other, app"), "argocd.argoproj.io/instance")
 		}
 	}
@@ -71,7 +75,10 @@ func TestAStolenTokenStaysAtItsServer(t *testing.T) {
 	}
 	refused(t, set(ownLabels, "{a: b}"), "pods without the labels of this backend", "the selector of another backend")
 	// Later the API server holds both to the selector, which cannot change.
-	for _, labels := range []string{proxyLabels, "{freehold.dev/server: echo, app.kubernetes.io/component: proxy}", "{freehold.dev/server: victim, app.kubernetes.io/component: backend}"} {
+	for _, labels := range []string{
+		proxyLabels, "{freehold.dev/server: echo, app.kubernetes.io/component: proxy}",
+		"{freehold.dev/server: victim, app.kubernetes.io/component: backend}",
+	} {
 		refused(t, set(ownLabels, labels), "pods without the labels of this backend", "the selector of another backend")
 	}
 	attack()
@@ -79,7 +86,8 @@ func TestAStolenTokenStaysAtItsServer(t *testing.T) {
 	s.Must(service("", ""), "making its Service")
 	attack()
 	s.Force("sre", "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}, spec: {template: {metadata: {labels: {team: a}}, spec: {serviceAccountName: gitlab-runner}}}}")
-	s.Must(set("serviceName: s", "serviceName: s, revisionHistoryLimit: 3"), "changing the backend beside what another manager states")
+	s.Must(set("serviceName: s", "serviceName: s, revisionHistoryLimit: 3"),
+		"changing the backend beside what another manager states")
 }
 
 // replaced is a text in which something stands in place of all that is from.
@@ -104,10 +112,11 @@ func editor(s *kit.Env, t *testing.T) client.Client {
 	}), "giving edit")
 	c := clientOf(t, plane.As("mallory"))
 	// The authorizer hears of the binding a moment later.
-	s.Must(wait.PollUntilContextTimeout(s.Ctx, 50*time.Millisecond, kit.Patience, true, func(ctx context.Context) (bool, error) {
-		err := c.Create(ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe}}"), client.DryRunAll)
-		return err == nil, ignoreForbidden(err)
-	}), "waiting for edit")
+	s.Must(wait.PollUntilContextTimeout(s.Ctx, 50*time.Millisecond, kit.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			err := c.Create(ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: probe}}"), client.DryRunAll)
+			return err == nil, ignoreForbidden(err)
+		}), "waiting for edit")
 	return c
 }
 
@@ -146,7 +155,8 @@ func TestNobodyElseLabelsPods(t *testing.T) {
 			}
 			mine := s.Intent(fmt.Sprintf(text, "mine", "{a: b}"))
 			s.Must(c.Create(s.Ctx, mine), "making pods")
-			relabel := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"labels":{"freehold.dev/server":"victim"}}}}}`))
+			relabel := client.RawPatch(types.MergePatchType,
+				[]byte(`{"spec":{"template":{"metadata":{"labels":{"freehold.dev/server":"victim"}}}}}`))
 			refused(t, c.Patch(s.Ctx, mine, relabel), says)
 			hide := `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"freehold"}},"spec":{"template":{"metadata":{"labels":{"freehold.dev/server":"victim"}}}}}`
 			refused(t, c.Patch(s.Ctx, mine, client.RawPatch(types.MergePatchType, []byte(hide))), says)
@@ -160,11 +170,13 @@ func pair(t *testing.T, s *kit.Env) (proxy, backend *unstructured.Unstructured, 
 	t.Helper()
 	uid := makeOwners(s)[contract.MCPServer.Kind]
 	proxy = s.Intent("{apiVersion: apps/v1, kind: Deployment, metadata: {name: echo-proxy}}")
-	merge(proxy.Object, object(strings.ReplaceAll(owned, "$uid", uid)+"spec: {replicas: 1, "+strings.ReplaceAll(ownPods, "component: backend", "component: proxy")+"}").Object)
+	merge(proxy.Object, object(strings.ReplaceAll(owned, "$uid", uid)+"spec: {replicas: 1, "+
+		strings.ReplaceAll(ownPods, "component: backend", "component: proxy")+"}").Object)
 	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerChildren), "", proxy, true), "making a proxy")
 	backend = s.Intent("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: echo-backend}}")
 	merge(backend.Object, object(strings.ReplaceAll(owned, "$uid", uid)+"spec: {serviceName: s, "+ownPods+"}").Object)
-	s.Must(applied(s.Ctx, as(t, s.Namespace, "echo-runner"), string(contract.RunnerBackend), "", backend, true), "making a backend")
+	s.Must(applied(s.Ctx, as(t, s.Namespace, "echo-runner"), string(contract.RunnerBackend), "", backend, true),
+		"making a backend")
 	pods = &corev1.PodList{}
 	s.AwaitAll(pods, "both have a pod", func() error {
 		if len(pods.Items) < 2 {
@@ -185,14 +197,18 @@ func TestWhatIsLabelledGoesOn(t *testing.T) {
 	proxy, backend, pods := pair(t, s)
 	for i := range pods.Items {
 		s.Must(c.Patch(s.Ctx, &pods.Items[i], mergePatch(noteB)), "annotating a pod")
-		s.Must(c.Patch(s.Ctx, &pods.Items[i], mergePatch(`{"metadata":{"labels":{"freehold.dev/server":null}}}`)), "taking a pod out")
+		s.Must(c.Patch(s.Ctx, &pods.Items[i], mergePatch(`{"metadata":{"labels":{"freehold.dev/server":null}}}`)),
+			"taking a pod out")
 	}
 	for _, o := range []client.Object{proxy.DeepCopy(), backend.DeepCopy()} {
-		s.Must(c.Patch(s.Ctx, o, mergePatch(`{"spec":{"template":{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}}}}}`)), "changing the template")
+		s.Must(c.Patch(s.Ctx, o, mergePatch(
+			`{"spec":{"template":{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}}}}}`)), "changing the template")
 	}
 	sets := &appsv1.ReplicaSetList{}
 	s.Must(admin.List(s.Ctx, sets, client.InNamespace(s.Namespace)), "listing")
-	s.Must(c.Patch(s.Ctx, &sets.Items[0], mergePatch(`{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}},"spec":{"replicas":0}}`)), "scaling a ReplicaSet")
+	s.Must(c.Patch(s.Ctx, &sets.Items[0],
+		mergePatch(`{"metadata":{"annotations":{"a":"b"},"labels":{"team":"a"}},"spec":{"replicas":0}}`)),
+		"scaling a ReplicaSet")
 	s.Must(admin.Create(s.Ctx, s.Intent(fmt.Sprintf(templates["ReplicaSet"], "restored", asProxy))), "restoring")
 	orphan := metav1.DeletePropagationOrphan
 	s.Must(c.Delete(s.Ctx, proxy, &client.DeleteOptions{PropagationPolicy: &orphan}), "deleting a proxy")
@@ -226,9 +242,11 @@ func TestWhatRunsUnderALabelStays(t *testing.T) {
 		refused(t, c.Patch(s.Ctx, sets.Items[0].DeepCopy(), mergePatch(change)), says)
 	}
 	for i := range pods.Items {
-		image := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"c","image":"evil"}]}}`))
+		image := client.RawPatch(types.StrategicMergePatchType,
+			[]byte(`{"spec":{"containers":[{"name":"c","image":"evil"}]}}`))
 		refused(t, c.Patch(s.Ctx, pods.Items[i].DeepCopy(), image), says)
-		refused(t, c.Patch(s.Ctx, pods.Items[i].DeepCopy(), mergePatch(`{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}`)), says)
+		refused(t, c.Patch(s.Ctx, pods.Items[i].DeepCopy(),
+			mergePatch(`{"metadata":{"annotations":{"freehold.dev/run-config":"{}"}}}`)), says)
 	}
 }
 
@@ -236,20 +254,26 @@ func TestWhatRunsUnderALabelStays(t *testing.T) {
 func TestSubresourcesLabelNoPods(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	const user = "trent"
-	s.Must(admin.Create(s.Ctx, s.Intent("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: nodes}, rules: [{apiGroups: [''], "+
-		"resources: [pods/status, pods/binding, bindings], verbs: [create, patch]}]}")), "making a role")
-	s.Must(admin.Create(s.Ctx, s.Intent("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: nodes}, "+
-		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: nodes}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "+user+"}]}")), "giving it")
-	mine := s.Intent("{apiVersion: v1, kind: Pod, metadata: {name: mine}, spec: {schedulerName: none, " + restrictedSpec + "}}")
+	s.Must(admin.Create(s.Ctx, s.Intent(
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: nodes}, rules: [{apiGroups: [''], "+
+			"resources: [pods/status, pods/binding, bindings], verbs: [create, patch]}]}")), "making a role")
+	s.Must(admin.Create(s.Ctx, s.Intent(
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: nodes}, "+
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: nodes}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "+user+"}]}")), "giving it")
+	mine := s.Intent("{apiVersion: v1, kind: Pod, metadata: {name: mine}, spec: {schedulerName: none, " + restrictedSpec +
+		"}}")
 	s.Must(admin.Create(s.Ctx, mine), "making a pod")
 	c := clientOf(t, plane.As(user))
-	s.Must(wait.PollUntilContextTimeout(s.Ctx, 50*time.Millisecond, kit.Patience, true, func(ctx context.Context) (bool, error) {
-		err := c.Status().Patch(ctx, mine.DeepCopy(), mergePatch(`{"status":{"reason":"a"}}`))
-		return err == nil, ignoreForbidden(err)
-	}), "waiting for the role")
+	s.Must(wait.PollUntilContextTimeout(s.Ctx, 50*time.Millisecond, kit.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			err := c.Status().Patch(ctx, mine.DeepCopy(), mergePatch(`{"status":{"reason":"a"}}`))
+			return err == nil, ignoreForbidden(err)
+		}), "waiting for the role")
 	const says = "Leave freehold.dev/server and app.kubernetes.io/component"
-	refused(t, c.Status().Patch(s.Ctx, mine.DeepCopy(), mergePatch(`{"metadata":{"labels":{"freehold.dev/server":"victim","app.kubernetes.io/component":"proxy"}}}`)), says)
-	binding := s.Intent("{apiVersion: v1, kind: Binding, metadata: {name: mine, labels: " + asProxy + "}, target: {kind: Node, name: a}}")
+	refused(t, c.Status().Patch(s.Ctx, mine.DeepCopy(),
+		mergePatch(`{"metadata":{"labels":{"freehold.dev/server":"victim","app.kubernetes.io/component":"proxy"}}}`)), says)
+	binding := s.Intent("{apiVersion: v1, kind: Binding, metadata: {name: mine, labels: " + asProxy +
+		"}, target: {kind: Node, name: a}}")
 	refused(t, c.Create(s.Ctx, binding.DeepCopy()), says)
 	refused(t, c.SubResource("binding").Create(s.Ctx, mine.DeepCopy(), binding), says)
 }

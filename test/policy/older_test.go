@@ -44,7 +44,8 @@ func leaveOlder(ctx context.Context) error {
 	if err := admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: older}}); err != nil {
 		return err
 	}
-	finalizer, children, backend := string(contract.MCPServerFinalizer), string(contract.MCPServerChildren), string(contract.RunnerBackend)
+	finalizer, children, backend := string(contract.MCPServerFinalizer), string(contract.MCPServerChildren),
+		string(contract.RunnerBackend)
 	server, proxy, set := object(oldServer), object(fmt.Sprintf(oldProxy, "")), object(oldBackend)
 	err := errors.Join(
 		admin.Create(ctx, server, client.FieldOwner(finalizer)),
@@ -82,7 +83,8 @@ func TestOlderObjectsAreWrittenByOthers(t *testing.T) {
 	s := onOlder(t)
 	server, proxy, set := object(oldServer), object(fmt.Sprintf(oldProxy, "")), object(oldBackend)
 	s.Read(proxy)
-	if got := fmt.Sprint(entriesOf(proxy, contract.MCPServerChildren)); got != "[Apply/ Update/]" && got != "[Update/ Apply/]" {
+	if got := fmt.Sprint(entriesOf(proxy, contract.MCPServerChildren)); got != "[Apply/ Update/]" &&
+		got != "[Update/ Apply/]" {
 		t.Fatalf("the older Deployment has the entries %s: the story would tell nothing", got)
 	}
 	const image = `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i:2"}]}}}}`
@@ -92,7 +94,8 @@ func TestOlderObjectsAreWrittenByOthers(t *testing.T) {
 	deployment.Name, statefulSet.Name = proxy.GetName(), set.GetName()
 	s.Await(deployment, "kube-controller-manager rolled the Deployment out", func() error {
 		d := deployment.Status
-		if d.ObservedGeneration != deployment.Generation || d.UpdatedReplicas != 1 || d.Replicas != 1 || d.ReadyReplicas != 1 {
+		if d.ObservedGeneration != deployment.Generation || d.UpdatedReplicas != 1 || d.Replicas != 1 ||
+			d.ReadyReplicas != 1 {
 			return fmt.Errorf("its status is %+v", d)
 		}
 		return nil
@@ -122,7 +125,8 @@ func TestOlderObjectsAreWrittenByOthers(t *testing.T) {
 func TestOlderObjectsAreWrittenByUs(t *testing.T) {
 	s, c, children := onOlder(t), controller(t), string(contract.MCPServerChildren)
 	apply := func(more string) error {
-		return applied(s.Ctx, c, children, "", object(strings.Replace(fmt.Sprintf(oldProxy, more), "replicas: 1", "replicas: 0", 1)), true)
+		return applied(s.Ctx, c, children, "",
+			object(strings.Replace(fmt.Sprintf(oldProxy, more), "replicas: 1", "replicas: 0", 1)), true)
 	}
 	s.Must(apply(dropped), "keeping a field of the older contract")
 	refused(t, apply(dropped+", example.com/new: a"), "adds .metadata.annotations.example.com/new: leave that out")
@@ -131,7 +135,8 @@ func TestOlderObjectsAreWrittenByUs(t *testing.T) {
 	refused(t, apply(dropped), "adds .metadata.annotations.example.com/dropped: leave that out")
 
 	proxy := object(fmt.Sprintf(oldProxy, ""))
-	err := c.Patch(s.Ctx, proxy, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minReadySeconds":1}}`)), client.FieldOwner(children))
+	err := c.Patch(s.Ctx, proxy, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minReadySeconds":1}}`)),
+		client.FieldOwner(children))
 	refused(t, err, "writes by server-side apply alone")
 }
 
@@ -148,14 +153,16 @@ func TestOlderObjectsAreTakenOverAndDeleted(t *testing.T) {
 	took := c.Patch(s.Ctx, server.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(finalizer))
 	if took != nil {
 		refused(t, took, "may write of this MCPServer only")
-		s.Must(c.Patch(s.Ctx, server.DeepCopy(), client.RawPatch(types.JSONPatchType, narrowed(t, server)), client.FieldOwner(finalizer)), "taking the finalizer over")
+		s.Must(c.Patch(s.Ctx, server.DeepCopy(), client.RawPatch(types.JSONPatchType, narrowed(t, server)),
+			client.FieldOwner(finalizer)), "taking the finalizer over")
 	}
 	server = s.Unstructured(server)
 	if got := fmt.Sprint(entriesOf(server, contract.MCPServerFinalizer)); got != "[Apply/]" {
 		t.Fatalf("after it was taken over the finalizer's manager has the entries %s", got)
 	}
 	s.Delete(server)
-	nothing := object(fmt.Sprintf("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, namespace: older, uid: %s}}", server.GetUID()))
+	nothing := object(fmt.Sprintf(
+		"{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: old, namespace: older, uid: %s}}", server.GetUID()))
 	s.Must(applied(s.Ctx, c, finalizer, "", nothing, true), "releasing the finalizer")
 	s.AwaitGone(server)
 	for _, o := range []*unstructured.Unstructured{object(fmt.Sprintf(oldProxy, "")), object(oldBackend)} {
@@ -194,7 +201,8 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 	intent.SetNamespace(s.Namespace)
 	s.Must(applied(s.Ctx, c, children, "", intent, true), "making a proxy")
 	patched := func(merge string) error {
-		return c.Patch(s.Ctx, intent.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(merge)), client.FieldOwner(children))
+		return c.Patch(s.Ctx, intent.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(merge)),
+			client.FieldOwner(children))
 	}
 	// A patch that only removes leaves no entry, whoever sends it.
 	s.Patch(intent.DeepCopy(), "kubectl", `{"metadata":{"annotations":{"example.com/theirs":"a"}}}`)
@@ -202,10 +210,13 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 	// Nor does a reset that only removes, where ours is the only entry.
 	config := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc, annotations: {freehold.dev/workload-hash: a}, labels: {app.kubernetes.io/managed-by: freehold}}, data: {a: b}}")
 	s.Must(applied(s.Ctx, c, children, "", config, true), "making a run config")
-	s.Must(c.Patch(s.Ctx, config, client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"managedFields":[{}]}}`)), client.FieldOwner(children)), "removing all data")
+	s.Must(c.Patch(s.Ctx, config,
+		client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"managedFields":[{}]}}`)),
+		client.FieldOwner(children)), "removing all data")
 	s.OwnsNothing(config, children)
 	// Force is no part of what admission is told.
-	s.Force("someone", fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {revisionHistoryLimit: 1}}", intent.GetName()))
+	s.Force("someone", fmt.Sprintf(
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s}, spec: {revisionHistoryLimit: 1}}", intent.GetName()))
 	merge(intent.Object, object("spec: {revisionHistoryLimit: 2}").Object)
 	s.Must(applied(s.Ctx, c, children, "", intent, true), "taking a field of the grant by force")
 	// A name of ours in managedFields that somebody writes by hand is no request under it.
@@ -221,9 +232,11 @@ func TestWhatAPolicyCannotSee(t *testing.T) {
 		return admin.Update(s.Ctx, live, client.FieldOwner("kubectl"))
 	}), "writing managedFields by hand")
 	// The status of a Deployment and its scale are not looked at.
-	s.Must(admin.Status().Patch(s.Ctx, intent.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+generation+`":"0"}}}`)),
+	s.Must(admin.Status().Patch(s.Ctx, intent.DeepCopy(),
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+generation+`":"0"}}}`)),
 		client.FieldOwner(children)), "writing its status under a name of ours")
-	s.Must(admin.SubResource("scale").Patch(s.Ctx, intent.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.FieldOwner(children)), "scaling it")
+	s.Must(admin.SubResource("scale").Patch(s.Ctx, intent.DeepCopy(),
+		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.FieldOwner(children)), "scaling it")
 	// Nor is what has not our label, but to see that ours does not make it.
 	foreign := s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: foreign}}")
 	s.Must(admin.Create(s.Ctx, foreign, client.FieldOwner(children)), "making a ConfigMap under a name of ours")

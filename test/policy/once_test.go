@@ -54,8 +54,14 @@ func writtenOnce(t *testing.T, children, identity, own, others string) {
 	env.Must(made(own), "making the Secret")
 	refused(t, made(own), "field manager "+children+" has no grant on secrets "+own)
 	refused(t, made("echo-token"), "has no grant on secrets echo-token")
-	for _, s := range []*corev1.Secret{secret("theirs", ""), secret("theirs-session", ""), secret("labelled", ours), secret("labelled-session", ours)} {
-		for _, patch := range []string{`{}`, `{"data":{"token":"eA=="}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"freehold"}}}`} {
+	for _, s := range []*corev1.Secret{
+		secret("theirs", ""), secret("theirs-session", ""), secret("labelled", ours),
+		secret("labelled-session", ours),
+	} {
+		for _, patch := range []string{
+			`{}`, `{"data":{"token":"eA=="}}`,
+			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"freehold"}}}`,
+		} {
 			for _, by := range []string{"", children} {
 				merge := client.RawPatch(types.MergePatchType, []byte(patch))
 				refused(t, c.Patch(t.Context(), s.DeepCopy(), merge, client.FieldOwner(by)), kind)
@@ -68,5 +74,6 @@ func writtenOnce(t *testing.T, children, identity, own, others string) {
 	rotated := &corev1.Secret{}
 	rotated.SetName(own)
 	env.Read(rotated)
-	env.Must(admin.Patch(t.Context(), rotated, client.RawPatch(types.MergePatchType, []byte(`{"data":{"previous":"a2V5","current":"bmV3"}}`))), "rotating")
+	env.Must(admin.Patch(t.Context(), rotated,
+		client.RawPatch(types.MergePatchType, []byte(`{"data":{"previous":"a2V5","current":"bmV3"}}`))), "rotating")
 }

@@ -28,7 +28,8 @@ func TestOthersDoNotNotice(t *testing.T) {
 			} {
 				made := s.Intent(o)
 				s.Must(c.Create(s.Ctx, made, client.FieldOwner(manager)), account+" creates")
-				s.Must(c.Patch(s.Ctx, made, client.RawPatch(types.MergePatchType, []byte(noteB)), client.FieldOwner(manager)), account+" patches")
+				s.Must(c.Patch(s.Ctx, made, client.RawPatch(types.MergePatchType, []byte(noteB)), client.FieldOwner(manager)),
+					account+" patches")
 				made.SetResourceVersion("") // kube-controller-manager writes, too
 				s.Must(c.Update(s.Ctx, made, client.FieldOwner(manager)), account+" updates")
 			}
@@ -45,7 +46,8 @@ func TestARunnerIsOfOneServer(t *testing.T) {
 	for name, own := range map[string]bool{
 		"echo-run-1-abc": true, "echo-run-run-1-abc": false, "echo-run-1-run-1-abc": false, "echo-run-config": false, "echo-runs": false,
 	} {
-		err := c.Create(s.Ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", labels: {app.kubernetes.io/managed-by: freehold}}}"), client.FieldOwner("helm"))
+		err := c.Create(s.Ctx, s.Intent("{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+
+			", labels: {app.kubernetes.io/managed-by: freehold}}}"), client.FieldOwner("helm"))
 		if own {
 			refused(t, err, "belongs to Freehold")
 		} else {
@@ -60,12 +62,15 @@ const noteB = `{"metadata":{"annotations":{"example.com/note":"b"}}}`
 // whoever may write the object, and that nothing else passes for that.
 func TestAnybodyMayRelease(t *testing.T) {
 	s, c, children := kit.NewEnv(t, plane), controller(t), string(contract.MCPServerChildren)
-	const head, ours = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s", ", labels: {app.kubernetes.io/managed-by: freehold}"
+	const head, ours = "{apiVersion: v1, kind: ConfigMap, metadata: {name: echo-run-1-abc%s",
+		", labels: {app.kubernetes.io/managed-by: freehold}"
 	whole, nothing := s.Intent(fmt.Sprintf(head, ours+"}, data: {a: b}}")), s.Intent(fmt.Sprintf(head, "}}"))
 	says := "is Freehold's, for its ServiceAccount freehold-mcpserver alone"
-	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ours+"}}")), true), says) // there is nothing to release
+	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ours+"}}")), true),
+		says) // there is nothing to release
 	s.Must(applied(s.Ctx, c, children, "", whole, true), "making a child")
-	refused(t, applied(s.Ctx, admin, children, "", s.Intent(fmt.Sprintf(head, ours+", annotations: {freehold.dev/workload-hash: a}}}")), true), says)
+	refused(t, applied(s.Ctx, admin, children, "",
+		s.Intent(fmt.Sprintf(head, ours+", annotations: {freehold.dev/workload-hash: a}}}")), true), says)
 	remove := client.RawPatch(types.MergePatchType, []byte(`{"data":null,"metadata":{"labels":{"a":"b"}}}`))
 	refused(t, admin.Patch(s.Ctx, whole.DeepCopy(), remove, client.FieldOwner(children)), says)
 	s.Must(applied(s.Ctx, admin, children, "", nothing, true), "releasing")
@@ -77,12 +82,16 @@ func TestAnybodyMayRelease(t *testing.T) {
 func TestReportsNameTheServer(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
-	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
+	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status",
+		s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
 	report := func(c client.Client, manager, uid string) error {
 		o := s.Intent("{apiVersion: freehold.dev/v1alpha1, kind: MCPServer, metadata: {name: echo}, status: {runtime: {generation: 1, serverUID: " + uid + "}}}")
 		return applied(s.Ctx, c, manager, "status", o, true)
 	}
-	says := []string{"status.runtime.serverUID may not become another", "is " + string(server.GetUID()), "report with its uid"}
+	says := []string{
+		"status.runtime.serverUID may not become another", "is " + string(server.GetUID()),
+		"report with its uid",
+	}
 	runner := as(t, s.Namespace, "echo-runner")
 	refused(t, report(runner, string(contract.RunnerReport), "another"), says...)
 	refused(t, report(admin, "kubectl", "another"), says...)
@@ -90,14 +99,16 @@ func TestReportsNameTheServer(t *testing.T) {
 	refused(t, report(runner, string(contract.RunnerReport), "another"), says...)
 	merge := `{"status":{"runtime":{"serverUID":"another"}}}`
 	refused(t, admin.Status().Patch(s.Ctx, server, client.RawPatch(types.MergePatchType, []byte(merge))), says...)
-	s.Must(admin.Status().Patch(s.Ctx, server, client.RawPatch(types.MergePatchType, []byte(`{"status":{"url":"http://a"}}`))), "writing elsewhere in the status")
+	s.Must(admin.Status().Patch(s.Ctx, server,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"url":"http://a"}}`))), "writing elsewhere in the status")
 }
 
 // TestReportsAreBounded holds what a runner's token writes into a status to what fits one.
 func TestReportsAreBounded(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
-	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status", s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
+	s.Must(applied(s.Ctx, controller(t), string(contract.MCPServerWorkload), "status",
+		s.Intent(kit.Server("echo", "i", "")+"status: {workload: {generation: 1, hash: a}}"), true), "claiming")
 	var versions []string
 	for i := range 33 {
 		versions = append(versions, fmt.Sprint("v", i))
@@ -121,7 +132,8 @@ func TestGenerationsOfAServerStay(t *testing.T) {
 	s := kit.NewEnv(t, plane)
 	server := s.Apply("kubectl", kit.Server("echo", "i", ""))
 	claim := func(c client.Client, manager string, n int) error {
-		return applied(s.Ctx, c, manager, "status", s.Intent(fmt.Sprintf("%sstatus: {workload: {generation: %d, hash: a}}", kit.Server("echo", "i", ""), n)), true)
+		return applied(s.Ctx, c, manager, "status",
+			s.Intent(fmt.Sprintf("%sstatus: {workload: {generation: %d, hash: a}}", kit.Server("echo", "i", ""), n)), true)
 	}
 	s.Must(claim(controller(t), string(contract.MCPServerWorkload), 5), "claiming")
 	const says = "status.workload may not disappear and its generation may not fall: leave it as it is, and write other content into spec"

@@ -122,7 +122,8 @@ func TestRefusedToAppliers(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		object := born(t, kind, "10")
 		stale := workload(kind, object.GetName(), "9")
-		err := admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(stale), client.FieldOwner("somebody"), client.ForceOwnership)
+		err := admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(stale), client.FieldOwner("somebody"),
+			client.ForceOwnership)
 		refused(t, err, "may not go back to 9")
 
 		// Without a resourceVersion a PUT replaces what is there.
@@ -137,7 +138,8 @@ func unchanged(t *testing.T, object *unstructured.Unstructured) {
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(object), live); err != nil {
 		t.Fatal(err)
 	}
-	if live.GetAnnotations()[generation] != object.GetAnnotations()[generation] || live.GetLabels()[managedBy] != object.GetLabels()[managedBy] {
+	if live.GetAnnotations()[generation] != object.GetAnnotations()[generation] ||
+		live.GetLabels()[managedBy] != object.GetLabels()[managedBy] {
 		t.Errorf("labels and annotations are %v and %v", live.GetLabels(), live.GetAnnotations())
 	}
 }
@@ -209,17 +211,22 @@ func TestForeignObjects(t *testing.T) {
 func TestControllersAreLeftAlone(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		object := born(t, kind, "10")
-		status := body{"replicas": 0, "observedGeneration": 1, "conditions": []body{{"type": "A", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}
+		status := body{
+			"replicas": 0, "observedGeneration": 1,
+			"conditions": []body{{"type": "A", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}},
+		}
 		if err := patch(t.Context(), object, body{"status": status}, "status"); err != nil && kind != "ConfigMap" {
 			t.Errorf("writing the status: %v", err)
 		}
-		if err := patch(t.Context(), object, body{"spec": body{"replicas": 3}}, "scale"); err != nil && object.GetAPIVersion() == "apps/v1" {
+		if err := patch(t.Context(), object, body{"spec": body{"replicas": 3}}, "scale"); err != nil &&
+			object.GetAPIVersion() == "apps/v1" {
 			t.Errorf("scaling: %v", err)
 		}
 		if err := patch(t.Context(), object, body{"metadata": body{"finalizers": []string{"example.com/hold"}}}); err != nil {
 			t.Errorf("adding a finalizer: %v", err)
 		}
-		if err := admin.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := admin.Delete(t.Context(), object,
+			client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			t.Errorf("deleting: %v", err)
 		}
 		if err := patch(t.Context(), object, body{"metadata": body{"finalizers": nil}}); err != nil {
@@ -237,7 +244,8 @@ func TestControllersAreLeftAlone(t *testing.T) {
 func TestStartingOver(t *testing.T) {
 	each(t, func(t *testing.T, kind string) {
 		object := born(t, kind, "10")
-		if err := admin.Delete(t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		if err := admin.Delete(t.Context(), object,
+			client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			t.Fatal(err)
 		}
 		if err := admin.Create(t.Context(), workload(kind, object.GetName(), "1")); err != nil {

@@ -21,7 +21,8 @@ func remoteRights() []right {
 		// Before the address, so that nobody owns what the row adds.
 		{contract.RunnerRemoteReport, status, "echo", "status: {runtime: {serverUID: $uid, generation: 1}}", "status: {url: http://c}", ".status.url"},
 		{
-			contract.MCPRemoteProxyConditions, status, "echo", `status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
+			contract.MCPRemoteProxyConditions, status, "echo",
+			`status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", reason: R, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}]}`,
 			"status: {url: http://a}", ".status.url",
 		},
 		{
@@ -42,8 +43,12 @@ func remoteRights() []right {
 func makeOwners(env *kit.Env) map[string]string {
 	env.Helper()
 	server := env.Apply("kubectl", kit.Server("echo", "i", ""))
-	remote := env.Apply("kubectl", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://a.example.com'}}")
-	return map[string]string{contract.MCPServer.Kind: string(server.GetUID()), contract.MCPRemoteProxy.Kind: string(remote.GetUID())}
+	remote := env.Apply("kubectl",
+		"{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: echo}, spec: {url: 'https://a.example.com'}}")
+	return map[string]string{
+		contract.MCPServer.Kind:      string(server.GetUID()),
+		contract.MCPRemoteProxy.Kind: string(remote.GetUID()),
+	}
 }
 
 // runner reports whether a row is a runner's.
@@ -74,8 +79,9 @@ func TestTwoKindsOfOneNameDoNotWriteEachOther(t *testing.T) {
 	makeOwners(env)
 	for _, r := range rights {
 		theirs := map[ownership.Manager]ownership.Manager{
-			contract.MCPServerChildren: contract.MCPRemoteProxyChildren, contract.MCPRemoteProxyChildren: contract.MCPServerChildren,
-			contract.RBACChildren: contract.RBACRemote, contract.RBACRemote: contract.RBACChildren,
+			contract.MCPServerChildren:      contract.MCPRemoteProxyChildren,
+			contract.MCPRemoteProxyChildren: contract.MCPServerChildren,
+			contract.RBACChildren:           contract.RBACRemote, contract.RBACRemote: contract.RBACChildren,
 		}[r.manager]
 		if theirs == "" {
 			continue

@@ -56,7 +56,10 @@ func TestReleasesOfTheOnlyEntryPass(t *testing.T) {
 					t.Fatalf("there are other entries: %v", got)
 				}
 				nothing := s.intent()
-				nothing.Object = map[string]any{"apiVersion": nothing.GetAPIVersion(), "kind": nothing.GetKind(), "metadata": map[string]any{"name": s.name, "namespace": s.namespace}}
+				nothing.Object = map[string]any{
+					"apiVersion": nothing.GetAPIVersion(), "kind": nothing.GetKind(),
+					"metadata": map[string]any{"name": s.name, "namespace": s.namespace},
+				}
 				env.Must(applied(t.Context(), c, string(r.manager), "", nothing, true), who+" releases")
 				if got := s.live(t).GetManagedFields(); len(got) > 0 {
 					t.Errorf("after %s released: %v", who, got)
@@ -89,7 +92,8 @@ func TestNothingIsAddedBehindAReset(t *testing.T) {
 			for what, forgotten := range map[string]string{"a reset": reset, "an emptied list": emptied} {
 				t.Run(fmt.Sprintf("%s/%s with %s", r.object, change, what), func(t *testing.T) {
 					refused(t, s.mergePatch(t.Context(), admin, m, forgotten), "is not that")
-					refused(t, s.mergePatch(t.Context(), c, m, forgotten), "has to be seen in metadata.managedFields", "leave metadata.managedFields out")
+					refused(t, s.mergePatch(t.Context(), c, m, forgotten), "has to be seen in metadata.managedFields",
+						"leave metadata.managedFields out")
 				})
 			}
 		}
@@ -119,12 +123,14 @@ func TestObjectsWithoutManagedFields(t *testing.T) {
 			forget()
 			for _, more := range []string{"{}", reset, emptied} {
 				refused(t, s.mergePatch(t.Context(), admin, m, more), "is not that")
-				refused(t, s.mergePatch(t.Context(), c, m, more), "has to be seen in metadata.managedFields", "an object that has none")
+				refused(t, s.mergePatch(t.Context(), c, m, more), "has to be seen in metadata.managedFields",
+					"an object that has none")
 			}
 			entry := fmt.Sprintf(`[{"op":"add","path":"/metadata/managedFields","value":[{"manager":%q,"operation":"Apply","apiVersion":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:freehold.dev/server":{}}}}}]}]`,
 				m, s.intent().GetAPIVersion())
 			if strings.Contains(s.fields, "labels") {
-				env.Must(c.Patch(t.Context(), s.intent(), client.RawPatch(types.JSONPatchType, []byte(entry)), client.FieldOwner(m)), "taking over what nobody holds")
+				env.Must(c.Patch(t.Context(), s.intent(), client.RawPatch(types.JSONPatchType, []byte(entry)),
+					client.FieldOwner(m)), "taking over what nobody holds")
 				forget()
 			}
 			env.Must(s.apply(t.Context(), c, m, true), "stating again")

@@ -50,9 +50,10 @@ func TestSeveralIdentitiesWriteOneObject(t *testing.T) {
 		o := s.Intent(fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {%s: a}}", name, key))
 		return applied(s.Ctx, as(t, s.Namespace, account), manager, "", o, true)
 	}
-	s.Must(wait.PollUntilContextTimeout(s.Ctx, 100*time.Millisecond, kit.Patience, true, func(context.Context) (bool, error) {
-		return send("default", "look.wiki/a", "a-probe", "look") != nil, nil
-	}), "waiting for the policy")
+	s.Must(wait.PollUntilContextTimeout(s.Ctx, 100*time.Millisecond, kit.Patience, true,
+		func(context.Context) (bool, error) {
+			return send("default", "look.wiki/a", "a-probe", "look") != nil, nil
+		}), "waiting for the policy")
 	for _, right := range [][4]string{
 		{"texts", "text.wiki/a", "a-shared", "text"},
 		{"looks", "look.wiki/a", "a-shared", "look"},

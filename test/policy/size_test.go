@@ -28,11 +28,13 @@ func heavy(kind, name string, n int) *unstructured.Unstructured {
 	if kind == "MCPAuthzConfig" {
 		var policies []string
 		for i := range 1 + n/16384 {
-			policies = append(policies, fmt.Sprintf("{name: p%d, policy: %s}", i, strings.Repeat("x", min(16384, n-i*16384)+1)[:min(16384, n-i*16384+1)]))
+			policies = append(policies,
+				fmt.Sprintf("{name: p%d, policy: %s}", i, strings.Repeat("x", min(16384, n-i*16384)+1)[:min(16384, n-i*16384+1)]))
 		}
 		filler = strings.Join(policies, ", ")
 	}
-	return object("{apiVersion: freehold.dev/v1alpha1, kind: " + kind + ", metadata: {name: " + name + "}, spec: " + fmt.Sprintf(text, filler) + "}")
+	return object("{apiVersion: freehold.dev/v1alpha1, kind: " + kind + ", metadata: {name: " + name + "}, spec: " +
+		fmt.Sprintf(text, filler) + "}")
 }
 
 // leaveHeavy makes a server, before the policies, that is larger than they let in.
@@ -82,7 +84,8 @@ func TestALargerObjectOfBeforeIsWritten(t *testing.T) {
 	if err := patch(`{"spec": {"podTemplate": null}}`); err != nil {
 		t.Errorf("shrinking it: %.300v", err)
 	}
-	refused(t, patch(`{"spec": {"podTemplate": {"a": "`+strings.Repeat("x", runspec.Largest)+`"}}}`), "spec: more than 393216 characters")
+	refused(t, patch(`{"spec": {"podTemplate": {"a": "`+strings.Repeat("x", runspec.Largest)+`"}}}`),
+		"spec: more than 393216 characters")
 	if err := patch(`{"metadata": {"finalizers": null}}`); err != nil {
 		t.Error(err)
 	}
@@ -95,7 +98,8 @@ func TestOneBoundAndOneSentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := strings.Join(strings.Fields(string(text)), " ")
-	for _, want := range []string{fmt.Sprintf("variables.characters <= %d ", runspec.Largest), "message: >- spec: " + runspec.TooLarge(strings.Repeat("x", runspec.Largest+1)).Error()} {
+	for _, want := range []string{fmt.Sprintf("variables.characters <= %d ", runspec.Largest), "message: >- spec: " +
+		runspec.TooLarge(strings.Repeat("x", runspec.Largest+1)).Error()} {
 		if !strings.Contains(words, want) {
 			t.Errorf("config/policy/size.yaml does not say %q", want)
 		}

@@ -73,7 +73,9 @@ func object(text string) *unstructured.Unstructured {
 }
 
 // applied sends an apply, of the status if sub says so.
-func applied(ctx context.Context, c client.Client, manager, sub string, o *unstructured.Unstructured, force bool) error {
+func applied(ctx context.Context, c client.Client, manager, sub string, o *unstructured.Unstructured,
+	force bool,
+) error {
 	ac := client.ApplyConfigurationFromUnstructured(o.DeepCopy())
 	options := client.ApplyOptions{FieldManager: manager, Force: &force}
 	if sub == "" {

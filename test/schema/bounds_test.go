@@ -81,7 +81,8 @@ func bounds(crd apiextensionsv1.CustomResourceDefinition) []string {
 	for _, field := range unbounded(crd) {
 		path, _, _ := strings.Cut(field, " ")
 		if rest(path) == "" {
-			findings = append(findings, field+": add +kubebuilder:validation:MaxLength, MaxItems or MaxProperties, or for the values of a map a rule that all have size(self[k]) <= N")
+			findings = append(findings,
+				field+": add +kubebuilder:validation:MaxLength, MaxItems or MaxProperties, or for the values of a map a rule that all have size(self[k]) <= N")
 		}
 	}
 	return findings
@@ -163,7 +164,8 @@ func TestABoundIsMissed(t *testing.T) {
 		}
 		expect(t, bounds(crd(t, []byte(strings.Replace(string(right), remove, instead[remove], 1)))), finding)
 	}
-	if rest("mcpservers.spec.environment") != "" || rest("mcpservers.spec.podTemplates.a") != "" || rest("mcpservers.spec.env[].name") == "" {
+	if rest("mcpservers.spec.environment") != "" || rest("mcpservers.spec.podTemplates.a") != "" ||
+		rest("mcpservers.spec.env[].name") == "" {
 		t.Error("an exception is not that of its name alone")
 	}
 }

@@ -36,13 +36,16 @@ var checks = map[string]func(apiextensionsv1.CustomResourceDefinition) []string{
 
 // schemas makes a check of CRDs from one of schemas, which sees every schema
 // of every version with the path to it.
-func schemas(check func(path string, s apiextensionsv1.JSONSchemaProps) []string) func(apiextensionsv1.CustomResourceDefinition) []string {
+func schemas(check func(path string,
+	s apiextensionsv1.JSONSchemaProps) []string,
+) func(apiextensionsv1.CustomResourceDefinition) []string {
 	return func(crd apiextensionsv1.CustomResourceDefinition) []string {
 		var findings []string
 		for _, version := range crd.Spec.Versions {
-			walk(crd.Name+"/"+version.Name, *version.Schema.OpenAPIV3Schema, func(path string, s apiextensionsv1.JSONSchemaProps) {
-				findings = append(findings, check(path, s)...)
-			})
+			walk(crd.Name+"/"+version.Name, *version.Schema.OpenAPIV3Schema,
+				func(path string, s apiextensionsv1.JSONSchemaProps) {
+					findings = append(findings, check(path, s)...)
+				})
 		}
 		return findings
 	}
@@ -155,7 +158,8 @@ func columns(crd apiextensionsv1.CustomResourceDefinition) []string {
 		}
 		for _, want := range []string{"Ready", "Reason", "Age"} {
 			if !have[want] {
-				findings = append(findings, fmt.Sprintf("%s/%s has no column %s: add a +kubebuilder:printcolumn", crd.Name, version.Name, want))
+				findings = append(findings,
+					fmt.Sprintf("%s/%s has no column %s: add a +kubebuilder:printcolumn", crd.Name, version.Name, want))
 			}
 		}
 	}
@@ -172,8 +176,10 @@ func scale(crd apiextensionsv1.CustomResourceDefinition) []string {
 		if !scales {
 			continue
 		}
-		if version.Subresources == nil || version.Subresources.Scale == nil || version.Subresources.Scale.LabelSelectorPath == nil {
-			findings = append(findings, path+" has spec.replicas and no scale subresource with a selector: add +kubebuilder:subresource:scale")
+		if version.Subresources == nil || version.Subresources.Scale == nil ||
+			version.Subresources.Scale.LabelSelectorPath == nil {
+			findings = append(findings,
+				path+" has spec.replicas and no scale subresource with a selector: add +kubebuilder:subresource:scale")
 		}
 		if replicas.Default == nil {
 			findings = append(findings, path+".spec.replicas has no default: without one a GET of scale fails")

@@ -51,7 +51,8 @@ func healthCheckExprs(t *testing.T) map[string]expressions {
 			first = object.Spec
 		}
 		if diff := cmp.Diff(first, object.Spec); diff != "" || len(first.Decryption) == 0 {
-			t.Errorf("Kustomization %d of flux.yaml decrypts %v, and differs from the first (-first +this):\n%s", kustomizations, first.Decryption, diff)
+			t.Errorf("Kustomization %d of flux.yaml decrypts %v, and differs from the first (-first +this):\n%s", kustomizations,
+				first.Decryption, diff)
 		}
 	}
 	found := map[string]expressions{}
@@ -104,7 +105,8 @@ func (e expressions) judge(t *testing.T, object map[string]any) status.Status {
 func TestFluxJudgesByExpressionsAsByKstatus(t *testing.T) {
 	checks := healthCheckExprs(t)
 	for _, kind := range []string{"MCPServer", "MCPRemoteProxy", "MCPOIDCConfig", "MCPAuthzConfig"} {
-		if e, found := checks[kind]; !found || e.Current != checks["MCPServer"].Current || e.Failed == "" || e.InProgress == "" {
+		if e, found := checks[kind]; !found || e.Current != checks["MCPServer"].Current || e.Failed == "" ||
+			e.InProgress == "" {
 			t.Errorf("%s has no health check like that of MCPServer: %+v", kind, e)
 		}
 	}
@@ -128,7 +130,10 @@ func TestFluxJudgesByExpressionsAsByKstatus(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("only these verdicts were seen: %v", seen)
 	}
-	fresh := map[string]any{"metadata": map[string]any{"generation": int64(1)}, "status": map[string]any{"observedGeneration": int64(1)}}
+	fresh := map[string]any{
+		"metadata": map[string]any{"generation": int64(1)},
+		"status":   map[string]any{"observedGeneration": int64(1)},
+	}
 	if got := checks["MCPServer"].judge(t, fresh); got != status.InProgressStatus {
 		t.Errorf("a server without conditions is %s", got)
 	}
@@ -139,7 +144,8 @@ func TestKustomizeBuildsTheTeamsServers(t *testing.T) {
 	for environment, want := range map[string]struct {
 		tag, replicas string
 	}{"dev": {":main", "<nil>"}, "staging": {":1.4.0", "<nil>"}, "prod": {":1.4.0", "2"}} {
-		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../config/gitops/team/overlays/"+environment)
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+			"../../config/gitops/team/overlays/"+environment)
 		if err != nil {
 			t.Fatalf("%s: %v", environment, err)
 		}
@@ -168,7 +174,8 @@ func TestKustomizeBuildsTheTeamsServers(t *testing.T) {
 		if from := search.Spec.EnvFrom[0].ConfigMapRef.Name; from != generated || !strings.HasPrefix(generated, "settings-") {
 			t.Errorf("%s: the server reads %s, and the ConfigMap is %s", environment, from, generated)
 		}
-		if !strings.HasSuffix(search.Spec.Image, want.tag) || search.Namespace != "team-"+environment || search.Spec.Replicas != nil {
+		if !strings.HasSuffix(search.Spec.Image, want.tag) || search.Namespace != "team-"+environment ||
+			search.Spec.Replicas != nil {
 			t.Errorf("%s: image %s in %s, %v replicas", environment, search.Spec.Image, search.Namespace, search.Spec.Replicas)
 		}
 		replicas := "<nil>"
@@ -204,7 +211,8 @@ func TestImagePoliciesHaveAMark(t *testing.T) {
 			continue
 		}
 		found++
-		if mark := `# {"$imagepolicy": "` + policy.GetNamespace() + ":" + policy.GetName() + `"}`; !strings.Contains(string(marked), mark) {
+		if mark := `# {"$imagepolicy": "` + policy.GetNamespace() + ":" + policy.GetName() +
+			`"}`; !strings.Contains(string(marked), mark) {
 			t.Errorf("no image has the mark %s", mark)
 		}
 	}

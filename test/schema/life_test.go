@@ -77,7 +77,8 @@ func TestWhatReadersMakeOfTheLifeOfAServer(t *testing.T) {
 		if stalls := health == "Degraded"; stalls && message == "" {
 			t.Errorf("%s: Argo CD does not tell the cause", s.Step)
 		}
-		if ready := strings.HasPrefix(printed(t, &s.Server), "True"); ready && is != "Current" && s.Server.GetGeneration() == observed(&s.Server) {
+		if ready := strings.HasPrefix(printed(t, &s.Server), "True"); ready && is != "Current" &&
+			s.Server.GetGeneration() == observed(&s.Server) {
 			t.Errorf("%s: it is Ready, and kstatus says %s", s.Step, is)
 		}
 		got = append(got, [4]string{s.Step, string(is), health, printed(t, &s.Server)})
@@ -198,8 +199,8 @@ func TestArgoCDWaitsForTheFirstReport(t *testing.T) {
 	}
 }
 
-// An Application's health counts for the Application that made it only while it is of what its spec states now. Argo CD leaves what is
-// empty out of status.sync.comparedTo, and out of a spec it takes what is not Argo CD's default.
+// An Application's health counts for the Application that made it only while it is of what its spec states now. Argo CD
+// leaves what is empty out of status.sync.comparedTo, and out of a spec it takes what is not Argo CD's default.
 func TestArgoCDTakesNoHealthOfAnEarlierSpec(t *testing.T) {
 	var config corev1.ConfigMap
 	read(t, "../../config/gitops/argocd-cm.yaml", &config)
@@ -227,7 +228,8 @@ func TestArgoCDTakesNoHealthOfAnEarlierSpec(t *testing.T) {
 		"of one source more":              {spec("sources: ["+first+", "+second+"]") + status("Synced", "source: {repoURL: ''}, sources: ["+first+"]", healthy), "Progressing"},
 		"of two sources, then of one":     {spec("source: "+first) + status("Synced", "source: {repoURL: ''}, sources: ["+first+", "+second+"]", healthy), "Progressing"},
 		"of other values": {
-			spec("source: "+fmt.Sprintf(values, "3")) + status("Synced", "source: "+fmt.Sprintf(values, "2"), healthy), "Progressing",
+			spec("source: "+fmt.Sprintf(values, "3")) + status("Synced", "source: "+fmt.Sprintf(values, "2"), healthy),
+			"Progressing",
 		},
 		"with a value that was taken out": {
 			spec("source: "+first) + status("Synced", "source: "+fmt.Sprintf(values, "2"), healthy), "Progressing",
@@ -248,7 +250,8 @@ func TestArgoCDTakesNoHealthOfAnEarlierSpec(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(test.application), &application); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if is, message := runLua(t, config.Data["resource.customizations.health.argoproj.io_Application"], application); is != test.want {
+		if is, message := runLua(t, config.Data["resource.customizations.health.argoproj.io_Application"],
+			application); is != test.want {
 			t.Errorf("an Application that is %s is %s (%s), want %s", name, is, message, test.want)
 		}
 	}

@@ -84,7 +84,10 @@ type lead struct {
 func ofIngress(ingress *networkingv1.Ingress) (leads []lead) {
 	for _, rule := range ingress.Spec.Rules {
 		for _, path := range rule.HTTP.Paths {
-			leads = append(leads, lead{rule.Host, string(*path.PathType), path.Path, path.Backend.Service.Name, path.Backend.Service.Port.Number})
+			leads = append(leads, lead{
+				rule.Host, string(*path.PathType), path.Path, path.Backend.Service.Name,
+				path.Backend.Service.Port.Number,
+			})
 		}
 	}
 	return leads
@@ -109,7 +112,10 @@ func (r *httpRoute) leads() (leads []lead) {
 		for _, rule := range r.Spec.Rules {
 			for _, ref := range rule.BackendRefs {
 				for _, match := range rule.Matches {
-					leads = append(leads, lead{host, strings.TrimPrefix(match.Path.Type, "Path"), match.Path.Value, ref.Name, ref.Port})
+					leads = append(leads, lead{
+						host, strings.TrimPrefix(match.Path.Type, "Path"), match.Path.Value, ref.Name,
+						ref.Port,
+					})
 				}
 			}
 		}

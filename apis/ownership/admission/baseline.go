@@ -69,7 +69,8 @@ func unusual() string {
 	handlers := func(of string, names ...string) string {
 		var terms []string
 		for _, name := range names {
-			terms = append(terms, fmt.Sprintf("has(%[1]s.%[2]s) && (has(%[1]s.%[2]s.tcpSocket) && has(%[1]s.%[2]s.tcpSocket.host) || has(%[1]s.%[2]s.httpGet) && has(%[1]s.%[2]s.httpGet.host))", of, name))
+			terms = append(terms, fmt.Sprintf(
+				"has(%[1]s.%[2]s) && (has(%[1]s.%[2]s.tcpSocket) && has(%[1]s.%[2]s.tcpSocket.host) || has(%[1]s.%[2]s.httpGet) && has(%[1]s.%[2]s.httpGet.host))", of, name))
 		}
 		return strings.Join(terms, " ||\n")
 	}

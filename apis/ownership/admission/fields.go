@@ -128,7 +128,8 @@ func (n *node) within(level string, depth int) string {
 	}
 	for _, key := range parts {
 		below := level + "[" + k + "]"
-		granted = append(granted, fmt.Sprintf("%s == %s && %s.size() > 0 && %s", k, text(key), below, n.keys[key].within(below, depth+1)))
+		granted = append(granted, fmt.Sprintf("%s == %s && %s.size() > 0 && %s", k, text(key), below,
+			n.keys[key].within(below, depth+1)))
 	}
 	if depth > 0 {
 		granted = append(granted, fmt.Sprintf("%s == '.' && %s.size() > 1", k, level))

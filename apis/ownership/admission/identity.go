@@ -48,7 +48,8 @@ func account(before string) string {
 
 // personal are the identities that hold somebody's name.
 func (k compiler) personal() []string {
-	return slices.DeleteFunc(k.contract.Identities(), func(identity string) bool { return !capitals.MatchString(identity) })
+	return slices.DeleteFunc(k.contract.Identities(),
+		func(identity string) bool { return !capitals.MatchString(identity) })
 }
 
 // whose is the variable with the name that the asker's ServiceAccount holds if
@@ -150,7 +151,8 @@ func (k compiler) named(pattern, identity string) string {
 		return "variables.name == " + bound
 	}
 	rest := ownership.NameExpression(strings.TrimPrefix(pattern, first))
-	return fmt.Sprintf("(variables.name.startsWith(%[1]s) && variables.name.substring((%[1]s).size()).matches(%[2]s))", bound, text(rest))
+	return fmt.Sprintf("(variables.name.startsWith(%[1]s) && variables.name.substring((%[1]s).size()).matches(%[2]s))",
+		bound, text(rest))
 }
 
 // at says that the request is under the grant's manager at an object of the grant.
@@ -171,7 +173,8 @@ func (k compiler) at(g ownership.Grant) string {
 
 // under says that the request is under the grant's manager at the grant's kind.
 func under(g ownership.Grant) string {
-	return fmt.Sprintf("variables.manager == %s && variables.subresource == %s", text(string(g.Manager)), text(g.Object.Subresource))
+	return fmt.Sprintf("variables.manager == %s && variables.subresource == %s", text(string(g.Manager)),
+		text(g.Object.Subresource))
 }
 
 // table is a map literal of CEL.

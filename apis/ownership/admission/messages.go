@@ -41,7 +41,8 @@ func (k compiler) noGrant() string {
 // noUpdate answers a create, an update, or a patch that is no apply.
 func (k compiler) noUpdate() string {
 	return join(
-		text("field manager "), "variables.manager", text(" writes by server-side apply alone, and this request is a create, an update or a patch of another kind: "+
+		text("field manager "), "variables.manager",
+		text(" writes by server-side apply alone, and this request is a create, an update or a patch of another kind: "+
 			"send what the manager states as an apply, or write under another manager"),
 	)
 }
@@ -49,7 +50,8 @@ func (k compiler) noUpdate() string {
 // hidden answers a write that managedFields do not tell of.
 func (k compiler) hidden() string {
 	return join(
-		text("field manager "), "variables.manager", text(" has to be seen in metadata.managedFields, and after this request there are none, "+
+		text("field manager "), "variables.manager",
+		text(" has to be seen in metadata.managedFields, and after this request there are none, "+
 			"because it resets them, or updates an object that has none: send what the manager states as an apply, and leave metadata.managedFields out"),
 	)
 }
@@ -57,7 +59,8 @@ func (k compiler) hidden() string {
 // tooMuch answers an apply that states more than its manager's grant.
 func (k compiler) tooMuch() string {
 	return join(
-		text("field manager "), "variables.manager", text(fmt.Sprintf(" may write of this %s only ", k.kind.Kind)), "variables.allowed",
+		text("field manager "), "variables.manager", text(fmt.Sprintf(" may write of this %s only ", k.kind.Kind)),
+		"variables.allowed",
 		text(", and this request adds "),
 		listed("variables.outside", "fields"),
 		text(": leave that out, or write it under the manager whose it is"),
@@ -67,7 +70,9 @@ func (k compiler) tooMuch() string {
 // beyond answers a pod template that would have pods do more than baseline allows.
 func (k compiler) beyond() string {
 	return join(
-		text("field manager "), "variables.manager", text(fmt.Sprintf(" keeps the pods of a %s within the baseline Pod Security Standard, and with this request ", k.kind.Kind)),
+		text("field manager "), "variables.manager",
+		text(fmt.Sprintf(" keeps the pods of a %s within the baseline Pod Security Standard, and with this request ",
+			k.kind.Kind)),
 		listed("variables.opened", "things are beyond it"),
 		text(": leave that out"),
 	)
@@ -77,7 +82,8 @@ func (k compiler) beyond() string {
 func (k compiler) noLabel() string {
 	return join(
 		user, text(fmt.Sprintf(" belongs to %s, which writes no ", k.Product)), "request.kind.kind",
-		text(fmt.Sprintf(" without the label %s=%s: send it with that label, or, as a person, from an account of your own", k.Label.Key, k.Label.Value)),
+		text(fmt.Sprintf(" without the label %s=%s: send it with that label, or, as a person, from an account of your own",
+			k.Label.Key, k.Label.Value)),
 	)
 }
 

@@ -17,20 +17,27 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 // thing is a contract that has everything which can be said in one.
 func thing() ownership.Contract {
-	object := ownership.Object{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}}
+	object := ownership.Object{GroupVersionKind: schema.GroupVersionKind{
+		Group: "example.com", Version: "v1",
+		Kind: "Thing",
+	}}
 	status := object
 	status.Subresource = "status"
 	return ownership.Contract{Grants: []ownership.Grant{
 		{
-			Manager: "example/whole", Identity: "operator", Object: object, Names: []string{"it's", "SERVER-*-*"}, Mode: ownership.Exclusive, Why: "w",
-			Fields: ownership.Paths("metadata.labels[*]", "metadata.labels.a", `spec.list[key="a'b\\c"]`, `metadata.finalizers[="x/y"]`, "spec.n.m"),
+			Manager: "example/whole", Identity: "operator", Object: object, Names: []string{"it's", "SERVER-*-*"},
+			Mode: ownership.Exclusive, Why: "w",
+			Fields: ownership.Paths("metadata.labels[*]", "metadata.labels.a", `spec.list[key="a'b\\c"]`,
+				`metadata.finalizers[="x/y"]`, "spec.n.m"),
 		},
 		{
-			Manager: "example/status", Identity: "agent-SERVER-x", Object: status, Names: []string{"SERVER", "a-SERVER-*-b"}, Mode: ownership.Exclusive, Why: "w",
+			Manager: "example/status", Identity: "agent-SERVER-x", Object: status, Names: []string{"SERVER", "a-SERVER-*-b"},
+			Mode: ownership.Exclusive, Why: "w",
 			Fields: ownership.Paths("status"),
 		},
 		{
-			Manager: "example/other", Identity: "OWNER.other-x", Object: object, Names: []string{"OWNER-other"}, Mode: ownership.Exclusive, Why: "w",
+			Manager: "example/other", Identity: "OWNER.other-x", Object: object, Names: []string{"OWNER-other"},
+			Mode: ownership.Exclusive, Why: "w",
 			Fields: ownership.Paths("spec.other"),
 		},
 	}}

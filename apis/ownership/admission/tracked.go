@@ -41,5 +41,6 @@ func level(path string, but ...string) string {
 	if strings.Contains(path, "?") {
 		or = ".orValue({})"
 	}
-	return fmt.Sprintf("{'now': dyn(dyn(object)%[1]s%[2]s), 'before': dyn(dyn(oldObject)%[1]s%[2]s), 'but': dyn(%[3]s)}", path, or, texts(but))
+	return fmt.Sprintf("{'now': dyn(dyn(object)%[1]s%[2]s), 'before': dyn(dyn(oldObject)%[1]s%[2]s), 'but': dyn(%[3]s)}",
+		path, or, texts(but))
 }

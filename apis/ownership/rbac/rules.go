@@ -114,7 +114,10 @@ func (r *rules) add(group, resource string, patterns []string, more ...string) {
 	})
 	if i < 0 {
 		i = len(r.rules)
-		r.rules = append(r.rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names})
+		r.rules = append(r.rules, rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: []string{resource},
+			ResourceNames: names,
+		})
 	}
 	rule := &r.rules[i]
 	for _, verb := range more {

@@ -15,7 +15,10 @@ import (
 // wiki is a contract that has everything which roles are made of.
 func wiki() ownership.Contract {
 	object := func(group, kind, sub string) ownership.Object {
-		return ownership.Object{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Subresource: sub}
+		return ownership.Object{
+			GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
+			Subresource:      sub,
+		}
 	}
 	grant := func(identity string, o ownership.Object, create bool, names ...string) ownership.Grant {
 		return ownership.Grant{Identity: identity, Object: o, Create: create, Names: names}
@@ -69,7 +72,8 @@ func TestRolesAreMadeOfRows(t *testing.T) {
 		"nobody": {"somebody", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.ReplaceAll(strings.TrimSpace(tc.want), "\t", ""), said(Rules(wiki(), tc.identity, tc.whose))); diff != "" {
+			if diff := cmp.Diff(strings.ReplaceAll(strings.TrimSpace(tc.want), "\t", ""),
+				said(Rules(wiki(), tc.identity, tc.whose))); diff != "" {
 				t.Errorf("the rules of %s differ (-want +got):\n%s", tc.identity, diff)
 			}
 		})

@@ -18,7 +18,10 @@ import (
 // only create what another rule names, because a POST names nothing: those
 // objects are the operator's own, and are where it runs.
 func YAML(c ownership.Contract, identity, namespace string) ([]byte, error) {
-	anywhere := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}}
+	anywhere := rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{
+		APIVersion: rbacv1.SchemeGroupVersion.String(),
+		Kind:       "ClusterRole",
+	}}
 	own := rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"}}
 	anywhere.Name, own.Name, own.Namespace = identity, identity, namespace
 	rules := Rules(c, identity, "")

@@ -13,10 +13,9 @@ type AuthzPolicyApplyConfiguration struct {
 	// permit(principal, action == Action::"call_tool", resource == Tool::"add");
 	//
 	// The principal is Client::"NAME" in Group::"NAME", taken from the token that
-	// spec.oidcConfigRef requires; without it the principal is Client::"anonymous". Actions are call_tool, get_prompt, read_resource, list_tools,
-	// list_prompts and list_resources. Resources are Tool::"NAME",
-	// Prompt::"NAME", Resource::"URI" and FeatureType::"tool". Arguments of the
-	// call are arg_NAME.
+	// spec.oidcConfigRef requires; without it the principal is Client::"anonymous". Actions are call_tool, get_prompt,
+	// read_resource, list_tools, list_prompts and list_resources. Resources are Tool::"NAME", Prompt::"NAME",
+	// Resource::"URI" and FeatureType::"tool". Arguments of the call are arg_NAME.
 	Policy *string `json:"policy,omitempty"`
 }
 

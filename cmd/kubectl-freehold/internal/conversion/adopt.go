@@ -56,7 +56,8 @@ func adopt(results []Result, old service, stage Stage) []Result {
 	known(main, old)
 	if stage == Prepare {
 		set(main.Object, "spec.suspend", true)
-		main.Remarks = append(main.Remarks, "spec.suspend is true until the other operator's workload is gone, so that the two never serve at once")
+		main.Remarks = append(main.Remarks,
+			"spec.suspend is true until the other operator's workload is gone, so that the two never serve at once")
 		return results
 	}
 	return append(results, Result{Object: underOldName(main.Object, old), From: main.From})
@@ -66,15 +67,18 @@ func adopt(results []Result, old service, stage Stage) []Result {
 // publicURL is the one name that it knows beside those of its own Service.
 func known(main *Result, old service) {
 	if url, stated := get(main.Object, "spec.proxy.publicURL"); stated {
-		main.Remarks = append(main.Remarks, fmt.Sprintf("spec.proxy.publicURL: %q -- clients that open event streams have to use this host, and not that of Service %s", url, old.name))
+		main.Remarks = append(main.Remarks,
+			fmt.Sprintf("spec.proxy.publicURL: %q -- clients that open event streams have to use this host, and not that of Service %s", url, old.name))
 		return
 	}
 	namespace, _ := get(main.Object, "metadata.namespace")
 	if text(namespace) == "" {
-		main.Remarks = append(main.Remarks, fmt.Sprintf("spec.proxy.publicURL -- write the URL that clients use, with the host of Service %s", old.name))
+		main.Remarks = append(main.Remarks,
+			fmt.Sprintf("spec.proxy.publicURL -- write the URL that clients use, with the host of Service %s", old.name))
 		return
 	}
-	set(main.Object, "spec.proxy.publicURL", fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", old.name, namespace, old.port))
+	set(main.Object, "spec.proxy.publicURL",
+		fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", old.name, namespace, old.port))
 }
 
 // underOldName is a Service of the old name and port in front of our proxies. It is the

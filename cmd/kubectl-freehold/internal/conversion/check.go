@@ -61,7 +61,8 @@ func readJudge(file string) (judge, error) {
 		return judge{}, fmt.Errorf("reading %s: %w", file, err)
 	}
 	var props apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
 		return judge{}, fmt.Errorf("converting %s: %w", file, err)
 	}
 	var j judge

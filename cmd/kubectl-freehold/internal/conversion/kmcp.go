@@ -6,7 +6,8 @@ const kmcpDefaultPort = 3000
 // kmcp has the kind of kagent's kmcp.
 func kmcp() []kind {
 	return []kind{{
-		product: "kmcp", group: "kagent.dev", versions: []string{"v1alpha1"}, kind: "MCPServer", to: "MCPServer", service: kmcpService,
+		product: "kmcp", group: "kagent.dev", versions: []string{"v1alpha1"}, kind: "MCPServer", to: "MCPServer",
+		service: kmcpService,
 		rows: []row{
 			{
 				from: "spec.transportType", to: "spec.transport", absent: "stdio",
@@ -68,7 +69,8 @@ func kmcpImage(c *conversion, to string, value any) string {
 	}
 	set(c.main, to, image)
 	if text(value) == "" {
-		return "kmcp chooses " + image + " for this command: an image with the server installed starts faster and needs no network"
+		return "kmcp chooses " + image +
+			" for this command: an image with the server installed starts faster and needs no network"
 	}
 	return ""
 }
@@ -92,7 +94,8 @@ func kmcpConfigMaps(c *conversion, _ string, value any) string {
 	for _, ref := range items(value) {
 		name := "cm-" + text(ref["name"])
 		add(c.main, "spec.volumes", map[string]any{"name": name, "configMap": map[string]any{"name": ref["name"]}})
-		add(c.main, "spec.volumeMounts", map[string]any{"name": name, "mountPath": "/configmaps/" + text(ref["name"]), "readOnly": true})
+		add(c.main, "spec.volumeMounts",
+			map[string]any{"name": name, "mountPath": "/configmaps/" + text(ref["name"]), "readOnly": true})
 	}
 	return ""
 }

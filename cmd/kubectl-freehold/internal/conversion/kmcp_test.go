@@ -22,7 +22,8 @@ func TestPortsOfKmcp(t *testing.T) {
 		"{deployment: {image: a, cmd: b}}":                                                             {nil, nil},
 	} {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte("{apiVersion: kagent.dev/v1alpha1, kind: MCPServer, metadata: {name: a}, spec: "+spec+"}"), &u.Object); err != nil {
+		if err := yaml.Unmarshal([]byte("{apiVersion: kagent.dev/v1alpha1, kind: MCPServer, metadata: {name: a}, spec: "+spec+
+			"}"), &u.Object); err != nil {
 			t.Fatal(err)
 		}
 		results, err := of(u)

@@ -5,7 +5,8 @@ import "fmt"
 // lifecycle has the kinds of kubernetes-sigs/mcp-lifecycle-operator.
 func lifecycle() []kind {
 	return []kind{{
-		product: "mcp-lifecycle-operator", group: "mcp.x-k8s.io", versions: []string{"v1alpha1", "v1beta1"}, kind: "MCPServer", to: "MCPServer", service: lifecycleService,
+		product: "mcp-lifecycle-operator", group: "mcp.x-k8s.io", versions: []string{"v1alpha1", "v1beta1"},
+		kind: "MCPServer", to: "MCPServer", service: lifecycleService,
 		rows: []row{
 			{from: "spec.source.type", granted: "ContainerImage", note: "only images can be run"},
 			{from: "spec.source.containerImage.ref", to: "spec.image"},

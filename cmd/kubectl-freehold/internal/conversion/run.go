@@ -108,7 +108,8 @@ func (r run) clashes() {
 	}
 	for _, key := range sorted(made) {
 		several := made[key]
-		if !slices.ContainsFunc(several, func(c *conversion) bool { return !reflect.DeepEqual(c.source.Object, several[0].source.Object) }) {
+		if !slices.ContainsFunc(several,
+			func(c *conversion) bool { return !reflect.DeepEqual(c.source.Object, several[0].source.Object) }) {
 			continue
 		}
 		for _, c := range several {
@@ -159,13 +160,15 @@ func (r run) claims() {
 			}
 		}
 		if !agreed {
-			server.remarks = append(server.remarks, fmt.Sprintf("%s: %q -- groups are read from the claim in oidc.groupsClaim of the MCPOIDCConfig, "+
-				"and no MCPOIDCConfig here is for this claim alone: write one, and spec.oidcConfigRef", want.path, want.claim))
+			server.remarks = append(server.remarks,
+				fmt.Sprintf("%s: %q -- groups are read from the claim in oidc.groupsClaim of the MCPOIDCConfig, "+
+					"and no MCPOIDCConfig here is for this claim alone: write one, and spec.oidcConfigRef", want.path, want.claim))
 			server.lose(want.path)
 			continue
 		}
 		set(login, "spec.oidc.groupsClaim", want.claim)
-		server.remarks = append(server.remarks, fmt.Sprintf("%s: %q -- written into oidc.groupsClaim of the MCPOIDCConfig", want.path, want.claim))
+		server.remarks = append(server.remarks,
+			fmt.Sprintf("%s: %q -- written into oidc.groupsClaim of the MCPOIDCConfig", want.path, want.claim))
 	}
 }
 
@@ -195,7 +198,8 @@ func (r run) suspend() {
 		}
 		servers := r.naming(config)
 		if config.groups.claim != "" && len(servers) == 0 {
-			config.remark(config.groups.path, config.groups.claim, "write it into oidc.groupsClaim of the MCPOIDCConfig of the servers that name this object")
+			config.remark(config.groups.path, config.groups.claim,
+				"write it into oidc.groupsClaim of the MCPOIDCConfig of the servers that name this object")
 			config.lose(config.groups.path)
 		}
 		if config.why() == "" {
@@ -211,7 +215,8 @@ func (r run) suspend() {
 			}
 		}
 		if len(servers) > 0 {
-			config.remarks = append(config.remarks, fmt.Sprintf("the servers here that name it have spec.suspend: true, because %s: %s", config.why(), titles(servers)))
+			config.remarks = append(config.remarks,
+				fmt.Sprintf("the servers here that name it have spec.suspend: true, because %s: %s", config.why(), titles(servers)))
 			continue
 		}
 		config.withheld = config.why()
@@ -248,7 +253,8 @@ func (c *conversion) why() string {
 		said = append(said, "import does not know "+strings.Join(c.unknown, ", ")+", which may have kept callers out")
 	}
 	if len(c.clashing) > 0 {
-		said = append(said, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.clashing))), ", ")+" is made of several objects here, of which each apply would replace the one before (import one of them)")
+		said = append(said, strings.Join(slices.Compact(slices.Sorted(slices.Values(c.clashing))), ", ")+
+			" is made of several objects here, of which each apply would replace the one before (import one of them)")
 	}
 	return strings.Join(said, ", and ")
 }
@@ -263,6 +269,7 @@ func (c *conversion) holdBack() {
 			"write what replaces it, and complete what is left: %s", c.withheld, compact(spec)))
 	case c.suspendable() && c.why() != "":
 		set(c.main, "spec.suspend", true)
-		c.remarks = append(c.remarks, fmt.Sprintf("spec.suspend is true, because %s: write what replaces it, then remove spec.suspend", c.why()))
+		c.remarks = append(c.remarks,
+			fmt.Sprintf("spec.suspend is true, because %s: write what replaces it, then remove spec.suspend", c.why()))
 	}
 }

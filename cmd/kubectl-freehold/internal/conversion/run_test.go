@@ -47,7 +47,8 @@ func together(t *testing.T, objects ...string) (made map[string]map[string]any, 
 	return made, said
 }
 
-// A configuration that loses what kept callers out lets nobody in: the servers that name it are suspended, or it is refused.
+// A configuration that loses what kept callers out lets nobody in: the servers that name it are suspended, or it is
+// refused.
 func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 	elsewhere := strings.Replace(askedFor, "{name: byref}", "{name: there, namespace: other}", 1)
 	alsoNamed := "kind: MCPServer\nmetadata: {name: other}\nspec: {image: a, transport: streamable-http, authzConfig: {type: inline, inline: {policies: ['permit(principal, action, resource);']}}, oidcConfigRef: {name: login, audience: a}}"
@@ -93,7 +94,8 @@ func TestWhatAConfigurationLosesItsServersLose(t *testing.T) {
 					t.Errorf("%s has no spec\n%s", key, said)
 				}
 			}
-			if withheld := strings.Contains(said, "spec is left out, so that the API server refuses the object"); withheld != tc.withheld || withheld && !strings.Contains(said, "the API server refuses it: ") {
+			if withheld := strings.Contains(said,
+				"spec is left out, so that the API server refuses the object"); withheld != tc.withheld || withheld && !strings.Contains(said, "the API server refuses it: ") {
 				t.Errorf("a configuration is unfinished: %t\n%s", withheld, said)
 			}
 			if claim, _ := get(made["MCPOIDCConfig/login"], "spec.oidc.groupsClaim"); text(claim) != tc.claim {
@@ -186,7 +188,10 @@ func TestWhatIsNotAcceptedIsSaid(t *testing.T) {
 			t.Errorf("%s: want %q, got\n%s", name, tc.says, said)
 		}
 	}
-	for _, object := range []string{open, issued, company(""), "kind: MCPRemoteProxy\nmetadata: {name: a}\nspec: {remoteUrl: 'https://mcp.example.com/mcp'}"} {
+	for _, object := range []string{
+		open, issued, company(""),
+		"kind: MCPRemoteProxy\nmetadata: {name: a}\nspec: {remoteUrl: 'https://mcp.example.com/mcp'}",
+	} {
 		if _, said := together(t, object); strings.Contains(said, "it: spec") {
 			t.Errorf("%s is refused:\n%s", object, said)
 		}

@@ -12,7 +12,8 @@ func Markdown() string {
 		if k.to == "" {
 			continue
 		}
-		fmt.Fprintf(&page, "### %s of %s\n\n`%s/{%s}`\n\n| field | becomes | differs, or instead |\n| --- | --- | --- |\n", k.kind, k.product, k.group, strings.Join(k.versions, ","))
+		fmt.Fprintf(&page, "### %s of %s\n\n`%s/{%s}`\n\n| field | becomes | differs, or instead |\n| --- | --- | --- |\n",
+			k.kind, k.product, k.group, strings.Join(k.versions, ","))
 		for _, r := range k.rows {
 			fmt.Fprintf(&page, "| `%s` | %s | %s |\n", r.from, becomes(r), differs(r))
 		}

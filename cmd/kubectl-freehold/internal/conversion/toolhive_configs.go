@@ -4,7 +4,9 @@ package conversion
 func toolhiveOIDC() kind {
 	return kind{
 		product: "ToolHive", group: toolhiveGroup, versions: toolhiveVersions, kind: "MCPOIDCConfig", to: "MCPOIDCConfig",
-		rows: append([]row{{from: "spec.type", take: nothing}}, append(issuerRows("spec.inline", "spec.oidc"), accountRows("spec.kubernetesServiceAccount", "spec.kubernetes")...)...),
+		rows: append([]row{{from: "spec.type", take: nothing}},
+			append(issuerRows("spec.inline", "spec.oidc"),
+				accountRows("spec.kubernetesServiceAccount", "spec.kubernetes")...)...),
 	}
 }
 
@@ -81,17 +83,22 @@ func inlineOIDC(c *conversion, _ string, value any) string {
 		return "write an MCPOIDCConfig, and spec.oidcConfigRef"
 	}
 	name := c.source.GetName() + "-login"
-	inner := &conversion{kind: kind{to: "MCPOIDCConfig"}, source: c.source, rest: map[string]any{"spec": map[string]any{"oidcConfig": config}}, main: object(c.source, "MCPOIDCConfig")}
+	inner := &conversion{
+		kind: kind{to: "MCPOIDCConfig"}, source: c.source,
+		rest: map[string]any{"spec": map[string]any{"oidcConfig": config}}, main: object(c.source, "MCPOIDCConfig"),
+	}
 	set(inner.main, "metadata.name", name)
-	inner.kind.rows = append(issuerRows("spec.oidcConfig.inline", "spec.oidc"), append(accountRows("spec.oidcConfig.kubernetes", "spec.kubernetes"),
-		row{from: "spec.oidcConfig.type", take: nothing},
-		row{from: "spec.oidcConfig.configMap", note: "write an MCPOIDCConfig with what this ConfigMap says"})...)
+	inner.kind.rows = append(issuerRows("spec.oidcConfig.inline", "spec.oidc"),
+		append(accountRows("spec.oidcConfig.kubernetes", "spec.kubernetes"),
+			row{from: "spec.oidcConfig.type", take: nothing},
+			row{from: "spec.oidcConfig.configMap", note: "write an MCPOIDCConfig with what this ConfigMap says"})...)
 	audience, stated := cut(config, "inline.audience")
 	if !stated {
 		audience, stated = cut(config, "kubernetes.audience")
 	}
 	inner.fields("spec.oidcConfig")
-	c.remarks, c.lost, c.unknown = append(c.remarks, inner.remarks...), append(c.lost, inner.lost...), append(c.unknown, inner.unknown...)
+	c.remarks, c.lost, c.unknown = append(c.remarks, inner.remarks...), append(c.lost, inner.lost...),
+		append(c.unknown, inner.unknown...)
 	if spec, _ := get(inner.main, "spec"); len(spec.(map[string]any)) == 0 {
 		return "write an MCPOIDCConfig, and spec.oidcConfigRef"
 	}

@@ -64,7 +64,8 @@ func inside(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
 	}
-	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".local") ||
+		strings.HasSuffix(host, ".internal")
 }
 
 func plainHeaders(c *conversion, to string, value any) string {
