@@ -2,6 +2,7 @@ package complaints
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -204,5 +205,29 @@ func TestWhatExpiresGoes(t *testing.T) {
 	expect(0, 0)
 	if s.size != 0 || len(s.namespaces) != 0 {
 		t.Errorf("of nothing it keeps %d bytes", s.size)
+	}
+}
+
+// What is counted is no less than what it takes, with little to say in each, too.
+func TestTheCountIsThatOfTheMemory(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, words := range []int{8, 1000} {
+		s, before := &Store{}, heap()
+		for i := 0; s.size < mostOfAll-2*overhead && i < 20000; i++ {
+			e := says(fmt.Sprint("e", i), fmt.Sprint("s", i, "-backend-0"), "1", "FailedMount", fmt.Sprint(i, strings.Repeat("x", words)), 0, 0)
+			e.Namespace = fmt.Sprint("ns-", i%40)
+			s.add(e)
+		}
+		if taken := heap() - before; taken > int64(s.size)*5/4 {
+			t.Errorf("with %d words it counts %d bytes, and takes %d", words, s.size, taken)
+		} else {
+			t.Logf("with %d words it counts %d bytes, and takes %d", words, s.size, taken)
+		}
+		runtime.KeepAlive(s)
 	}
 }

@@ -1,6 +1,6 @@
 // Package conditions turns findings into the conditions of a status. It is
 // pure: finding.go has the answer to one question, and answers that several kinds
-// give, pods.go what pods tell, foreign.go and unknown.go what managedFields tell,
+// give, pods.go what pods tell, said.go what that means, foreign.go and unknown.go what managedFields tell,
 // stamp.go the condition that an intent states for a finding.
 package conditions
 
