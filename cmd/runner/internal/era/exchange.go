@@ -159,11 +159,13 @@ func (t *Translator) ask(ctx context.Context, r *http.Request, body []byte, head
 			if a.said = said; said.err != nil {
 				return a, nil
 			}
-			if a.message = said.messages[0]; a.message.Response() {
-				return a, nil
-			}
-			if a.message.Call() {
-				t.answerAlone(ctx, r, a, header)
+			for _, a.message = range said.messages {
+				if a.message.Response() {
+					return a, nil
+				}
+				if a.message.Call() {
+					t.answerAlone(ctx, r, a, header)
+				}
 			}
 		case <-ctx.Done():
 			return reply{}, ctx.Err()

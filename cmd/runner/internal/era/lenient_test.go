@@ -120,3 +120,30 @@ func TestProgressWhoseTokenIsSpelledInAnotherWay(t *testing.T) {
 		}
 	}
 }
+
+// Revision 2025-03-26 lets a server answer with a batch, in which something else may stand before the answer.
+func TestAnAnswerBehindANotificationInABatch(t *testing.T) {
+	b := newBackend(t, legacyOnly)
+	endpoint := front(t, b)
+	b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		m := message{}
+		_ = json.Unmarshal(body, &m)
+		result := map[string]string{
+			"initialize": `{"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`,
+			"tools/call": `{"content":[]}`,
+		}[m.Method]
+		switch {
+		case result != "":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}},{"jsonrpc":"2.0","id":%s,"result":%s}]`, m.ID, result)
+		case m.Method == "server/discover":
+			return false
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+		return true
+	})
+	if status, got := send(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...); status != http.StatusOK || got.Result == nil {
+		t.Errorf("HTTP %d with %+v", status, got)
+	}
+}
