@@ -31,6 +31,8 @@ type Bridge struct {
 	Shared bool `json:"shared,omitempty"`
 	// Sessions is how many sessions there may be, each with a process of its own.
 	Sessions int32 `json:"sessions,omitempty"`
+	// IdleSeconds is how long a session lasts that has nothing open; the bridge's own times if zero.
+	IdleSeconds int32 `json:"idleSeconds,omitempty"`
 }
 
 // PodPort is where a pod of the backend takes calls: the bridge's port where one stands

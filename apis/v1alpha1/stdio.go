@@ -36,4 +36,14 @@ type StdioSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 1000",message="write how many sessions a pod may have, 1 to 1000"
 	MaxSessions int32 `json:"maxSessions,omitempty"`
+
+	// sessionIdleSeconds is how long a session lasts that has no call and no stream
+	// open, from 60 to 86400 seconds. Unset is 1800, or 300 where the client has closed
+	// the stream that it held open and sent nothing since: many clients leave without
+	// ending their session. With PerSession its process ends with it.
+	// +optional
+	// +kubebuilder:validation:Minimum=60
+	// +kubebuilder:validation:Maximum=86400
+	// +kubebuilder:validation:XValidation:rule="self >= 60 && self <= 86400",message="write how many seconds an idle session lasts, 60 to 86400"
+	SessionIdleSeconds int32 `json:"sessionIdleSeconds,omitempty"`
 }

@@ -2028,6 +2028,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: PerSession
+    - name: sessionIdleSeconds
+      type:
+        scalar: numeric
 - name: com.github.freehold-dev.freehold.apis.v1alpha1.VolumeClaimMetadata
   map:
     fields:

@@ -38,6 +38,7 @@ type bridgeSettings struct {
 	events   *url.URL
 	shared   bool
 	sessions int
+	idle     time.Duration
 	env      []string
 	command  []string
 }
@@ -67,6 +68,8 @@ func readBridge(args []string, usage io.Writer) (bridgeSettings, error) {
 	flags.StringVar(&events, "sse", "", "URL of a server of the transport HTTP+SSE; without it the arguments are a command that speaks on standard input and output")
 	flags.BoolVar(&s.shared, "shared", false, "one server for all sessions, not one for each")
 	flags.IntVar(&s.sessions, "sessions", bridge.DefaultSessions, "how many sessions there may be at a time, each with a server of its own")
+	flags.DurationVar(&s.idle, "idle", 0, "how long a session lasts that has no call and no stream open; if 0 "+bridge.IdleTime.String()+
+		", or "+bridge.LeftTime.String()+" after its client has closed the stream that it held open")
 	flags.Func("env", "name of a variable that the server gets; may be repeated", func(name string) error {
 		s.env = append(s.env, name)
 		return nil
@@ -188,7 +191,7 @@ func (s bridgeSettings) serve(ctx context.Context, again func(), log io.Writer) 
 	if os.Getpid() == 1 {
 		go stdio.Reap(background)
 	}
-	b := bridge.New(bridge.Config{Server: s.server(words), Shared: s.shared, Sessions: s.sessions, Log: logger})
+	b := bridge.New(bridge.Config{Server: s.server(words), Shared: s.shared, Sessions: s.sessions, Idle: s.idle, Log: logger})
 	defer b.Close()
 	started := make(chan error, 1)
 	if s.events == nil {

@@ -104,6 +104,9 @@ func bridgeArgs(run runconfig.Backend, env []corev1ac.EnvVarApplyConfiguration) 
 	} else {
 		args = append(args, "-sessions", strconv.Itoa(int(run.Bridge.Sessions)))
 	}
+	if idle := run.Bridge.IdleSeconds; idle != 0 { // else as the pods of before have it
+		args = append(args, "-idle", strconv.Itoa(int(idle))+"s")
+	}
 	for _, variable := range env {
 		args = append(args, "-env", *variable.Name)
 	}

@@ -117,9 +117,9 @@ func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
 	case v1alpha1.TransportStdio:
 		stdio := cmp.Or(spec.Stdio, &v1alpha1.StdioSpec{})
 		if stdio.Process == v1alpha1.StdioShared {
-			return &runconfig.Bridge{Shared: true}
+			return &runconfig.Bridge{Shared: true, IdleSeconds: stdio.SessionIdleSeconds}
 		}
-		return &runconfig.Bridge{Sessions: cmp.Or(stdio.MaxSessions, defaultSessions)}
+		return &runconfig.Bridge{Sessions: cmp.Or(stdio.MaxSessions, defaultSessions), IdleSeconds: stdio.SessionIdleSeconds}
 	case v1alpha1.TransportSSE:
 		return &runconfig.Bridge{}
 	default:

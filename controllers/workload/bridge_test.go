@@ -81,6 +81,24 @@ func TestNothingOfASpecReplacesTheBridge(t *testing.T) {
 	}
 }
 
+// How long a session lasts is told to the bridge only where the spec says so: the pods of other servers stay as they are.
+func TestHowLongASessionLastsIsToldToTheBridge(t *testing.T) {
+	for _, process := range []v1alpha1.StdioProcess{v1alpha1.StdioPerSession, v1alpha1.StdioShared} {
+		for seconds, want := range map[int32]string{0: "", 120: "-idle 120s"} {
+			server := read(t, "stdio")
+			server.Spec.Stdio = &v1alpha1.StdioSpec{Process: process, SessionIdleSeconds: seconds}
+			set, err := Backend(sound(t, server, options).Claimed(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			args, _, _ := strings.Cut(strings.Join(set.Spec.Template.Spec.Containers[0].Args, " "), " -- ")
+			if got := strings.Contains(args, "-idle"); got != (want != "") || !strings.Contains(args, want) {
+				t.Errorf("%s, %d: %s", process, seconds, args)
+			}
+		}
+	}
+}
+
 // The bridge's image is pulled in the server's namespace, with credentials of its own.
 func TestTheBridgeIsPulledWithTheRunnersSecrets(t *testing.T) {
 	opts := options

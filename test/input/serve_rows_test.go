@@ -17,6 +17,8 @@ var serveRows = []subject{
 		{mistake: "no such process", spec: "transport: stdio\ncommand: [/server]\nstdio: {process: PerUser}", field: "spec.stdio.process", says: "Unsupported value: \"PerUser\": supported values: \"PerSession\", \"Shared\""},
 		{mistake: "no sessions", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 0}", field: "spec.stdio.maxSessions", says: "Invalid value: 0: write how many sessions a pod may have, 1 to 1000"},
 		{mistake: "too many", spec: "transport: stdio\ncommand: [/server]\nstdio: {maxSessions: 1001}", field: "spec.stdio.maxSessions", says: "Invalid value: 1001: write how many sessions a pod may have, 1 to 1000"},
+		{mistake: "an end at once", spec: "transport: stdio\ncommand: [/server]\nstdio: {sessionIdleSeconds: 0}", field: "spec.stdio.sessionIdleSeconds", says: "Invalid value: 0: write how many seconds an idle session lasts, 60 to 86400"},
+		{mistake: "a long time", spec: "transport: stdio\ncommand: [/server]\nstdio: {sessionIdleSeconds: 86401}", field: "spec.stdio.sessionIdleSeconds", says: "Invalid value: 86401: write how many seconds an idle session lasts, 60 to 86400"},
 	}},
 	{"spec.port", []row{
 		{mistake: "zero", spec: "port: 0", field: "spec.port", says: "Invalid value: 0: write the port on which the image listens, 1 to 65535"},

@@ -24,6 +24,11 @@ type StdioSpecApplyConfiguration struct {
 	// caller has at most half of them. Each takes as much memory as one process of the
 	// server.
 	MaxSessions *int32 `json:"maxSessions,omitempty"`
+	// sessionIdleSeconds is how long a session lasts that has no call and no stream
+	// open, from 60 to 86400 seconds. Unset is 1800, or 300 where the client has closed
+	// the stream that it held open and sent nothing since: many clients leave without
+	// ending their session. With PerSession its process ends with it.
+	SessionIdleSeconds *int32 `json:"sessionIdleSeconds,omitempty"`
 }
 
 // StdioSpecApplyConfiguration constructs a declarative configuration of the StdioSpec type for use with
@@ -45,5 +50,13 @@ func (b *StdioSpecApplyConfiguration) WithProcess(value apisv1alpha1.StdioProces
 // If called multiple times, the MaxSessions field is set to the value of the last call.
 func (b *StdioSpecApplyConfiguration) WithMaxSessions(value int32) *StdioSpecApplyConfiguration {
 	b.MaxSessions = &value
+	return b
+}
+
+// WithSessionIdleSeconds sets the SessionIdleSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SessionIdleSeconds field is set to the value of the last call.
+func (b *StdioSpecApplyConfiguration) WithSessionIdleSeconds(value int32) *StdioSpecApplyConfiguration {
+	b.SessionIdleSeconds = &value
 	return b
 }

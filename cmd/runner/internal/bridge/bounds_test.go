@@ -124,6 +124,52 @@ func TestAServerOfTheModernEraStaysOne(t *testing.T) {
 	}
 }
 
+// Many clients leave without ending their session: they close the stream that they held open. One that closes it and asks on has not left.
+func TestASessionWhoseClientHasLeftEndsSooner(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set            time.Duration
+		streams, calls bool // before the wait
+		lasts          time.Duration
+	}{
+		"it has left":               {0, true, false, LeftTime},
+		"it asks on":                {0, true, true, IdleTime},
+		"it never held one":         {0, false, true, IdleTime},
+		"as the spec says":          {2 * time.Minute, true, false, 2 * time.Minute},
+		"as the spec says, no left": {time.Hour, true, false, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := serve(t, Config{Server: child(""), Idle: tc.set})
+			id := f.begin()
+			kept := func() *session {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				return f.sessions[id]
+			}
+			if tc.streams {
+				f.do(http.MethodGet, "", protocol.HeaderSession, id).Body.Close()
+				within(t, time.Minute, "its end is noticed", func() bool { s := kept(); return s.standing.idle() && s.isLeft() })
+			}
+			if tc.calls {
+				f.want(f.call(id, "1", "pid"), http.StatusOK)
+			}
+			f.sweepAt(time.Now().Add(tc.lasts - time.Second))
+			if kept() == nil {
+				t.Errorf("it ends before %s", tc.lasts)
+			}
+			f.sweepAt(time.Now().Add(tc.lasts + time.Second))
+			if kept() != nil {
+				t.Errorf("it lasts longer than %s", tc.lasts)
+			}
+		})
+	}
+}
+
+func (s *session) isLeft() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left
+}
+
 // fragile is a connection whose server ends when it is told.
 type fragile struct{ asked, over chan struct{} }
 

@@ -24,8 +24,10 @@ const (
 	DefaultSessions = 100
 	// maxShared is how many sessions share one.
 	maxShared = 10000
-	// IdleTime is how long a session lasts that has nothing open.
+	// IdleTime is how long a session lasts that has nothing open, and LeftTime how long after its client has closed the stream that
+	// it held open, and asked nothing since: many clients leave without another word.
 	IdleTime = 30 * time.Minute
+	LeftTime = 5 * time.Minute
 	// makeRoom is how long a session must have had nothing open to end for a new one.
 	makeRoom = time.Minute
 	// maxInFlight is how many bytes of bodies are in memory at a time.
@@ -48,6 +50,8 @@ type Config struct {
 	// Sessions is how many sessions have a server of their own at a time;
 	// DefaultSessions if zero.
 	Sessions int
+	// Idle is how long a session lasts that has nothing open; IdleTime and LeftTime if zero.
+	Idle time.Duration
 	// Log receives what the bridge itself has to say.
 	Log *slog.Logger
 	// Memory is what long bodies are read in; nil is that of the default limit.

@@ -176,7 +176,6 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	if s == nil {
 		return
 	}
-	defer s.touch()
 	from, after, resume := s.standing, 0, false
 	if last := r.Header.Get(protocol.HeaderLast); last != "" {
 		stream, n, ok := parseEventID(last)
@@ -191,6 +190,11 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer from.detach()
+	if from == s.standing {
+		defer s.leaves()
+	} else {
+		defer s.touch()
+	}
 	reading{s: from, events: true, primed: !resume && s.revision() >= firstPrimed}.serve(w, r)
 }
 

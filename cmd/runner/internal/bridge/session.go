@@ -36,6 +36,7 @@ type session struct {
 	version string // that was agreed on
 	streams []*stream
 	used    time.Time
+	left    bool            // its client has closed the standing stream, and sent nothing since
 	asked   map[string]bool // resources that it subscribed to, of a shared server
 	over    bool
 }
@@ -45,6 +46,29 @@ func (s *session) touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used = time.Now()
+}
+
+// comes says that the client asks for something, and leaves that it reads its standing stream no more.
+func (s *session) comes()  { s.setLeft(false) }
+func (s *session) leaves() { s.setLeft(true) }
+
+func (s *session) setLeft(left bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used, s.left = time.Now(), left
+}
+
+// patience is how long it may be idle.
+func (s *session) patience(set time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case set != 0:
+		return set
+	case s.left:
+		return LeftTime
+	}
+	return IdleTime
 }
 
 // idle is since when the client has had nothing open; false while it has.

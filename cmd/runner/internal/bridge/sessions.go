@@ -177,7 +177,7 @@ func (b *Bridge) find(id string) *session {
 	defer b.mu.Unlock()
 	s := b.sessions[id]
 	if s != nil {
-		s.touch()
+		s.comes()
 	}
 	return s
 }
@@ -208,7 +208,7 @@ func (b *Bridge) sweepAt(now time.Time) {
 	b.mu.Lock()
 	var old []*session
 	for id, s := range b.sessions {
-		if since, ok := s.idle(); ok && now.Sub(since) > IdleTime {
+		if since, ok := s.idle(); ok && now.Sub(since) > s.patience(b.config.Idle) {
 			delete(b.sessions, id)
 			old = append(old, s)
 		}
@@ -219,6 +219,6 @@ func (b *Bridge) sweepAt(now time.Time) {
 	}
 	b.sweepOwn(now)
 	if len(old) > 0 {
-		b.config.Log.Info("idle sessions ended", "sessions", len(old), "idle", IdleTime.String())
+		b.config.Log.Info("idle sessions ended", "sessions", len(old))
 	}
 }
