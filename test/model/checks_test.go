@@ -28,6 +28,8 @@ const (
 	resurrected    rule = "a write about an object that had gone reached, or made, another one"
 	clobbered      rule = "a birth changed an object that existed"
 	unseen         rule = "a decision was written over a version that it was not made on"
+	adopted        rule = "a child was given to an owner that goes, or that nobody looked at first"
+	disowned       rule = "what a server did not control was deleted for it"
 	needless       rule = "a write of ours changed nothing, and its process could have known"
 	lostField      rule = "at rest a field that is ours alone is not in its manager's entry"
 	leftBehind     rule = "after its release something of ours remains"
@@ -111,6 +113,7 @@ func (j *checker) carriedOut(o *operation) {
 		return
 	}
 	j.premise(o)
+	j.adoption(o)
 	j.others(o)
 	j.remember(o)
 }
@@ -194,10 +197,27 @@ func (j *checker) premise(o *operation) {
 	}
 }
 
+// adoption judges a write that gives an owner to an object that had none: its process has
+// looked at the owner itself, and that stayed.
+func (j *checker) adoption(o *operation) {
+	owner := metav1.GetControllerOf(o.answer)
+	if owner == nil || owner.Kind != contract.MCPServer.Kind || o.before == nil || uidOf(o.before) != uidOf(o.answer) || metav1.GetControllerOf(o.before) != nil {
+		return
+	}
+	looked := o.by.live[key{owner.Kind, owner.Name}]
+	if looked == nil || looked.GetUID() != owner.UID || looked.GetDeletionTimestamp() != nil {
+		j.found(adopted, "%s by %s", o, o.by)
+	}
+	j.scenario.tally["adopted"]++
+}
+
 // removal judges a deletion of ours.
 func (j *checker) removal(o *operation) {
 	if o.by == nil {
 		return
+	}
+	if owner := metav1.GetControllerOf(o.before); owner == nil || owner.Kind != contract.MCPServer.Kind {
+		j.found(disowned, "%s by %s", o, o.by)
 	}
 	if read := o.by.read(o.of); uidOf(read) != uidOf(o.before) {
 		j.found(resurrected, "%s by %s, which knew another", o, o.by)

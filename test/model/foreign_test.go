@@ -385,7 +385,12 @@ func (o *others) delete(target *unstructured.Unstructured) {
 	if target.GetKind() == contract.MCPServer.Kind && o.scenario.random.IntN(3) != 0 {
 		return
 	}
-	o.attempt("delete", o.Delete(o.scenario.t.Context(), about(target), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	policy := metav1.DeletePropagationBackground
+	if target.GetKind() == contract.MCPServer.Kind && o.scenario.random.IntN(2) == 0 {
+		policy = metav1.DeletePropagationOrphan
+		o.scenario.tally["orphan delete"]++
+	}
+	o.attempt("delete", o.Delete(o.scenario.t.Context(), about(target), client.PropagationPolicy(policy)))
 }
 
 // restore deletes something and makes it anew under its name, with its owner or

@@ -37,6 +37,8 @@ type scenario struct {
 	clock     time.Time
 	processes []*process
 	others    *others
+	// dependents are the children that are still to be orphaned, nil while none are.
+	dependents []key
 	// kind is which of the kinds of configurations servers share.
 	kind     int
 	reviewer client.Client // the runners', past the wire

@@ -98,9 +98,45 @@ func (p *scenario) child(kind ownership.Object, name string) *unstructured.Unstr
 	return p.world.stands[key{kind.Kind, name}]
 }
 
+// orphan does what kube-controller-manager does for the children of an owner that was deleted
+// with --cascade=orphan: it takes the owner off those that it had at first, one after the other,
+// and then lets it go.
+func (p *scenario) orphan() {
+	server := p.server()
+	if server == nil || server.GetDeletionTimestamp() == nil || !slices.Contains(server.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		p.dependents = nil
+		return
+	}
+	if p.dependents == nil {
+		p.dependents = []key{}
+		for _, o := range p.world.standing() {
+			if metav1.IsControlledBy(o, server) {
+				p.dependents = append(p.dependents, key{o.GetKind(), o.GetName()})
+			}
+		}
+	}
+	for len(p.dependents) > 0 {
+		child := p.world.stands[p.dependents[0]]
+		p.dependents = p.dependents[1:]
+		if child != nil && metav1.IsControlledBy(child, server) {
+			freed := child.DeepCopy()
+			freed.SetOwnerReferences(nil)
+			p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(child), client.FieldOwner("kube-controller-manager")))
+			p.tally["orphaned"]++
+			if p.disorder {
+				return
+			}
+		}
+	}
+	freed := server.DeepCopy()
+	freed.SetFinalizers(slices.DeleteFunc(freed.GetFinalizers(), func(f string) bool { return f == metav1.FinalizerOrphanDependents }))
+	p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(server), client.FieldOwner("kube-controller-manager")))
+}
+
 // collect does what kube-controller-manager does for children whose owner is
 // gone, and reports whether there were any.
 func (p *scenario) collect() bool {
+	p.orphan()
 	collected := false
 	for _, o := range p.world.standing() {
 		owner := metav1.GetControllerOf(o)
