@@ -49,6 +49,9 @@ type written struct {
 	// takes off: admission puts that back.
 	made  *made
 	stays bool
+	// moved is a take-over whose apply is still to come, since the object moved between its two
+	// writes; nil if none is.
+	moved *transfer
 	// repairs says how many repairs of the object may still be made at once, nil if
 	// all may.
 	repairs *rate.Limiter
@@ -80,6 +83,29 @@ func (m memory) unchanged(live client.Object, k memoryKey) Outcome {
 		version = last.resourceVersion
 	}
 	return Outcome{Result: Unchanged, UID: live.GetUID(), ResourceVersion: version}
+}
+
+// move notes what was moved to the manager, and is to be applied next.
+func (m memory) move(k memoryKey, live client.Object, t *transfer) {
+	last, ok := m.get(k)
+	if !ok || last.uid != live.GetUID() {
+		last = written{uid: live.GetUID()}
+	}
+	last.moved = &transfer{handed: t.handed, reset: t.reset, from: t.from, fields: t.fields}
+	m.put(k, last)
+}
+
+// moved is what was moved before, and was not applied yet. One that is applied by now is forgotten.
+func (m memory) moved(k memoryKey, live client.Object, settled bool) *transfer {
+	last, ok := m.get(k)
+	if !ok || last.moved == nil || last.uid != live.GetUID() {
+		return nil
+	}
+	if settled {
+		last.moved = nil
+		m.put(k, last)
+	}
+	return last.moved
 }
 
 func (m memory) put(k memoryKey, w written) { m.cache.Add(k, w) }

@@ -219,6 +219,7 @@ func (w *Writer) moveAndSend(ctx context.Context, live client.Object, in intent,
 		if pre.resourceVersion != "" {
 			pre.resourceVersion = moved.GetResourceVersion()
 		}
+		w.applier.memory.move(k, live, t)
 	}
 	return w.send(ctx, in, grant, k, pre)
 }

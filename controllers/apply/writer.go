@@ -155,7 +155,9 @@ func (w *Writer) update(ctx context.Context, live client.Object, in intent, gran
 // nothing has to be sent.
 func (w *Writer) needs(ctx context.Context, live client.Object, in intent, grant ownership.Grant, k memoryKey) (t *transfer, settled bool, err error) {
 	if t, err = w.transfer(ctx, live, in, grant, k); t == nil && err == nil {
-		settled, err = w.settled(ctx, live, in, grant, k)
+		if settled, err = w.settled(ctx, live, in, grant, k); err == nil {
+			t = w.applier.memory.moved(k, live, settled)
+		}
 	}
 	return t, settled, err
 }
