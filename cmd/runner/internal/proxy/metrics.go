@@ -105,6 +105,13 @@ func (c *outcome) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c *outcome) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
+// begun sends what there is of an answer that breaks off. The server would cut the connection without it.
+func (c *outcome) begun() {
+	if !c.whole && c.status != 0 {
+		_ = http.NewResponseController(c.ResponseWriter).Flush() //nolint:errcheck // the client may have left
+	}
+}
+
 // end counts the request.
 func (c *outcome) end() {
 	method := c.request.Method

@@ -183,6 +183,7 @@ func (p *Proxy) Inside() http.Handler {
 func (p *Proxy) count(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	c := p.metrics.begin(w, r)
 	defer c.end()
+	defer c.begun()
 	p.serve(c, r, next)
 	c.whole = true
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -315,6 +316,23 @@ func TestBackendThatHangsUpBeforeItAnswers(t *testing.T) {
 	wantFault(t, b.call(http.MethodPost, "/mcp", "{}"), http.StatusBadGateway, CodeBackendUnreachable, "broke the connection off")
 	if n := calls.Load(); n != 2 {
 		t.Errorf("the backend saw %d calls: a call that may have run was repeated", n)
+	}
+}
+
+// A client sees as much of an answer that is not whole as it would without a proxy: a status may be all that it wants.
+func TestAnAnswerThatIsNotWholeHasItsStatus(t *testing.T) {
+	b := serve(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Length", "7")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		_, _ = io.WriteString(w, "short")
+	}))
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		response := b.call(method, "/mcp", "{}")
+		body, err := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusMethodNotAllowed || string(body) != "short" || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: HTTP %d with %q, %v", method, response.StatusCode, body, err)
+		}
 	}
 }
 
