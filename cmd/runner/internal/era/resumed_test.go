@@ -75,25 +75,30 @@ var pieces = map[string]struct {
 	asked  []string
 }{
 	"ended": {
-		[]func(http.ResponseWriter, string){piece(primed, false), piece(answer, false)}, http.StatusOK, `"content":[]`,
+		[]func(http.ResponseWriter, string){piece(primed, false), piece(answer, false)},
+		http.StatusOK, `"content":[]`,
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`},
 	},
 	"broken off": {
-		[]func(http.ResponseWriter, string){piece(primed+"data: {", true), piece(answer, false)}, http.StatusOK, `"content":[]`,
+		[]func(http.ResponseWriter, string){piece(primed+"data: {", true), piece(answer, false)},
+		http.StatusOK, `"content":[]`,
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`},
 	},
 	"ended again and again": {
 		[]func(http.ResponseWriter, string){
 			piece(primed, false), piece("", false), piece("id: b\nretry: 3000\ndata:\n\n", false), piece(": x\n\n", true), piece(answer, false),
-		}, http.StatusOK, `"content":[]`,
+		},
+		http.StatusOK, `"content":[]`,
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "b" s after 3.4s`, `GET "b" s after 6.4s`},
 	},
 	"without a pause": {
-		[]func(http.ResponseWriter, string){piece("id: a\ndata:\n\n", false), piece(answer, false)}, http.StatusOK, `"content":[]`,
+		[]func(http.ResponseWriter, string){piece("id: a\ndata:\n\n", false), piece(answer, false)},
+		http.StatusOK, `"content":[]`,
 		[]string{`POST "" s after 0s`, `GET "a" s after 1s`},
 	},
 	"with a pause of nothing": {
-		[]func(http.ResponseWriter, string){piece("id: a\nretry: 0\n\n", false), piece(answer, false)}, http.StatusOK, `"content":[]`,
+		[]func(http.ResponseWriter, string){piece("id: a\nretry: 0\n\n", false), piece(answer, false)},
+		http.StatusOK, `"content":[]`,
 		[]string{`POST "" s after 0s`, `GET "a" s after 100ms`},
 	},
 	"taken for open, and overloaded": {
@@ -105,11 +110,13 @@ var pieces = map[string]struct {
 		[]func(http.ResponseWriter, string){piece(primed+answer, true)}, http.StatusOK, `"content":[]`, []string{`POST "" s after 0s`},
 	},
 	"never to be had": {
-		[]func(http.ResponseWriter, string){piece(primed, false), status(http.StatusMethodNotAllowed)}, http.StatusBadGateway, "the call may have run",
+		[]func(http.ResponseWriter, string){piece(primed, false), status(http.StatusMethodNotAllowed)},
+		http.StatusBadGateway, "the call may have run",
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`},
 	},
 	"overloaded for long": {
-		[]func(http.ResponseWriter, string){piece(primed, false), status(500), status(500), status(500)}, http.StatusBadGateway, "the call may have run",
+		[]func(http.ResponseWriter, string){piece(primed, false), status(500), status(500), status(500)},
+		http.StatusBadGateway, "the call may have run",
 		[]string{`POST "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "a" s after 600ms`},
 	},
 	"without an id": {

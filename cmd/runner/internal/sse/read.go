@@ -96,6 +96,7 @@ func (r *Reader) line(end int) {
 		r.id = value
 	case Retry:
 		r.retry = value
+	case None, Frame, Line, End: // a field of no concern
 	}
 }
 
