@@ -45,3 +45,23 @@ func TestATurnHasAnEnd(t *testing.T) {
 		}
 	}
 }
+
+// A wrong spec changes nothing of what has served: what runs is compared with itself, and not
+// with what the spec would render.
+func TestContentThatServesIsCompleteBesideAWrongSpec(t *testing.T) {
+	otherSpec := func(s *scene) { s.want.content = contentOf(older) }
+	kept := func(s *scene) { s.want.kept = true }
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  bool
+	}{
+		"what the spec says":        {nil, true},
+		"not yet what it says":      {[]edit{otherSpec}, false},
+		"beside a wrong one":        {[]edit{otherSpec, kept}, true},
+		"beside a wrong one, ended": {[]edit{otherSpec, kept, noBackend}, false},
+	} {
+		if s := up(tc.edits...); complete(s.server, s.world, s.want) != tc.want {
+			t.Errorf("%s: complete is %t", name, !tc.want)
+		}
+	}
+}
