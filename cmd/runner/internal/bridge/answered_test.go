@@ -36,7 +36,7 @@ func TestAnAnswerWhoseIDIsSpelledInAnotherWay(t *testing.T) {
 			conn.says <- tc.says
 			conn.says <- `{"jsonrpc":"2.0","id":1,"result":{"late":true}}`
 			want := cmp.Or(tc.want, `{"jsonrpc":"2.0","id":"a","result":{"late":true}}`)
-			if e, _, _ := x.take(t.Context()); string(e.data) != want {
+			if e, _, _ := x.take(t.Context(), x.reader); string(e.data) != want {
 				t.Errorf("the client gets %s, want %s", e.data, want)
 			}
 		})
@@ -60,7 +60,7 @@ func TestATokenAndACancellationThatAreSpelledInAnotherWay(t *testing.T) {
 				conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + spelled + `,"progress":1}}`
 				soon, stop := context.WithTimeout(t.Context(), 5*time.Second)
 				defer stop()
-				if e, _, _ := x.take(soon); !strings.Contains(string(e.data), `"progressToken":1,`) {
+				if e, _, _ := x.take(soon, x.reader); !strings.Contains(string(e.data), `"progressToken":1,`) {
 					t.Errorf("the client gets %s", e.data)
 				}
 				cancel := jsonrpc.Message{Method: methodCancelled, Params: []byte(`{"requestId":` + spelled + `}`)}

@@ -75,6 +75,7 @@ type Bridge struct {
 	shared   *shared
 	inFlight *share.Places // a byte of a body each
 	unread   *share.Places // a byte of an event each
+	finished finished
 }
 
 // New makes a bridge, which starts no server yet.

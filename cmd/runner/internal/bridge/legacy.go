@@ -38,8 +38,7 @@ func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []j
 	}
 	answer := b.stream("", false, caller)
 	answer.begin(1)
-	answer.attach(false, 0)
-	defer answer.detach()
+	defer answer.detach(answer.attach(false, 0))
 	defer answer.free()
 	if f := s.post(r.Context(), messages, answer); f != nil {
 		b.end(s)
@@ -75,7 +74,7 @@ func (b *Bridge) hello(ctx context.Context, s *session, answer *stream) (event, 
 	defer cancel()
 	got := make(chan event)
 	go func() {
-		e, _, ok := answer.take(ctx)
+		e, _, ok := answer.take(ctx, answer.reader)
 		if !ok {
 			return
 		}
@@ -140,19 +139,22 @@ func (b *Bridge) postSession(w http.ResponseWriter, r *http.Request, id string, 
 	asJSON, asEvents := accepts(r)
 	to := b.stream(rand.Text(), asEvents, s.caller)
 	to.begin(len(calls))
-	to.attach(false, 0)
+	by := to.attach(false, 0)
 	s.keep(to)
 	if f := s.post(r.Context(), messages, to); f != nil {
-		to.detach()
+		to.detach(by)
 		s.forget(to)
 		writeFault(w, f, calls[0].ID)
 		return
 	}
 	whole := reading{
-		s: to, quick: quickLegacy, events: asEvents, json: asJSON, batch: batch, primed: s.revision() >= firstPrimed,
+		s: to, by: by, quick: quickLegacy, events: asEvents, json: asJSON, batch: batch, primed: s.revision() >= firstPrimed,
 	}.serve(w, r)
-	to.detach()
-	if whole {
+	to.detach(by)
+	switch {
+	case whole && media.Type(w.Header()) == media.Events:
+		b.finished.keep(to) // what was written need not have arrived
+	case whole:
 		s.forget(to)
 	}
 }
@@ -185,17 +187,16 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 		}
 		after, resume = n, true
 	}
-	if !from.attach(resume, after) {
-		writeFault(w, jsonrpc.Fail(http.StatusConflict, protocol.CodeInvalidRequest, "another request reads this stream"), nil)
-		return
-	}
-	defer from.detach()
-	if from == s.standing {
-		defer s.leaves()
-	} else {
-		defer s.touch()
-	}
-	reading{s: from, events: true, primed: !resume && s.revision() >= firstPrimed}.serve(w, r)
+	by := from.attach(resume, after)
+	defer func() {
+		if from == s.standing && from.reads(by) { // else its client is there, and reads it elsewhere
+			s.leaves()
+		} else {
+			s.touch()
+		}
+		from.detach(by)
+	}()
+	reading{s: from, by: by, events: true, primed: !resume && s.revision() >= firstPrimed}.serve(w, r)
 }
 
 func (b *Bridge) delete(w http.ResponseWriter, r *http.Request) {

@@ -159,8 +159,8 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	asJSON, asEvents := accepts(r)
 	to := b.stream(rand.Text(), false, r.Header.Get(protocol.HeaderCaller))
 	to.begin(1)
-	to.attach(false, 0)
-	defer to.detach()
+	by := to.attach(false, 0)
+	defer to.detach(by)
 	defer to.free()
 	c := &call{id: m.ID, method: m.Method, owner: to, caller: r.Header.Get(protocol.HeaderCaller), to: to, answer: answerTo(to), modern: true}
 	if err := p.ask(r.Context(), c, params); err != nil {
@@ -171,7 +171,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	if m.Method == protocol.MethodListen {
 		quick = 0
 	}
-	if !(reading{s: to, quick: quick, events: asEvents, json: asJSON}).serve(w, r) {
+	if !(reading{s: to, by: by, quick: quick, events: asEvents, json: asJSON}).serve(w, r) {
 		p.cancel(context.WithoutCancel(r.Context()), to, m.ID, []byte(`{"requestId":0,"reason":"the client has left"}`))
 	}
 }

@@ -24,8 +24,8 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer b.end(s)
-	s.standing.attach(false, 0)
-	defer s.standing.detach()
+	by := s.standing.attach(false, 0)
+	defer s.standing.detach(by)
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}
 	defer out.end()
 	out.begin()
@@ -33,7 +33,7 @@ func (b *Bridge) getOld(w http.ResponseWriter, r *http.Request) {
 	if out.write(sse.Endpoint(endpoint)) != nil {
 		return
 	}
-	reading{s: s.standing, events: true, begun: true}.serve(w, r)
+	reading{s: s.standing, by: by, events: true, begun: true}.serve(w, r)
 }
 
 // old reports whether a session is of this transport. The proxy seals the ids of the

@@ -98,7 +98,7 @@ func TestAnAnswerKeepsItsResultBesideAnErrorThatIsNull(t *testing.T) {
 	}
 	next(t, "call", conn.sent)
 	conn.says <- `{"jsonrpc":"2.0","id":1,"result":{"content":[]},"error":null}`
-	if e, _, _ := x.take(t.Context()); string(e.data) != `{"jsonrpc":"2.0","id":"a","result":{"content":[]}}` {
+	if e, _, _ := x.take(t.Context(), x.reader); string(e.data) != `{"jsonrpc":"2.0","id":"a","result":{"content":[]}}` {
 		t.Errorf("the client gets %s", e.data)
 	}
 	answer := jsonrpc.Message{ID: []byte("7"), Result: []byte(`{"roots":[]}`), Error: []byte("null")}
@@ -189,7 +189,7 @@ func TestCallsOfOneIDAtATimeGetEachItsOwnAnswer(t *testing.T) {
 		conn.says <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + wires[i] + `,"progress":1}}`
 		conn.says <- `{"jsonrpc":"2.0","id":` + wires[i] + `,"result":{"of":` + fmt.Sprint(i) + `}}`
 		for _, want := range []string{`"progressToken":1,`, `"id":1,"result":{"of":` + fmt.Sprint(i) + `}`} {
-			if e, _, _ := streams[i].take(t.Context()); !strings.Contains(string(e.data), want) {
+			if e, _, _ := streams[i].take(t.Context(), streams[i].reader); !strings.Contains(string(e.data), want) {
 				t.Errorf("call %d gets %s, want %s", i, e.data, want)
 			}
 		}
@@ -249,7 +249,7 @@ func TestABatchOfWhichSomethingRanIsNotRefused(t *testing.T) {
 			t.Fatalf("%d calls were sent, and the batch is answered %v", len(conn.sent), f)
 		}
 		for n := maxCalls + 1; n <= id; n++ {
-			e, _, ok := x.take(t.Context())
+			e, _, ok := x.take(t.Context(), x.reader)
 			if want := fmt.Sprintf(`"id":%d,"error":{"code":%d`, n, CodeBusy); !ok || !strings.Contains(string(e.data), want) {
 				t.Errorf("%s is no %s", e.data, want)
 			}

@@ -13,7 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 )
 
-// maxFinished is how many answers that broke off are kept for clients that resume them.
+// maxFinished is how many answers that are over, or broke off, are kept for clients that
+// resume them.
 const maxFinished = 8
 
 // session is a client of the legacy era, from initialize on.
@@ -139,7 +140,7 @@ func (s *session) stream(id string) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, kept := range s.streams {
-		if kept.id == id {
+		if kept.id == id && !kept.isFreed() {
 			return kept
 		}
 	}

@@ -133,9 +133,9 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 			reached.Add(1)
 			if status := answers.Load(); status != 0 {
 				w.WriteHeader(int(status))
-				return
+			} else {
+				<-stay
 			}
-			<-stay
 			return
 		}
 		fmt.Fprint(w, "event: endpoint\ndata: /message\n\n")
@@ -154,11 +154,10 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	p := newPeer(conn, true, func(said) {}, nil)
 	t.Cleanup(p.stop)
 	ask := func(ctx context.Context, id string, answer func([]byte, int, bool)) *jsonrpc.Fault {
-		err := p.ask(ctx, &call{id: []byte(id), method: "tools/call", answer: answer}, nil)
-		if err == nil {
-			return nil
+		if err := p.ask(ctx, &call{id: []byte(id), method: "tools/call", answer: answer}, nil); err != nil {
+			return asFault(err)
 		}
-		return asFault(err)
+		return nil
 	}
 	if f := ask(t.Context(), "1", func(data []byte, _ int, _ bool) { t.Errorf("it is answered with %s", data) }); f != nil || len(p.mine(nil)) != 1 {
 		t.Errorf("%v, and %d calls wait", f, len(p.mine(nil)))
@@ -168,7 +167,9 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	for status, says := range map[int32]string{500: "the call may have run", 404: "before it took the message"} {
 		answers.Store(status)
 		answered := make(chan *jsonrpc.Fault, 1)
-		f := ask(t.Context(), "3", func(data []byte, status int, _ bool) { answered <- jsonrpc.Fail(status, read(data)[0].code(), "%s", data) })
+		f := ask(t.Context(), "3", func(data []byte, status int, _ bool) {
+			answered <- jsonrpc.Fail(status, read(data)[0].code(), "%s", data)
+		})
 		if f == nil { // it was told later than the message was sent
 			f = <-answered
 		}

@@ -39,6 +39,7 @@ type stream struct {
 	open     int // calls that are not answered yet
 	ended    bool
 	attached bool
+	reader   *reader // the last that attached
 	freed    bool
 	// changed is closed and made anew at each change.
 	changed chan struct{}
@@ -100,12 +101,12 @@ func (s *stream) drop() {
 }
 
 // take is the next event and its number, once there is one; false where none comes
-// any more or ctx has ended. Its hold must be left once it has been written.
-func (s *stream) take(ctx context.Context) (e event, n int, ok bool) {
+// any more, ctx has ended, or another reads. Its hold must be left once it has been written.
+func (s *stream) take(ctx context.Context, by *reader) (e event, n int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.skip(); s.next == s.first+len(s.events); s.skip() {
-		if s.ended {
+	for s.skip(); s.next == s.first+len(s.events) || s.reader != by; s.skip() {
+		if s.ended || s.reader != by {
 			return event{}, 0, false
 		}
 		changed := s.changed
@@ -160,27 +161,32 @@ func (s *stream) last() bool {
 	return s.ended && s.next == s.first+len(s.events)
 }
 
+// reader is who reads a stream, until another does.
+type reader struct{ _ byte } // it has an address of its own
+
 // attach makes its caller the one that reads: what was not written yet, or where it
-// resumes what is kept from the event after the given number on. It is false where
-// another reads.
-func (s *stream) attach(resume bool, after int) bool {
+// resumes what is kept from the event after the given number on. Who has read is at its
+// end: its client may be gone for long before that is noticed.
+func (s *stream) attach(resume bool, after int) *reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.attached {
-		return false
-	}
-	s.attached = true
+	s.attached, s.reader = true, &reader{}
+	defer s.change()
 	for resume && s.next > s.first && s.next > after+1 {
 		s.next--
 		n := len(s.events[s.next-s.first].data)
 		s.unsent, s.sent = s.unsent+n, s.sent-n
 	}
-	return true
+	return s.reader
 }
 
-func (s *stream) detach() {
+// detach says that its caller does not read any more.
+func (s *stream) detach(by *reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.reader != by {
+		return
+	}
 	s.attached = false
 	s.letGo()
 	s.change()
@@ -233,11 +239,18 @@ func (s *stream) written() int {
 	return s.next - 1
 }
 
-// lost takes back that an event was written.
-func (s *stream) lost(n int) {
+// reads reports whether no other has taken the stream over.
+func (s *stream) reads(by *reader) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next == n+1 && s.next > s.first {
+	return s.reader == by
+}
+
+// lost takes back that an event was written.
+func (s *stream) lost(n int, by *reader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader == by && s.next == n+1 && s.next > s.first {
 		s.next--
 		size := len(s.events[s.next-s.first].data)
 		s.unsent, s.sent = s.unsent+size, s.sent-size

@@ -177,7 +177,7 @@ func TestAStreamMakesRoomOfItsOwn(t *testing.T) {
 	if !free(all, 20) || free(all, 21) {
 		t.Error("other than two of five wait")
 	}
-	if e, n, ok := nobody.take(t.Context()); !ok || n != 3 {
+	if e, n, ok := nobody.take(t.Context(), nobody.reader); !ok || n != 3 {
 		t.Errorf("%d is next, %v", n, ok)
 	} else {
 		e.hold.part()
@@ -204,13 +204,13 @@ func TestAnAnswerWithoutRoomBecomesAnError(t *testing.T) {
 	if !read.push(event{data: []byte(`{"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 90) + `"}`), status: 200}, false) {
 		t.Error("an answer is lost without a word")
 	}
-	first, _, _ := read.take(t.Context())
-	second, _, _ := read.take(t.Context())
+	first, _, _ := read.take(t.Context(), read.reader)
+	second, _, _ := read.take(t.Context(), read.reader)
 	if second.status != http.StatusBadGateway || !strings.Contains(string(second.data), `"id":7`) || !strings.Contains(string(second.data), "AnswerLost") {
 		t.Errorf("got %d %s", second.status, second.data)
 	}
 	read.free()
-	read.detach()
+	read.detach(read.reader)
 	if free(all, 11) {
 		t.Error("room is given back while it is written")
 	}
@@ -232,7 +232,7 @@ func TestAnAnswerWithoutRoomIsToldToWhoResumes(t *testing.T) {
 	answerTo(left)([]byte(`{"jsonrpc":"2.0","id":7,"result":"long"}`), http.StatusOK, true)
 	leave()
 	left.attach(true, -1)
-	e, _, ok := left.take(t.Context())
+	e, _, ok := left.take(t.Context(), left.reader)
 	if !ok || !strings.Contains(string(e.data), `"id":7`) || !strings.Contains(string(e.data), "AnswerLost") || !left.last() {
 		t.Errorf("got %s, %v", e.data, ok)
 	}
@@ -264,9 +264,9 @@ func TestWhatWasDroppedIsNotResumed(t *testing.T) {
 	long := `"` + strings.Repeat("a", maxUnsent-10) + `"`
 	s.attach(false, 0)
 	s.push(event{data: []byte("{}")}, false)
-	e, _, _ := s.take(t.Context())
+	e, _, _ := s.take(t.Context(), s.reader)
 	e.hold.part()
-	s.detach()
+	s.detach(s.reader)
 	for range 3 { // the third has the second dropped
 		s.push(event{data: []byte(long)}, false)
 	}
@@ -274,7 +274,7 @@ func TestWhatWasDroppedIsNotResumed(t *testing.T) {
 	s.attach(true, -1)
 	var got []string
 	for {
-		e, n, ok := s.take(t.Context())
+		e, n, ok := s.take(t.Context(), s.reader)
 		if !ok {
 			break
 		}

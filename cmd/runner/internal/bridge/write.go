@@ -24,7 +24,8 @@ var keepAlive = 25 * time.Second
 
 // reading is how a stream is written to a client.
 type reading struct {
-	s *stream
+	s  *stream
+	by *reader
 	// quick is how long the first event is waited for.
 	quick time.Duration
 	// events and json say what the client accepts.
@@ -45,7 +46,7 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 	}
 	out := &eventWriter{w: w, control: http.NewResponseController(w), ids: r.s.replays, id: r.s.id}
 	first, cancel := context.WithTimeout(request.Context(), r.quick)
-	e, n, ok := r.s.take(first)
+	e, n, ok := r.s.take(first, r.by)
 	cancel()
 	if ok && r.json && !r.batch && r.s.last() {
 		writeJSON(w, max(e.status, http.StatusOK), e.data)
@@ -67,7 +68,7 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 		if ok {
 			broken := out.event(e, n)
 			if broken != nil {
-				r.s.lost(n)
+				r.s.lost(n, r.by)
 			}
 			if e.hold.part(); broken != nil {
 				return false
@@ -77,11 +78,11 @@ func (r reading) serve(w http.ResponseWriter, request *http.Request) bool {
 			}
 		}
 		silence, cancel := context.WithTimeout(request.Context(), keepAlive)
-		e, n, ok = r.s.take(silence)
+		e, n, ok = r.s.take(silence, r.by)
 		cancel()
 		switch {
 		case ok:
-		case request.Context().Err() != nil:
+		case request.Context().Err() != nil, !r.s.reads(r.by):
 			return false
 		case r.s.last():
 			return true
@@ -104,7 +105,7 @@ func (r reading) collect(w http.ResponseWriter, request *http.Request) bool {
 	}()
 	status := http.StatusOK
 	for {
-		e, _, ok := r.s.take(request.Context())
+		e, _, ok := r.s.take(request.Context(), r.by)
 		if !ok {
 			break
 		}

@@ -74,7 +74,7 @@ func (a *answer) lost(message jsontext.Value, why error) error {
 	}
 	said := &saying{header: http.Header{}}
 	a.refuse(said, id, why)
-	return a.pass(sse.Message(said.Bytes()))
+	return a.pass(sse.Message(bytes.TrimSpace(said.Bytes())))
 }
 
 // pass passes an event on as it is.
