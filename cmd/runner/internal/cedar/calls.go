@@ -183,7 +183,7 @@ func agree(header http.Header, m jsonrpc.Message, calls []authz.Call) error {
 		return err
 	}
 	if method != "" && method != m.Method {
-		return fmt.Errorf("header Mcp-Method is %q, the body's method is %q", method, m.Method)
+		return fmt.Errorf("header Mcp-Method is %q, the body's method is %q", authz.Shown(method), authz.Shown(m.Method))
 	}
 	name, err := single(header, protocol.HeaderName)
 	if err != nil {
@@ -196,7 +196,7 @@ func agree(header http.Header, m jsonrpc.Message, calls []authz.Call) error {
 		return fmt.Errorf("header %s: %w", protocol.HeaderName, err)
 	}
 	if name != calls[0].ID {
-		return fmt.Errorf("header Mcp-Name is %q, the body names %q", name, calls[0].ID)
+		return fmt.Errorf("header Mcp-Name is %q, the body names %q", authz.Shown(name), authz.Shown(calls[0].ID))
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ type Refusal struct {
 	Reason Reason
 	// ID of the message; nil if it is not known or was one of several.
 	ID jsontext.Value
-	// Message says what is refused, why, and what to do about it.
+	// Message says what is refused, why, and what to do about it. It is short, since each call of a batch is answered with it.
 	Message string
 	// Messages are all of the body, and Batch says that they came as a list; nil where they were not read.
 	Messages []jsonrpc.Message
@@ -207,10 +207,10 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 	}
 	rule, known := rules[m.Method]
 	if modern(r.Header) && (!known || rule.legacy) {
-		return refuse(NotFound, "an unknown method", "revision "+protocol.Modern+" does not have the method "+m.Method)
+		return refuse(NotFound, "an unknown method", "revision "+protocol.Modern+" does not have the method "+authz.Shown(m.Method))
 	}
 	if !known {
-		return refuse(NotPermitted, "an unknown method", "no policy can permit the method "+m.Method+", which this proxy does not know")
+		return refuse(NotPermitted, "an unknown method", "no policy can permit the method "+authz.Shown(m.Method)+", which this proxy does not know")
 	}
 	var calls []authz.Call
 	if rule.calls != nil {
@@ -249,7 +249,7 @@ func orEmpty(params jsontext.Value) jsontext.Value {
 }
 
 func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
-	what := `Client::"` + caller.Subject + `" may not ` + strings.ReplaceAll(call.Action, "_", " ") + ` "` + call.ID + `": `
+	what := `Client::"` + authz.Shown(caller.Subject) + `" may not ` + strings.ReplaceAll(call.Action, "_", " ") + ` "` + authz.Shown(call.ID) + `": `
 	why := "no policy permits it"
 	if len(d.Policies) > 0 {
 		why = "forbidden by policy " + strings.Join(d.Policies, ", ")

@@ -56,3 +56,29 @@ func TestNoArgumentReachesAServerUnderAnotherName(t *testing.T) {
 		}
 	}
 }
+
+// What a caller names may have 4 MiB, and each call of a batch is answered with the refusal.
+func TestARefusalShowsTheBeginOfALongName(t *testing.T) {
+	long := strings.Repeat("a", 100_000)
+	for name, tc := range map[string]attempt{
+		"a tool":            {call("tools/call", `{"name":"`+long+`"}`), nil, denied, ""},
+		"a prompt":          {call("prompts/get", `{"name":"`+long+`"}`), nil, denied, ""},
+		"a resource":        {call("resources/read", `{"uri":"`+long+`"}`), nil, denied, ""},
+		"a method":          {call(long, `{}`), nil, denied, ""},
+		"a modern method":   {call(long, `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 404, ""},
+		"another method":    {call(long, `{}`), http.Header{"Mcp-Method": {"tools/call"}}, denied, ""},
+		"another name":      {call("tools/call", `{"name":"`+long+`"}`), http.Header{"Mcp-Name": {"add"}}, 400, ""},
+		"a caller":          {call("tools/call", `{"name":"no"}`), http.Header{"As": {long}}, denied, ""},
+		"a name in 2 cases": {call("tools/call", `{"Name":"`+long+`"}`), nil, 400, ""},
+		"an argument": {
+			call("tools/call", `{"name":"write","arguments":{"path":1,"`+long+`":1,"`+strings.ToUpper(long)+`":{"path":1}}}`), nil, unclear, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := post(guarded(t, &backend{kind: "application/json", body: "{}"}, nil), tc.body, tc.header)
+			if w.Code != tc.status || w.Body.Len() > 4<<10 {
+				t.Errorf("%d, %d bytes: %.300s", w.Code, w.Body.Len(), w.Body)
+			}
+		})
+	}
+}
