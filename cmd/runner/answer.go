@@ -24,7 +24,7 @@ type reply struct {
 	status int
 	media  string // the media type
 	code   int    // of a JSON-RPC error
-	said   string // its message
+	said   string // its message; of HTTP 403 else what the body says
 	reason string // of its data, where it has one: why the proxy or a bridge has not called
 	detail string // the reason in words
 }
@@ -36,7 +36,7 @@ const peeked = 4 << 10
 func replyOf(response *http.Response) *reply {
 	r := &reply{status: response.StatusCode}
 	r.media = media.Type(response.Header)
-	if r.media != media.JSON || r.status < http.StatusBadRequest {
+	if r.status != http.StatusForbidden && (r.media != media.JSON || r.status < http.StatusBadRequest) {
 		return r
 	}
 	body := response.Body
@@ -45,6 +45,12 @@ func replyOf(response *http.Response) *reply {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(begin), body), body}
+	if r.status == http.StatusForbidden && !media.Encoded(response.Header) {
+		r.said = string(begin)
+	}
+	if r.media != media.JSON {
+		return r
+	}
 	var message struct {
 		Error struct {
 			Code    int             `json:"code"`
@@ -55,7 +61,7 @@ func replyOf(response *http.Response) *reply {
 	if json.Unmarshal(media.Text(begin), &message) != nil {
 		return r
 	}
-	r.code, r.said = message.Error.Code, message.Error.Message
+	r.code, r.said = message.Error.Code, cmp.Or(message.Error.Message, r.said)
 	var why struct {
 		Reason string `json:"reason"`
 		Detail string `json:"detail"`
@@ -77,10 +83,23 @@ func (r *reply) noSessions() bool {
 	return r.code == proxy.CodeNoSessions && r.status == http.StatusServiceUnavailable && r.reason == proxy.ReasonNoSessions
 }
 
-// wantsCredentials reports whether the backend answered that it would, to who
-// may call it.
-func (r *reply) wantsCredentials() bool {
+// barred reports whether the backend answered that it does not let the runner in: it asks for credentials,
+// or for something else that the runner's request does not have.
+func (r *reply) barred() bool {
 	return r != nil && !r.ours() && (r.status == http.StatusUnauthorized || r.status == http.StatusForbidden)
+}
+
+// bar says what a backend answered that does not let the runner in.
+func (r *reply) bar() string {
+	if r.status == http.StatusUnauthorized {
+		return "the backend asks for credentials (HTTP 401), so what it offers is not known"
+	}
+	said := printable.Line(r.said, maxWords)
+	if said != "" {
+		said = ": " + said
+	}
+	return fmt.Sprintf("the backend refuses the question (HTTP %d%s), so what it offers is not known: "+
+		"servers that check Host answer so, see docs/how-to/transports.md", r.status, said)
 }
 
 // refused reports whether there is an endpoint that takes messages, though not
@@ -143,9 +162,9 @@ func (r *reply) String() string {
 func (r *reply) advice() string {
 	switch {
 	case r.refused() && r.code == 0:
-		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials, HTTP 401 or 403 would say so"
+		return "it refuses an initialize of MCP: write transport: sse if the image speaks the older transport; where it wants credentials, HTTP 401 would say so"
 	case r.refused():
-		return "it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so"
+		return "it refuses an initialize of MCP; where it wants credentials, HTTP 401 would say so"
 	case r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:
 		return "write the path of its MCP endpoint into spec.path, or transport: sse if the image speaks the older transport only"
 	}

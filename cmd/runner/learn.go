@@ -124,7 +124,7 @@ func (s settings) reached(ctx context.Context) error {
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
 	if err != nil {
-		if r := client.last.Load(); r.refused() && (s.run.Remote == nil || !r.wantsCredentials()) {
+		if r := client.last.Load(); r.refused() && (s.run.Remote == nil || !r.barred()) {
 			return nil
 		}
 		return errUnreached
@@ -142,9 +142,8 @@ func (s settings) learn(ctx context.Context) (backend.Facts, error) {
 	client := newAsking(s.inside)
 	defer client.end()
 	session, err := connectMCP(ctx, client, s.endpoint(), "")
-	if r := client.last.Load(); err != nil && s.run.Remote == nil && r.wantsCredentials() {
-		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers,
-			fmt.Sprintf("the backend asks for credentials (HTTP %d), so what it offers is not known", r.status))}, nil
+	if r := client.last.Load(); err != nil && s.run.Remote == nil && r.barred() {
+		return backend.Facts{Answers: conditions.True(v1alpha1.ReasonAnswers, r.bar())}, nil
 	}
 	if err != nil {
 		err = fmt.Errorf("asking the backend: %w", client.explain(errors.Join(err, ctx.Err())))

@@ -296,7 +296,7 @@ var notMCP = map[string]struct {
 	"a broken one":         {plain(http.StatusInternalServerError), "NotAnswering", port + "answers MCP at /mcp with HTTP 500: look at its log", false},
 	"one that refuses": {
 		answer(http.StatusBadRequest, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no key"}}`),
-		"NotMCP", "(HTTP 400, JSON-RPC error -32000): it refuses an initialize of MCP; where it wants credentials, HTTP 401 or 403 would say so", true,
+		"NotMCP", "(HTTP 400, JSON-RPC error -32000): it refuses an initialize of MCP; where it wants credentials, HTTP 401 would say so", true,
 	},
 	"one of the older transport": {
 		plain(http.StatusBadRequest), "NotMCP",
@@ -306,8 +306,21 @@ var notMCP = map[string]struct {
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "NotAnswering",
 		port + "does not answer (it broke the connection off): look at its log, and write the port on which the image listens into spec.port", false,
 	},
-	"one that asks who is there":    {plain(http.StatusUnauthorized), "Answers", "the backend asks for credentials (HTTP 401), so what it offers is not known", true},
-	"one that is not for everybody": {plain(http.StatusForbidden), "Answers", "the backend asks for credentials (HTTP 403)", true},
+	"one that asks who is there": {plain(http.StatusUnauthorized), "Answers", "the backend asks for credentials (HTTP 401), so what it offers is not known", true},
+	"one that checks Host": {
+		answer(http.StatusForbidden, "Content-Type", "text/plain", "Access is only\x1b[1m allowed at\nlocalhost:8080"+strings.Repeat("!", 8<<10)), "Answers",
+		"the backend refuses the question (HTTP 403: Access is only[1m allowed at localhost:8080!!", true,
+	},
+	"one that checks Host and says so in JSON-RPC": {
+		answer(http.StatusForbidden, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Host"}}`), "Answers",
+		"the backend refuses the question (HTTP 403: Invalid Host), so what it offers is not known: servers that check Host answer so, see docs/how-to/transports.md", true,
+	},
+	"one that forbids in JSON": {
+		answer(http.StatusForbidden, "Content-Type", "application/json", `{"error":"Invalid Host"}`), "Answers", `(HTTP 403: {"error":"Invalid Host"}), so what`, true,
+	},
+	"one that forbids without a word": {
+		answer(http.StatusForbidden, "Content-Type", "text/plain", ""), "Answers", "the backend refuses the question (HTTP 403), so what it offers is not known: servers", true,
+	},
 	"one that goes on and on": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		endless(w, `{"jsonrpc":"2.0","id":1,"result":[`, "{},")
