@@ -25,11 +25,11 @@ type Reader struct {
 	scan   Scanner
 	buffer []byte
 	begun  bool
-	// data are the values of the lines of data, name is that of the last line that names
-	// the event, and id and retry those of their lines, at 0 where there is none. value is
-	// that of the line so far.
-	data                   []span
-	name, id, retry, value span
+	// data is the value of the first of so many lines of data, name is that of the last line
+	// that names the event, and id and retry those of their lines, at 0 where there is none.
+	// value is that of the line so far.
+	data, name, id, retry, value span
+	lines                        int
 }
 
 type span struct{ begin, end int }
@@ -89,7 +89,9 @@ func (r *Reader) line(end int) {
 	r.value = span{}
 	switch r.scan.Field() {
 	case Data:
-		r.data = append(r.data, value)
+		if r.lines++; r.lines == 1 {
+			r.data = value
+		}
 	case Name:
 		r.name = value
 	case ID:
@@ -108,25 +110,37 @@ func (r *Reader) event() Event {
 		e.ID = all[r.id.begin:r.id.end]
 	}
 	e.Retry = all[r.retry.begin:r.retry.end]
-	if !r.begun {
-		r.begun, e.Text = true, bytes.TrimPrefix(all, []byte(mark))
-	}
-	for i, line := range r.data {
-		value := all[line.begin:line.end:line.end]
-		if i == 0 {
-			e.Data = value
-			continue
-		}
-		e.Data = append(append(e.Data, '\n'), value...)
+	if e.Data = all[r.data.begin:r.data.end:r.data.end]; r.lines > 1 {
+		e.Data = joined(all, Scanner{begun: r.begun})
 	}
 	if len(e.Data) == 0 {
 		e.Data = nil
 	}
-	r.data, r.name, r.id, r.retry, r.value = r.data[:0], span{}, span{}, span{}, span{}
+	if !r.begun {
+		r.begun, e.Text = true, bytes.TrimPrefix(all, []byte(mark))
+	}
+	r.data, r.lines, r.name, r.id, r.retry, r.value = span{}, 0, span{}, span{}, span{}, span{}
 	if r.buffer = r.buffer[:0]; len(all) > Kept {
 		r.buffer = nil
 	}
 	return e
+}
+
+// joined are the lines of data of an event, joined by line feeds. To remember where each is
+// would take many times its text.
+func joined(event []byte, scan Scanner) (data []byte) {
+	data = make([]byte, 0, len(event))
+	for at := 0; at < len(event); {
+		part, n := scan.Next(event[at:])
+		switch {
+		case part == Data:
+			data = append(data, event[at:at+n]...)
+		case part == Line && scan.Field() == Data:
+			data = append(data, '\n')
+		}
+		at += n
+	}
+	return data[:len(data)-1]
 }
 
 // Held is how many bytes there are of an event that is not whole, and Rest are these.

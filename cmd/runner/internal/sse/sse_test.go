@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -148,6 +149,32 @@ func TestALargeEventsBufferIsGivenBack(t *testing.T) {
 			t.Errorf("after an event of %d bytes it keeps %d: %v", size, cap(r.buffer), err)
 		}
 	}
+}
+
+// Nor does one of many lines, of which each may be empty.
+func TestAnEventOfManyLinesKeepsNothing(t *testing.T) {
+	r := &Reader{Limit: 4 << 20, Event: func(e Event) error {
+		if len(e.Data) != 499_999 {
+			t.Errorf("%d bytes of data", len(e.Data))
+		}
+		return nil
+	}}
+	stream := []byte(strings.Repeat("data\n", 500_000) + "\n")
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	if _, err := r.Write(stream); err != nil {
+		t.Fatal(err)
+	}
+	if kept := heap() - before; kept > 1<<20 {
+		t.Errorf("an idle stream keeps %d bytes", kept)
+	}
+	runtime.KeepAlive(r)
+	runtime.KeepAlive(stream)
 }
 
 func TestWhatIsAMessage(t *testing.T) {
