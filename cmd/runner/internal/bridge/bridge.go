@@ -171,6 +171,9 @@ func (b *Bridge) Drain() {
 	}
 }
 
+// allowed are the methods that an endpoint takes.
+const allowed = "GET, POST, DELETE"
+
 // ServeHTTP answers one request, whatever its path: that is the proxy's to judge.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(protocol.HeaderVersion) >= protocol.Modern && r.Method != http.MethodPost {
@@ -189,7 +192,7 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPut:
 		b.putOld(w, r)
 	default:
-		w.Header().Set("Allow", "GET, POST, DELETE")
+		w.Header().Set("Allow", allowed)
 		http.Error(w, "an MCP endpoint takes POST, GET and DELETE", http.StatusMethodNotAllowed)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -171,6 +172,35 @@ func TestAStreamThatBreaksOffIsResumed(t *testing.T) {
 	n, _ := bufio.NewReader(again.Body).Read(all)
 	if !strings.Contains(string(all[:n]), `"result":"late"`) {
 		t.Errorf("HTTP %d %s", again.StatusCode, all[:n])
+	}
+}
+
+// Clients resume the stream of a call that they have cancelled, again and again unless HTTP 405 tells them that there is none.
+func TestTheStreamOfACallThatIsOverIsNotResumed(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	session := f.begin()
+	response := f.do(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"silent"}`, protocol.HeaderSession, session)
+	line, err := bufio.NewReader(response.Body).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "id: ") {
+		t.Fatal(line, err)
+	}
+	last := strings.TrimSpace(strings.TrimPrefix(line, "id: "))
+	f.want(f.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, protocol.HeaderSession, session), http.StatusAccepted)
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	for id, want := range map[string]int{
+		last: http.StatusMethodNotAllowed, "ANOTHER_0": http.StatusMethodNotAllowed,
+		"5": http.StatusBadRequest, "ANOTHER_x": http.StatusBadRequest, "_0": http.StatusBadRequest,
+	} {
+		again := f.do(http.MethodGet, "", protocol.HeaderSession, session, protocol.HeaderLast, id)
+		_ = again.Body.Close()
+		allow := ""
+		if want == http.StatusMethodNotAllowed {
+			allow = "GET, POST, DELETE"
+		}
+		if again.StatusCode != want || again.Header.Get("Allow") != allow {
+			t.Errorf("%s: HTTP %d, Allow %q", id, again.StatusCode, again.Header.Get("Allow"))
+		}
 	}
 }
 

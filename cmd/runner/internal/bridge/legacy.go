@@ -180,12 +180,15 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 	}
 	from, after, resume := s.standing, 0, false
 	if last := r.Header.Get(protocol.HeaderLast); last != "" {
-		stream, n, ok := parseEventID(last)
-		if from = s.stream(stream); !ok || from == nil {
-			writeFault(w, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no stream that can be resumed", protocol.HeaderLast), nil)
+		var f *jsonrpc.Fault
+		if from, after, f = s.resumed(last); f != nil {
+			if f.Status == http.StatusMethodNotAllowed {
+				w.Header().Set("Allow", allowed)
+			}
+			writeFault(w, f, nil)
 			return
 		}
-		after, resume = n, true
+		resume = true
 	}
 	by := from.attach(resume, after)
 	defer func() {
@@ -197,6 +200,19 @@ func (b *Bridge) get(w http.ResponseWriter, r *http.Request) {
 		from.detach(by)
 	}()
 	reading{s: from, by: by, events: true, primed: !resume && s.revision() >= firstPrimed}.serve(w, r)
+}
+
+// resumed is the stream of an event, and its number there. Clients resume the stream of a call that they have
+// cancelled: after HTTP 405 they leave it, and else they try again, for ever where they get an empty stream.
+func (s *session) resumed(last string) (*stream, int, *jsonrpc.Fault) {
+	id, n, ok := parseEventID(last)
+	if !ok {
+		return nil, 0, jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidRequest, "%s is of no event", protocol.HeaderLast)
+	}
+	if from := s.stream(id); from == s.standing || from != nil && from.follows(n) {
+		return from, n, nil
+	}
+	return nil, 0, jsonrpc.Fail(http.StatusMethodNotAllowed, protocol.CodeInvalidRequest, "%s is of no stream that can be resumed", protocol.HeaderLast)
 }
 
 func (b *Bridge) delete(w http.ResponseWriter, r *http.Request) {

@@ -164,6 +164,18 @@ func (s *stream) last() bool {
 // reader is who reads a stream, until another does.
 type reader struct{ _ byte } // it has an address of its own
 
+// follows reports whether something is kept, or comes yet, after the event of a number.
+func (s *stream) follows(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, e := range s.events {
+		if s.first+i > n && e.data != nil {
+			return true
+		}
+	}
+	return !s.ended
+}
+
 // attach makes its caller the one that reads: what was not written yet, or where it
 // resumes what is kept from the event after the given number on. Who has read is at its
 // end: its client may be gone for long before that is noticed.

@@ -77,7 +77,7 @@ func TestAStreamThatIsOverIsResumed(t *testing.T) {
 	for range maxKept {
 		f.finished.keep(f.stream("", true, ""))
 	}
-	f.want(f.postLast(session, id), http.StatusBadRequest, "of no stream that can be resumed")
+	f.want(f.postLast(session, id), http.StatusMethodNotAllowed, "of no stream that can be resumed")
 }
 
 // postLast asks for the rest of a stream.

@@ -184,5 +184,5 @@ func eventID(stream string, n int) string { return stream + "_" + strconv.Itoa(n
 func parseEventID(id string) (stream string, n int, ok bool) {
 	stream, number, found := strings.Cut(id, "_")
 	n, err := strconv.Atoi(number)
-	return stream, n, found && err == nil && n >= -1
+	return stream, n, found && stream != "" && err == nil && n >= -1
 }
