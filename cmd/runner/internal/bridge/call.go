@@ -29,6 +29,15 @@ type call struct {
 	asked string
 }
 
+// mayHaveRun is what to say of a call that was sent and is not answered. The questions that begin a connection run nothing;
+// nil is a notification or an answer.
+func (c *call) mayHaveRun() string {
+	if c != nil && (c.method == "initialize" || c.method == protocol.MethodDiscover) {
+		return ""
+	}
+	return "; the call may have run"
+}
+
 // meddles is what a client may not send where ids are rewritten, since it would name
 // other clients' calls: a notification as a request, and a progress token whose name
 // differs from the specification's in case only, which some servers read.

@@ -218,14 +218,17 @@ func TestAnUnknownToolIsNoTroubleOfTheTransport(t *testing.T) {
 
 func TestMethodsOfTheConnectionAreNotOfTheModernEra(t *testing.T) {
 	s := sharedBy(t, true)
-	alice := s.client()
+	alice, old := s.client(), s.client()
+	old.modern = false // its messages say no revision, as those of the legacy era
 	for _, method := range legacyMethods {
-		got := alice.calls(t.Context(), "1", method, "")
-		select {
-		case a := <-got:
-			s.want(a, http.StatusNotFound, "-32601", method)
-		case m := <-s.got:
-			t.Errorf("the server gets %s", m.Method)
+		for _, c := range []client{alice, old} {
+			got := c.calls(t.Context(), "1", method, "")
+			select {
+			case a := <-got:
+				s.want(a, http.StatusNotFound, "-32601", method)
+			case m := <-s.got:
+				t.Errorf("the server gets %s", m.Method)
+			}
 		}
 	}
 }

@@ -26,25 +26,26 @@ func (p *peer) tooLong(m *stdio.TooLong) {
 			return
 		}
 	}
-	p.failAll(why)
+	p.failAll(func(*call) *jsonrpc.Fault { return why })
 }
 
 // end fails what waits.
 func (p *peer) end() {
 	p.broken.Store(true) // whoever is told of the end may end the session before the log has it
-	why := jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded,
-		"ServerEnded: the server ended before it answered (%s); the call may have run", p.conn.Why())
+	why := p.conn.Why()
 	p.mu.Lock()
-	p.fault = why
+	p.fault = jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: the server has ended (%s)", why)
 	p.mu.Unlock()
 	if p.over != nil {
 		p.over(p)
 	}
-	p.failAll(why)
+	p.failAll(func(c *call) *jsonrpc.Fault {
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: the server ended before it answered (%s)%s", why, c.mayHaveRun())
+	})
 	close(p.done)
 }
 
-func (p *peer) failAll(why *jsonrpc.Fault) {
+func (p *peer) failAll(why func(*call) *jsonrpc.Fault) {
 	p.mu.Lock()
 	var calls []*call
 	for key := range p.calls {
@@ -52,6 +53,7 @@ func (p *peer) failAll(why *jsonrpc.Fault) {
 	}
 	p.mu.Unlock()
 	for _, c := range calls {
-		c.answer(why.Response(c.id), why.Status, p.alone)
+		f := why(c)
+		c.answer(f.Response(c.id), f.Status, p.alone)
 	}
 }

@@ -138,7 +138,7 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 		f.Data = map[string]any{"supported": protocol.LegacyRevisions, "requested": requested(r, m)}
 	}
 	if f == nil {
-		f = mismatch(r, m)
+		f = invalid(r, m)
 	}
 	if f == nil && m.Method == protocol.MethodCallTool {
 		f = p.repeated(r, m)
@@ -149,10 +149,6 @@ func (b *Bridge) postModern(w http.ResponseWriter, r *http.Request, messages []j
 	}
 	if !m.Call() { // the ids in it are its client's, and would be other clients' for the server
 		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	if slices.Contains(legacyMethods, m.Method) {
-		writeFault(w, jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern, m.Method), m.ID)
 		return
 	}
 	params := oneLine(m.Params)
@@ -183,8 +179,8 @@ func requested(r *http.Request, m jsonrpc.Message) string {
 	return text(at(m.Params, "_meta", protocol.MetaVersion))
 }
 
-// mismatch is what headers and body say differently.
-func mismatch(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
+// invalid is a method that the era does not have, or what headers and body say differently.
+func invalid(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
 	differ := func(header, has, wants string) *jsonrpc.Fault {
 		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeHeaderMismatch, "HeaderMismatch: %s is %q where the message has %q", header, has, wants)
 	}
@@ -195,6 +191,8 @@ func mismatch(r *http.Request, m jsonrpc.Message) *jsonrpc.Fault {
 	switch has := r.Header.Get(protocol.HeaderVersion); {
 	case has == "" || version != "" && has != version:
 		return differ(protocol.HeaderVersion, has, version)
+	case slices.Contains(legacyMethods, m.Method): // its client need not know what _meta has to say
+		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "revision %s has no method %s", protocol.Modern, m.Method)
 	case version == "":
 		return jsonrpc.Fail(http.StatusBadRequest, protocol.CodeInvalidParams, "_meta has no %s", protocol.MetaVersion)
 	}

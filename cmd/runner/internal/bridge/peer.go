@@ -145,7 +145,7 @@ func (p *peer) sent(err error, c *call) error {
 		return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
 	}
 	if errors.Is(err, errUnsure) {
-		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s; the call may have run", err)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s%s", err, c.mayHaveRun())
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return busy("the server did not take the message in time")

@@ -109,7 +109,7 @@ func (c crashing) Send(ctx context.Context, line []byte, waits *Waiting) error {
 func TestACallerDelaysNoStartOfOthers(t *testing.T) {
 	f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: func() (Conn, error) { return crashing{script()}, nil }}})
 	by := func(caller, body string) answer { return f.post(body, protocol.HeaderCaller, caller) }
-	f.want(by("mallory", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006")
+	f.want(by("mallory", strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006", `before it answered (the end)"`)
 	// noted waits until a pause is noted, and has it end after a time.
 	noted := func(caller string, ends time.Duration) {
 		t.Helper()

@@ -78,8 +78,8 @@ func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.I
 	e := &events{client: client, body: response.Body, ctx: ctx, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
 	e.reader = sse.Reader{Limit: stdio.MaxMessage + 4<<10, Event: e.event}
 	if response.StatusCode != http.StatusOK {
-		e.End()
-		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: write the path at which it sends events into spec.path, or transport: streamable-http if it has none", at.Path, response.StatusCode)
+		defer e.End()
+		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: %s", at.Path, response.StatusCode, refusal(response))
 	}
 	for e.named == "" {
 		if err := e.more(); err != nil && e.named == "" {
@@ -93,6 +93,21 @@ func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.I
 	}
 	late.Stop()
 	return e, nil
+}
+
+// maxSaid is how much is read of an answer that is no stream, in bytes.
+const maxSaid = 4 << 10
+
+// refusal is what to do about an answer that is no stream of events.
+func refusal(response *http.Response) string {
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		return "it asks for credentials"
+	case http.StatusForbidden:
+		said, _ := io.ReadAll(io.LimitReader(response.Body, maxSaid)) //nolint:errcheck // what came is told
+		return fmt.Sprintf("%.200q: servers that check Host answer so", bytes.TrimSpace(said))
+	}
+	return "write the path at which it sends events into spec.path, or transport: streamable-http if it has none"
 }
 
 // endpoint is where a server takes messages, nil for a place that it may not name. A server in the same pod may name itself as its clients

@@ -79,6 +79,10 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 		says    string
 	}{
 		"another path": {http.NotFound, "HTTP 404: write the path at which it sends events into spec.path, or transport: streamable-http if it has none"},
+		"a check of Host": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "no\x1b[1m such host"+strings.Repeat("!", 8<<10), http.StatusForbidden)
+		}, `HTTP 403: \"no\\x1b[1m such host` + strings.Repeat("!", 184) + `\": servers that check Host answer so"}`},
+		"credentials": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, `HTTP 401: it asks for credentials"}`},
 		"no endpoint": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "event: message\ndata: {}\n\n")
 		}, "it does not name an endpoint: is it of transport sse?"},

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -56,8 +55,6 @@ func (t *Translator) serveModern(w http.ResponseWriter, r *http.Request, m jsonr
 		t.discover(out, r, c)
 	case m.Method == protocol.MethodListen:
 		t.listen(out, r, c)
-	case !slices.Contains(translated, m.Method):
-		out.fail(c.id, jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "the method %s is not of revision %s", m.Method, protocol.Modern))
 	case m.Method == protocol.MethodCallTool && !t.repeated(out, r, c):
 	case params["requestState"] != nil:
 		t.resume(out, r, c)

@@ -107,6 +107,8 @@ func TestWhatIsWrongWithAModernRequest(t *testing.T) {
 		"another name":            {call, asModern("tools/call", "fail"), 400, -32020},
 		"a name that is no text":  {call, asModern("tools/call", "=?base64?%?="), 400, -32020},
 		"a method that is gone":   {modern("1", "ping", "", ""), asModern("ping", ""), 404, -32601},
+		"one that says nothing":   {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, asModern("ping", ""), 404, -32601},
+		"one of no revision":      {`{"jsonrpc":"2.0","id":1,"method":"ping"}`, []string{"Mcp-Protocol-Version", "2027-01-01"}, 400, -32602},
 		"an unknown method":       {modern("1", "tasks/list", "", ""), asModern("tasks/list", ""), 404, -32601},
 		"an unknown resource":     {modern("1", "resources/read", `"uri":"test://absent"`, ""), asModern("resources/read", "test://absent"), 200, -32602},
 		"state of no call":        {modern("1", "tools/call", echo+`,"requestState":"x"`, ""), asModern("tools/call", "echo"), 400, -32602},

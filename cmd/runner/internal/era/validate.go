@@ -2,11 +2,17 @@ package era
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
+
+// known reports whether the modern era has a method that the translator serves.
+func known(method string) bool {
+	return method == protocol.MethodDiscover || method == protocol.MethodListen || slices.Contains(translated, method)
+}
 
 // validate holds the headers of a modern request against its body, as a server that reads the body has to
 // (MCP specification 2026-07-28, basic/transports/streamable-http, server validation), and the members that each request needs
@@ -24,6 +30,9 @@ func validate(header http.Header, m jsonrpc.Message, supported []string) *jsonrp
 	switch {
 	case len(told) != 1:
 		return mismatch("send the header MCP-Protocol-Version once")
+	case told[0] == protocol.Modern && !known(m.Method):
+		// Before the body's members: a client that sends what the revision does not have, as a ping, need not know those either.
+		return jsonrpc.Fail(http.StatusNotFound, protocol.CodeMethodNotFound, "the method %s is not of revision %s", m.Method, protocol.Modern)
 	case err != nil || version == "":
 		return invalid("params._meta has no text " + protocol.MetaVersion)
 	case told[0] != version:
