@@ -31,7 +31,7 @@ func accepts(r *http.Request) (asJSON, asEvents bool) {
 func (b *Bridge) initialize(w http.ResponseWriter, r *http.Request, messages []jsonrpc.Message) {
 	id := messages[0].ID
 	caller := r.Header.Get(protocol.HeaderCaller)
-	s, f := b.open(r.Context(), caller, b.asksForItself(messages[0]), b.stream(standingID, true, caller))
+	s, f := b.open(r.Context(), caller, b.asksForItself(caller, messages[0]), b.stream(standingID, true, caller))
 	if f != nil {
 		writeFault(w, f, id)
 		return

@@ -71,9 +71,10 @@ func (s *starter) learn(initialize jsonrpc.Message, result []byte) {
 	}
 }
 
-// asksForItself reports whether initialize is a proxy's own. Servers of events are no programs: what is known of those may be over.
-func (b *Bridge) asksForItself(initialize jsonrpc.Message) bool {
-	return b.config.Server.Modern && text(at(initialize.Params, "clientInfo", "name")) == protocol.OwnClient
+// asksForItself reports whether initialize is a proxy's own, which nobody has called for: whoever else takes its name has a program
+// apart, as all have. Servers of events are no programs: what is known of those may be over.
+func (b *Bridge) asksForItself(caller string, initialize jsonrpc.Message) bool {
+	return caller == "" && b.config.Server.Modern && text(at(initialize.Params, "clientInfo", "name")) == protocol.OwnClient
 }
 
 // waitKnown waits until it is known what a program says to initialize, while one starts that may tell. A fault says that none does.

@@ -278,3 +278,32 @@ func TestWhatIsKnownIsForgottenWhenAStartFails(t *testing.T) {
 	f.starter.mu.Unlock()
 	f.want(f.post(ownHello), http.StatusServiceUnavailable, "exit status 3")
 }
+
+// Who calls with a proxy's name shares no program, neither with proxies nor with another who does.
+func TestACallerOfAProxysNameHasAProgramApart(t *testing.T) {
+	ps := &programs{up: make(chan struct{}), answers: func(m said) string {
+		if m.Method == protocol.MethodDiscover {
+			return `"error":{"code":-32601,"message":"no"}`
+		}
+		return `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"p","version":"1"}}`
+	}}
+	close(ps.up)
+	f := serve(t, Config{Server: Server{Modern: true, Junk: func() string { return "" }, Open: ps.open}})
+	own := strings.Replace(hello, `"name":"t"`, `"name":"`+protocol.OwnClient+`"`, 1)
+	for _, caller := range []string{"ann", "bob", ""} {
+		id := f.post(own, protocol.HeaderCaller, caller).header.Get(protocol.HeaderSession)
+		f.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+caller+`"}}`, protocol.HeaderSession, id, protocol.HeaderCaller, caller)
+	}
+	calls := 0
+	for _, p := range ps.started() {
+		p.mu.Lock()
+		n := len(slices.DeleteFunc(slices.Clone(p.got), func(method string) bool { return method != "tools/call" }))
+		p.mu.Unlock()
+		if calls += n; n > 1 {
+			t.Errorf("a program has the calls of %d callers", n)
+		}
+	}
+	if calls != 3 {
+		t.Errorf("%d calls", calls)
+	}
+}
