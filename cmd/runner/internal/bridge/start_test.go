@@ -78,3 +78,8 @@ func TestACrashIsLoggedAsOneThoughItsSessionIsEndedThen(t *testing.T) {
 		t.Error("it is noted as ended by the bridge")
 	}
 }
+
+func TestCallsOfAServerWhoseLineDoesNotEndFail(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	f.wantFailed(f.call(f.begin(), "1", "endless"), "-31006", "its standard output has a line that does not end")
+}

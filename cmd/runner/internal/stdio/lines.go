@@ -24,7 +24,12 @@ func (*TooLong) Error() string {
 	return fmt.Sprintf("the server's message is longer than %d bytes", MaxMessage)
 }
 
+// errEndless is the error of a line whose end is not to be seen. Nothing that comes after it is ever read.
+var errEndless = errors.New("its standard output has a line that does not end")
+
 const (
+	// maxSkipped is how much of a line that is too long is passed over.
+	maxSkipped = 64 << 20
 	// edge is how much of a message that is too long is kept at each end.
 	edge = 512
 	// keep is the largest buffer that is used for the next message. A child may be
@@ -115,8 +120,11 @@ func (l *lines) skip(whole bool) error {
 	begin := bytes.Clone(l.buffer[:edge])
 	end := bytes.Clone(l.buffer[len(l.buffer)-edge:])
 	l.buffer = nil
-	for !whole {
+	for skipped := 0; !whole; {
 		part, err := l.reader.ReadSlice('\n')
+		if skipped += len(part); skipped > maxSkipped {
+			return errEndless
+		}
 		end = append(end, part...)
 		end = append(end[:0], end[max(0, len(end)-edge):]...)
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {

@@ -57,8 +57,8 @@ type Process struct {
 	sending chan struct{}
 	ending  chan struct{} // closed by End
 	ended   chan struct{}
-	why     string      // how it ended, once ended is closed
-	deaf    atomic.Bool // it is ended because it reads nothing
+	why     string                // how it ended, once ended is closed
+	fault   atomic.Pointer[error] // for which it is ended, nil for none
 	close   sync.Once
 }
 
@@ -116,8 +116,8 @@ func (p *Process) wait(out, words *os.File, said <-chan struct{}) {
 	if err != nil {
 		p.why = err.Error()
 	}
-	if p.deaf.Load() {
-		p.why = ErrNotReading.Error() + "; " + p.why
+	if fault := p.fault.Load(); fault != nil {
+		p.why = (*fault).Error() + "; " + p.why
 	}
 	close(p.ended)
 	// What it wrote last is in the pipes; one that left its group may hold them open.
@@ -160,7 +160,7 @@ func (p *Process) Send(ctx context.Context, message []byte) error {
 
 // unread ends a child that reads no more.
 func (p *Process) unread() error {
-	p.deaf.Store(true)
+	p.fault.Store(&ErrNotReading)
 	p.End()
 	return ErrNotReading
 }
@@ -189,7 +189,10 @@ func (p *Process) Receive() ([]byte, error) {
 	if errors.As(err, &tooLong) {
 		return nil, err
 	}
-	// It closed its standard output, or has ended.
+	if errors.Is(err, errEndless) {
+		p.fault.Store(&errEndless)
+	}
+	// It closed its standard output, has ended, or waits for ever until more of a line is read.
 	select {
 	case <-p.ended:
 	case <-time.After(closePatience):

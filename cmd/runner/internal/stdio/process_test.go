@@ -211,6 +211,22 @@ func TestAChildThatDoesNotReadIsEnded(t *testing.T) {
 	}
 }
 
+// A line that does not end may be before any answer: nothing else of the child is ever read.
+func TestAChildWhoseLineDoesNotEndIsEnded(t *testing.T) {
+	p := start(t, "", nil)
+	if err := p.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"endless"}`)); err != nil {
+		t.Fatal(err)
+	}
+	over := time.AfterFunc(20*time.Second, func() { t.Error("its line is read on"); p.signal(syscall.SIGKILL) })
+	defer over.Stop()
+	if _, err := p.Receive(); !errors.Is(err, ErrEnded) {
+		t.Error(err)
+	}
+	if why := p.Why(); !strings.Contains(why, errEndless.Error()) {
+		t.Errorf("it ended: %s", why)
+	}
+}
+
 func TestWordsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes but where it sleeps
 		var log bytes.Buffer

@@ -99,6 +99,7 @@ func serve(how string) {
 //	                also as an orphan, and answers with their numbers
 //	progress        tells its progress, then answers
 //	ask             asks the client, and answers nothing
+//	endless         prints a line that does not end, and answers nothing
 //	flood N         tells N notifications of 10 KiB, then answers
 //	tools/list      answers with the tool deploy, which wants its region repeated in a header
 //	silent, subscriptions/listen  answer nothing
@@ -143,6 +144,12 @@ func answer(how string, m message, line []byte) {
 		reply(`{}`)
 	case "ask":
 		fmt.Printf(`{"jsonrpc":"2.0","id":"q%s","method":"sampling/createMessage","params":{}}`+"\n", strings.Trim(string(m.ID), `"`))
+	case "endless":
+		for part := strings.Repeat("z", 1<<20); ; {
+			if _, err := os.Stdout.WriteString(part); err != nil {
+				os.Exit(0)
+			}
+		}
 	case "flood":
 		for range n {
 			fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%s"}}`+"\n", strings.Repeat("y", 10<<10))
