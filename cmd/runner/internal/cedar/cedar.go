@@ -254,7 +254,7 @@ func because(caller authz.Caller, call authz.Call, d authz.Decision) string {
 	if len(d.Policies) > 0 {
 		why = "forbidden by policy " + strings.Join(d.Policies, ", ")
 	}
-	return what + why + ". To call again does not help: the server's owner can permit it in spec.authzConfig, or in the MCPAuthzConfig that spec.authzConfigRef names"
+	return what + why + ". To repeat the call does not help: the server's owner can permit it in spec.authzConfig, or in the MCPAuthzConfig that spec.authzConfigRef names"
 }
 
 // filtered passes a request on whose answers may hold lists, for which it asked with
