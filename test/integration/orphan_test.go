@@ -63,8 +63,10 @@ var points = []point{
 		s.Apply(git, server(name, "network: {egress: []}\nsuspend: true"))
 		stopped(s, name, v1alpha1.ReasonSuspended)
 	}},
-	{name: "remote", remote: true, made: func(name string) string { return remoteProxy(name, "") },
-		reached: func(s *kit.Env, name string) { remoteSaying(s, name, v1alpha1.ReasonReady) }},
+	{
+		name: "remote", remote: true, made: func(name string) string { return remoteProxy(name, "") },
+		reached: func(s *kit.Env, name string) { remoteSaying(s, name, v1alpha1.ReasonReady) },
+	},
 }
 
 var _ = Describe("An object that is deleted with --cascade=orphan", func() {

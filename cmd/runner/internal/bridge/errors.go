@@ -18,7 +18,7 @@ const (
 	// the server did not say that it took the call. The call may have run. HTTP 502.
 	CodeServerEnded = -31006
 	// CodeServerUnusable: the server cannot be started, prints what is not MCP, does not
-	// read, or answers with a message that is too long, or for which there is no room beside those that wait for
+	// read, refuses a message, or answers with a message that is too long, or for which there is no room beside those that wait for
 	// clients. HTTP 502.
 	CodeServerUnusable = -31007
 	// CodeBusy: the bridge has as many sessions, calls or bytes in flight as it takes,

@@ -141,16 +141,17 @@ func (p *peer) sent(err error, c *call) error {
 	if c != nil && !p.withdraw(c) {
 		return nil // it was answered
 	}
-	if errors.Is(err, stdio.ErrNotReading) {
+	switch {
+	case errors.Is(err, stdio.ErrEnded):
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s before it took the message", err)
+	case errors.Is(err, stdio.ErrNotReading):
 		return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
-	}
-	if errors.Is(err, errUnsure) {
-		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s%s", err, c.mayHaveRun())
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	case errors.Is(err, errUnsure):
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "Unconfirmed: %s%s", err, c.mayHaveRun())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return busy("the server did not take the message in time")
 	}
-	return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s before it took the message", err)
+	return because(jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s: the call has not run", err), err)
 }
 
 // refused fails a call that was not taken after it was on its way. What came on the connection counts more.

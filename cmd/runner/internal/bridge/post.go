@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 )
 
 // A server of the HTTP+SSE transport is sent each message with a POST of its own. The transport says nothing about when it answers that:
@@ -109,7 +111,8 @@ func (e *events) post(message []byte) *posted {
 			p.told <- err
 			return
 		}
-		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", media.JSON)
+		media.Unencoded(request.Header)
 		response, err := e.client.Do(request)
 		if p.told <- p.word(response, err); err == nil {
 			_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken
@@ -128,7 +131,11 @@ func (p *posted) word(response *http.Response, err error) error {
 		return unaddressed(err)
 	case response.StatusCode >= http.StatusInternalServerError:
 		return fmt.Errorf("%w (HTTP %d)", errUnsure, response.StatusCode)
-	case response.StatusCode >= http.StatusMultipleChoices:
+	}
+	if to, redirects := media.Redirects(response); redirects {
+		return fmt.Errorf("the server redirects a message %s (HTTP %d), which is not followed", to, response.StatusCode)
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
 		return fmt.Errorf("the server answered a message with HTTP %d", response.StatusCode)
 	}
 	return nil

@@ -283,7 +283,7 @@ func (s *session) end() {
 func asFault(err error) *jsonrpc.Fault {
 	f, ok := err.(*jsonrpc.Fault) //nolint:errorlint // it is ours, unwrapped
 	if !ok {
-		return jsonrpc.Fail(http.StatusBadGateway, CodeServerEnded, "ServerEnded: %s", err)
+		return jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err)
 	}
 	return f
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/sse"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/stdio"
 )
@@ -29,13 +30,25 @@ func Events(at *url.URL, over http.RoundTripper) func() (Conn, error) {
 		over = &http.Transport{MaxIdleConnsPerHost: 16, MaxResponseHeaderBytes: 64 << 10}
 	}
 	client := &http.Client{
-		Transport: over,
-		// It is told by its URL, and nothing else in the pod is to be called.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     over,
+		CheckRedirect: sameServer,
 	}
 	partial := &atomic.Int64{}
 	return func() (Conn, error) { return dialEvents(client, at, beside, partial) }
 }
+
+// sameServer follows a redirect of a server to another of its paths, as that from /sse to /sse/ that many frameworks make. The server is
+// told by its URL, and nothing else in the pod is to be called.
+func sameServer(next *http.Request, before []*http.Request) error {
+	first := before[0]
+	if len(before) > maxRedirects || next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// maxRedirects is how many of them are followed for one request.
+const maxRedirects = 3
 
 // maxPartial is how many bytes of events that are not whole yet are in memory at a time,
 // of all connections.
@@ -69,7 +82,8 @@ func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.I
 		cancel()
 		return nil, err
 	}
-	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Accept", media.Events)
+	media.Unencoded(request.Header)
 	response, err := client.Do(request) //nolint:bodyclose // events closes it
 	if err != nil {
 		cancel()
@@ -77,6 +91,10 @@ func dialEvents(client *http.Client, at *url.URL, beside bool, partial *atomic.I
 	}
 	e := &events{client: client, body: response.Body, ctx: ctx, cancel: cancel, partial: partial, buffer: make([]byte, 4<<10), ended: make(chan struct{})}
 	e.reader = sse.Reader{Limit: stdio.MaxMessage + 4<<10, Event: e.event}
+	if to, redirects := media.Redirects(response); redirects {
+		e.End()
+		return nil, fmt.Errorf("opening the server's stream at %s: it redirects %s (HTTP %d), which is not followed: write the path at which it sends events into spec.path", at.Path, to, response.StatusCode)
+	}
 	if response.StatusCode != http.StatusOK {
 		defer e.End()
 		return nil, fmt.Errorf("opening the server's stream at %s: HTTP %d: %s", at.Path, response.StatusCode, refusal(response))

@@ -83,6 +83,13 @@ func TestWhatIsNoServerOfTheTransport(t *testing.T) {
 			http.Error(w, "no\x1b[1m such host"+strings.Repeat("!", 8<<10), http.StatusForbidden)
 		}, `HTTP 403: \"no\\x1b[1m such host` + strings.Repeat("!", 184) + `\": servers that check Host answer so"}`},
 		"credentials": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, `HTTP 401: it asks for credentials"}`},
+		"a redirect elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "https://mcp.example.com/sse?token=x")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, "it redirects to https://mcp.example.com/sse (HTTP 307), which is not followed: write the path at which it sends events into spec.path"},
+		"a redirect without end": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/sse", http.StatusTemporaryRedirect)
+		}, "it redirects to /sse (HTTP 307)"},
 		"no endpoint": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "event: message\ndata: {}\n\n")
 		}, "it does not name an endpoint: is it of transport sse?"},
@@ -126,6 +133,42 @@ func TestTheEndpointOfAServerIsOnItsHost(t *testing.T) {
 	}
 }
 
+// Frameworks redirect a path to the same with a slash.
+func TestARedirectToAnotherPathOfTheServerIsFollowed(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "a"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+	})
+	sdk := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	f := behind(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/") {
+			r.URL.Path += "/"
+			http.Redirect(w, r, "http://"+r.Host+r.URL.String(), http.StatusTemporaryRedirect)
+			return
+		}
+		r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+		sdk.ServeHTTP(w, r)
+	}))
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: f.url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "a"}); err != nil || result.IsError {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// refusedPosts are what clients are told of a message that the server answers with a status.
+var refusedPosts = map[int32]struct {
+	code int
+	says string
+}{
+	500: {CodeServerEnded, "Unconfirmed: the server did not say that it took the message (HTTP 500); the call may have run"},
+	404: {CodeServerUnusable, "ServerUnusable: the server answered a message with HTTP 404: the call has not run"},
+	302: {CodeServerUnusable, "ServerUnusable: the server redirects a message to /elsewhere (HTTP 302), which is not followed: the call has not run"},
+}
+
 // Busy says that nothing was run, so that clients send it again: true only of what was
 // not sent. What was sent counts as taken until the server says something else.
 func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
@@ -135,6 +178,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 		if r.Method == http.MethodPost {
 			_, _ = io.Copy(io.Discard, r.Body)
 			reached.Add(1)
+			w.Header().Set("Location", "/elsewhere")
 			if status := answers.Load(); status != 0 {
 				w.WriteHeader(int(status))
 			} else {
@@ -168,7 +212,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	}
 	within(t, time.Minute, "it is there", func() bool { return reached.Load() == 1 })
 	p.take([]byte("1"))
-	for status, says := range map[int32]string{500: "the call may have run", 404: "before it took the message"} {
+	for status, want := range refusedPosts {
 		answers.Store(status)
 		answered := make(chan *jsonrpc.Fault, 1)
 		f := ask(t.Context(), "3", func(data []byte, status int, _ bool) {
@@ -177,7 +221,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 		if f == nil { // it was told later than the message was sent
 			f = <-answered
 		}
-		if f.Status != http.StatusBadGateway || f.Code != CodeServerEnded || !strings.Contains(f.Message, says) {
+		if f.Status != http.StatusBadGateway || f.Code != want.code || !strings.Contains(f.Message, want.says) {
 			t.Errorf("HTTP %d: %d %s", status, f.Code, f.Message)
 		}
 	}
@@ -201,7 +245,7 @@ func TestCallersReadNoURLOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for method, code := range map[string]string{http.MethodGet: "-31007", http.MethodPost: "-31006"} {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: Events(at, way(func(r *http.Request) (*http.Response, error) {
 			if r.Method == method {
 				return nil, errors.New("there is no way")
@@ -209,7 +253,7 @@ func TestCallersReadNoURLOfTheServer(t *testing.T) {
 			return http.DefaultTransport.RoundTrip(r)
 		}))}})
 		a := f.post(hello)
-		f.want(a, http.StatusBadGateway, code, "there is no way")
+		f.want(a, http.StatusBadGateway, "-31007", "there is no way")
 		if strings.Contains(a.body, "secret") || strings.Contains(a.body, at.Host) {
 			t.Errorf("%s: %s", method, a.body)
 		}

@@ -1,10 +1,13 @@
 // Package media is what headers say about the content of an HTTP message (https://www.rfc-editor.org/rfc/rfc9110#section-8), read as
-// lenient clients do. Type and Encoded are of a content that is there, Accepts and Unencoded of one that is asked for.
+// lenient clients do. Type and Encoded are of a content that is there, Accepts and Unencoded of one that is asked for, and Redirects of one
+// that is elsewhere.
 package media
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +69,23 @@ func refused(parameters string) bool {
 		}
 	}
 	return false
+}
+
+// Redirects reports whether an answer leads a client to another place, and returns that as words, without the host where that is the
+// one that was asked.
+func Redirects(response *http.Response) (to string, redirects bool) {
+	code := response.StatusCode
+	if code < http.StatusMultipleChoices || code >= http.StatusBadRequest || code == http.StatusNotModified {
+		return "", false
+	}
+	u, err := url.Parse(response.Header.Get("Location"))
+	if err != nil || u.Path == "" {
+		return "elsewhere", true
+	}
+	if asked := response.Request; asked != nil && (u.Host == asked.Host || u.Host == asked.URL.Host) {
+		u.Scheme, u.Host = "", ""
+	}
+	return fmt.Sprintf("to %.200s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()), true
 }
 
 // Text is JSON without the byte order mark that some servers begin it with (RFC 8259, section 8.1), and without space around it.

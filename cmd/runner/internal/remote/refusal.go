@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 )
 
 // Why a call does not get to the server though that may be up: reasons of conditions,
@@ -38,26 +38,9 @@ func refusedCredentials(status int) error {
 	return &Refusal{CredentialsRefused, fmt.Sprintf("the server at spec.url refuses the credentials that the proxy presents (HTTP %d): correct spec.headers", status)}
 }
 
-// Redirects reports whether an answer leads a client to another place, and returns that as words, without the host where that is the
-// one that was asked.
-func Redirects(response *http.Response) (to string, redirects bool) {
-	code := response.StatusCode
-	if code < http.StatusMultipleChoices || code >= http.StatusBadRequest || code == http.StatusNotModified {
-		return "", false
-	}
-	u, err := url.Parse(response.Header.Get("Location"))
-	if err != nil || u.Path == "" {
-		return "elsewhere", true
-	}
-	if asked := response.Request; asked != nil && (u.Host == asked.Host || u.Host == asked.URL.Host) {
-		u.Scheme, u.Host = "", ""
-	}
-	return fmt.Sprintf("to %.200s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()), true
-}
-
 // Redirected is the refusal of an answer that leads elsewhere, nil for any other one. who has given it, and cure is what to write instead.
 func Redirected(response *http.Response, who, cure string) error {
-	to, redirects := Redirects(response)
+	to, redirects := media.Redirects(response)
 	if !redirects {
 		return nil
 	}
