@@ -191,12 +191,9 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(func() { close(stay); server.CloseClientConnections(); server.Close() })
-	at, err := url.Parse(server.URL + "/sse")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := Events(at, nil)()
-	if err != nil {
+	at, wrong := url.Parse(server.URL + "/sse")
+	conn, failed := Events(at, nil)()
+	if err := errors.Join(wrong, failed); err != nil {
 		t.Fatal(err)
 	}
 	p := newPeer(conn, true, func(said) {}, nil)
