@@ -1,6 +1,7 @@
 package cedar
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,5 +47,19 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
 			}
 		})
+	}
+}
+
+// What the header says decides, and not that it is there: the C# SDK writes identity on each stream.
+func TestAnAnswerIsFilteredUnlessItIsEncoded(t *testing.T) {
+	const list, filtered = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"id":1,"result":{"tools":[{"name":"add"}]}}`
+	for encoding, status := range map[string]int{"identity": 200, "Identity": 200, "none": 200, "br": 502} {
+		for kind, frame := range map[string]string{"application/json": "%s", "text/event-stream": "data: %s\n\n"} {
+			b := &backend{kind: kind, body: fmt.Sprintf(frame, `{"id":1,"result":{"tools":[{"name":"add"},{"name":"drop"}]}}`), encoding: encoding}
+			got := post(guarded(t, b, nil), list, nil)
+			if got.Code != status || status == 200 && got.Body.String() != fmt.Sprintf(frame, filtered) {
+				t.Errorf("%s %s: %d %s", encoding, kind, got.Code, got.Body)
+			}
+		}
 	}
 }
