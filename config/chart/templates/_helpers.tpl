@@ -9,11 +9,14 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The same for what stands in no namespace. Names are cut to 44 characters, and where they agree in these, the whole
-name tells two releases apart. */}}
+{{/* The same for what stands in no namespace, where two releases must not meet: names are cut to 44 characters, and may agree
+in these, and two namespaces may each have a release of one name. A release in freehold-system has the short name. */}}
 {{- define "freehold.clusterwide" -}}
 {{- $whole := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) }}
-{{- if and (not .Values.fullnameOverride) (gt (len $whole) 44) -}}
+{{- if ne .Release.Namespace "freehold-system" }}
+{{- $whole = printf "%s/%s" .Release.Namespace $whole }}
+{{- end }}
+{{- if and (not .Values.fullnameOverride) (or (contains "/" $whole) (gt (len $whole) 44)) -}}
 {{- printf "%s-%s" (include "freehold.fullname" .) (sha256sum $whole | trunc 8) -}}
 {{- else -}}
 {{- include "freehold.fullname" . -}}
