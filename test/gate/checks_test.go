@@ -199,10 +199,13 @@ func (j *checker) content(a *process) {
 			continue
 		}
 		rev := j.revisions["Service/"+name].revision
+		// The port of the content is the last one, behind that at which proxies call.
+		port := service.Spec.Ports[len(service.Spec.Ports)-1].Port
 		// A Service keeps its revision while nothing but the proxy's half is new.
-		if rev.Generation > a.revision().Generation || rev.Generation == a.revision().Generation && rev != a.revision() || service.Spec.Ports[0].Port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
+		if rev.Generation > a.revision().Generation || rev.Generation == a.revision().Generation && rev != a.revision() ||
+			port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
 			j.found(wrongAtRest, "the Service %s carries %d, port %d and labels %v; the StatefulSet carries %d",
-				name, rev.Generation, service.Spec.Ports[0].Port, service.Labels, a.revision().Generation)
+				name, rev.Generation, port, service.Labels, a.revision().Generation)
 		}
 	}
 }

@@ -111,11 +111,12 @@ type changed struct {
 // MarshalJSON is what is sent.
 func (c *changed) MarshalJSON() ([]byte, error) { return json.Marshal(c.content.Object) }
 
+// short is the begin of an error, without what is of each run: names are of several lengths.
 func short(err error) string {
 	if err == nil {
 		return "ok"
 	}
-	text := err.Error()
+	text := ofEachRun.ReplaceAllString(err.Error(), "…")
 	return text[:min(len(text), 120)]
 }
 
