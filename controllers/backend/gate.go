@@ -63,8 +63,12 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decisi
 	if err != nil {
 		return revision.StandBack, err
 	}
+	services := r.services(w)
+	if err := r.obstacles(ctx, append(services, statefulSet), live); err != nil {
+		return revision.StandBack, err
+	}
 	decision, err := r.through(ctx, statefulSet, live)
-	for _, service := range r.services(w) {
+	for _, service := range services {
 		if apply.WithoutConflicts(err) != nil {
 			break
 		}
@@ -75,6 +79,20 @@ func (r *Runner) write(ctx context.Context, w world, live bool) (revision.Decisi
 		err = errors.Join(err, e)
 	}
 	return decision, err
+}
+
+// obstacles are what keeps the objects, of which the last is the StatefulSet, from being taken over together: its pods
+// are of no use to who calls them by a Service that stays in another hand. A StatefulSet with a revision is ours.
+func (r *Runner) obstacles(ctx context.Context, objects []object, live bool) error {
+	rev, exists, err := r.stands(objects[len(objects)-1])
+	if !exists || err != nil || rev.Valid() || !live {
+		return nil //nolint:nilerr // the gate says that
+	}
+	var errs []error
+	for _, o := range objects {
+		errs = append(errs, r.Applier.As(contract.RunnerBackend).Adoptable(ctx, o.live, o.intent))
+	}
+	return errors.Join(errs...)
 }
 
 // through writes an object if the gate lets it pass: every write is conditional

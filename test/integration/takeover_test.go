@@ -368,6 +368,31 @@ var _ = Describe("A server whose objects stand in another hand", func() {
 		sound(s, service)
 	})
 
+	It("keeps its backend whole where a Service of it is not handed over", func() {
+		s := newEnv()
+		s.Apply(git, server("echo", ""))
+		all := children(s)
+		service, backend := all[5], all[7]
+		service.SetAnnotations(nil)
+		backend.SetAnnotations(map[string]string{contract.AdoptAnnotation: "true"})
+		Expect(unstructured.SetNestedField(service.Object, "mine", "spec", "selector", "app")).To(Succeed())
+		Expect(unstructured.SetNestedField(backend.Object, int64(0), "spec", "replicas")).To(Succeed())
+		byOperator(s, service)
+		byOperator(s, backend)
+		operate(s)
+		s.RunProxies()
+		live := notReady(s, "echo", v1alpha1.ReasonNameTaken)
+		Expect(readyMessage(live)).To(And(ContainSubstring("Service "+s.Namespace+"/"+service.GetName()), Not(ContainSubstring("StatefulSet "))))
+		for _, object := range []*unstructured.Unstructured{service, backend} {
+			Expect(unreported(s.Unstructured(object))).To(Equal(unreported(object)))
+		}
+
+		s.Patch(service, "kubectl-annotate", `{"metadata":{"annotations":{"freehold.dev/adopt":"true"}}}`)
+		ready(s, "echo")
+		sound(s, service)
+		sound(s, backend)
+	})
+
 	It("takes what a reset of managedFields gave to nobody, so that what the user drops goes", func() {
 		s := newEnv()
 		op := operate(s)
