@@ -162,13 +162,16 @@ func (j *checker) released() {
 	}
 }
 
-// gone judges what is left of a server that is gone.
+// gone judges what is left of a server that is gone. A session Secret that somebody wanted to
+// outlive its server stays: its name has that server's uid, so that no later one adopts it.
 func (j *checker) gone() {
 	if server := j.scenario.server(); server != nil {
 		j.found(leftBehind, "%s, with finalizers %s", server.GetName(), server.GetFinalizers())
 	}
 	for _, o := range j.scenario.world.standing() {
-		j.nothingOfOurs(o)
+		if o.GetKind() != contract.Secret.Kind || !j.scenario.orphaned[o.GetUID()] {
+			j.nothingOfOurs(o)
+		}
 	}
 }
 

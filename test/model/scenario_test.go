@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -39,6 +40,8 @@ type scenario struct {
 	others    *others
 	// dependents are the children that are still to be orphaned, nil while none are.
 	dependents []key
+	// orphaned are the children that the garbage collector took an owner off.
+	orphaned map[types.UID]bool
 	// kind is which of the kinds of configurations servers share.
 	kind     int
 	reviewer client.Client // the runners', past the wire
@@ -67,7 +70,7 @@ func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
 		t: t, name: fmt.Sprintf("run-%d", scenarios),
 		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
 		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		world: newWorld(), tally: map[string]int{}, kind: int(seed % 2),
+		world: newWorld(), tally: map[string]int{}, orphaned: map[types.UID]bool{}, kind: int(seed % 2),
 	}
 	p.checker = &checker{scenario: p}
 	p.others = &others{scenario: p}

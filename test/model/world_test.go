@@ -122,6 +122,7 @@ func (p *scenario) orphan() {
 			freed := child.DeepCopy()
 			freed.SetOwnerReferences(nil)
 			p.others.attempt("orphaning", p.others.Patch(p.t.Context(), freed, client.MergeFrom(child), client.FieldOwner("kube-controller-manager")))
+			p.orphaned[child.GetUID()] = true
 			p.tally["orphaned"]++
 			if p.disorder {
 				return
