@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"fmt"
+	"net/http"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,8 +91,14 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // CacheOptions is a cache that holds only what is ours: children and pods by
 // label. It never holds a Secret. With namespaces it watches only those. Of our kinds it holds
-// the labels that they hand down.
-func CacheOptions(namespaces []string, handedDown ...string) (cache.Options, error) {
+// the labels that they hand down. It reads as the configuration says.
+func CacheOptions(config *rest.Config, namespaces []string, handedDown ...string) (cache.Options, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return cutter{next, handedDown} })
+	reads, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return cache.Options{}, fmt.Errorf("building the client of the cache: %w", err)
+	}
 	ours, err := labels.NewRequirement(workload.LabelServer, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, err
@@ -99,12 +108,11 @@ func CacheOptions(namespaces []string, handedDown ...string) (cache.Options, err
 	options := cache.Options{
 		// A kind that nobody registered must not grow an informer by accident.
 		ReaderFailOnMissingInformer: true,
-		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.MCPServer{}:      {Transform: shared.slim},
-			&v1alpha1.MCPRemoteProxy{}: {Transform: shared.slim},
-			&v1alpha1.MCPOIDCConfig{}:  {Transform: shared.slim},
-			&v1alpha1.MCPAuthzConfig{}: {Transform: shared.slim},
-		},
+		ByObject:                    map[client.Object]cache.ByObject{},
+		HTTPClient:                  reads,
+	}
+	for _, kind := range own {
+		options.ByObject[kind] = cache.ByObject{Transform: shared.slim}
 	}
 	for _, kind := range mcpserver.Watched() {
 		options.ByObject[kind] = cache.ByObject{Label: selector, Transform: shared.slim}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -21,7 +22,7 @@ func TestTheCacheHoldsWhatTheContractLetsTheProcessWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := CacheOptions(nil)
+	options, err := CacheOptions(&rest.Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func newManager(config *rest.Config, s settings) (manager.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
-	cacheOptions, err := controllers.CacheOptions(s.controllers.Namespaces,
+	cacheOptions, err := controllers.CacheOptions(config, s.controllers.Namespaces,
 		s.controllers.Workload.Objects.InheritLabels...)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the cache: %w", err)

@@ -40,7 +40,7 @@ func newManager(config *rest.Config, s settings) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	cacheOptions, err := controllers.CacheOptions(nil)
+	cacheOptions, err := controllers.CacheOptions(config, nil)
 	if err != nil {
 		return nil, err
 	}

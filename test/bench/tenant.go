@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -70,8 +71,9 @@ func (b *bench) flooded(ctx context.Context, w *world, op *supervised, sizes ten
 		step.Scenario, step.Step, step.Player, step.Servers = "tenant", f.step, freehold, f.servers
 		step.Values["resident peak"], step.Values["restarts"] = float64(op.peak.Swap(0)), float64(op.restarts.Swap(0))
 		b.record(step)
-		say("  tenant %s: delay %.2f s, most %.2f; floor %.2f, most %.2f; peak %.0f MB, %.0f restarts", f.step, step.Values["delay"],
-			step.Values["delay most"], step.Values["floor"], step.Values["floor most"], step.Values["resident peak"]/megabyte, step.Values["restarts"])
+		say("  tenant %s: delay %.2f s, most %.2f; floor %.2f, most %.2f; bare informer %.2f, closed %.0f, of all %.0f; peak %.0f MB, %.0f restarts", f.step,
+			step.Values["delay"], step.Values["delay most"], step.Values["floor"], step.Values["floor most"], step.Values["bare most"], step.Values["bare closed"],
+			step.Values["closed"], step.Values["resident peak"]/megabyte, step.Values["restarts"])
 	}
 	return nil
 }
@@ -84,14 +86,21 @@ type neighbour struct {
 	twins   watch.Interface
 	delays  []float64
 	floors  []float64
+	bare    *bare
 }
 
 func newNeighbour(ctx context.Context, w *world) (*neighbour, error) {
 	if err := w.defineTwin(ctx); err != nil {
 		return nil, err
 	}
-	n := &neighbour{w: w}
-	var err error
+	n := &neighbour{w: w, bare: &bare{begun: map[int]time.Time{}}}
+	informer, err := w.reader.GetInformer(ctx, &v1alpha1.MCPServer{})
+	if err == nil {
+		_, err = informer.AddEventHandler(n.bare.handler())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watching: %w", err)
+	}
 	in := client.InNamespace(namespace)
 	n.proxies, err = w.Client.Watch(ctx, &appsv1.DeploymentList{}, in)
 	if err == nil {
@@ -108,6 +117,12 @@ func (n *neighbour) stop() {
 // during samples while a flood is made, and after it for a while.
 func (n *neighbour) during(ctx context.Context, flood func(context.Context) error) (Step, error) {
 	n.delays, n.floors = nil, nil
+	n.bare.most()
+	before, err := n.w.closed(ctx)
+	if err != nil {
+		return Step{}, err
+	}
+	watched := n.w.watched.read()
 	done := make(chan error, 1)
 	begin := time.Now()
 	go func() { done <- flood(ctx) }()
@@ -123,13 +138,15 @@ func (n *neighbour) during(ctx context.Context, flood func(context.Context) erro
 			}
 			end = time.After(afterwards)
 		case <-end:
+			closed, err := n.w.closed(ctx)
 			slices.Sort(n.delays)
 			slices.Sort(n.floors)
 			last := len(n.delays) - 1
 			return Step{Seconds: time.Since(begin).Seconds(), Values: map[string]float64{
 				"samples": float64(len(n.delays)), "delay": n.delays[last/2], "delay most": n.delays[last],
-				"floor": n.floors[last/2], "floor most": n.floors[last],
-			}}, nil
+				"floor": n.floors[last/2], "floor most": n.floors[last], "bare most": n.bare.most(),
+				"closed": closed - before, "bare closed": float64(n.w.watched.read().since(watched).where(ofServers).sum().Requests),
+			}}, err
 		case <-ctx.Done():
 			return Step{}, ctx.Err()
 		case <-time.After(between):
@@ -168,6 +185,7 @@ func (n *neighbour) change(ctx context.Context) (float64, error) {
 	}
 	was, _ := revision.Of(before.Annotations)
 	begin := time.Now()
+	n.bare.begin(n.turn)
 	if err := n.w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user)); err != nil {
 		return 0, err
 	}
@@ -198,10 +216,10 @@ func await[T client.Object](ctx context.Context, watched watch.Interface, right 
 // tenant is what the floods came to.
 func (r *Report) tenant(text *strings.Builder) {
 	all := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Scenario != "tenant" })
-	table(text, "flood of a tenant\tobjects\tchanges of another\tdelay s\tmost\tfloor s\tmost\tpeak MB\trestarts\t", all, func(s Step) string {
+	table(text, "flood of a tenant\tobjects\tchanges of another\tdelay s\tmost\tfloor s\tmost\twatch s\tclosed\tof all\tpeak MB\trestarts\t", all, func(s Step) string {
 		v := s.Values
-		return fmt.Sprintf("%s\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t", s.Step, s.Servers, v["samples"], v["delay"], v["delay most"],
-			v["floor"], v["floor most"], v["resident peak"]/megabyte, v["restarts"])
+		return fmt.Sprintf("%s\t%d\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t", s.Step, s.Servers, v["samples"], v["delay"], v["delay most"],
+			v["floor"], v["floor most"], v["bare most"], v["bare closed"], v["closed"], v["resident peak"]/megabyte, v["restarts"])
 	})
 }
 

@@ -47,11 +47,13 @@ func (s tenantSizes) floods() []flood {
 			return pausedAfter(ctx, w.inTenant(ctx, s.large/10, deepPolicies), 20*time.Second)
 		}},
 		{"large servers", s.large, func(ctx context.Context, w *world) error {
-			return pausedAfter(ctx, w.inTenant(ctx, s.large, largeServer), time.Minute)
+			return pausedAfter(ctx, w.oneByOne(ctx, s.large, func(i int) string { return largeServer(i, "a") }), time.Minute)
+		}},
+		{"large edits", s.large, func(ctx context.Context, w *world) error {
+			return pausedAfter(ctx, w.oneByOne(ctx, s.large, func(i int) string { return largeServer(i, "b") }), time.Minute)
 		}},
 		{"large configurations", s.large, func(ctx context.Context, w *world) error {
-			err := w.inTenant(ctx, 3*s.large, func(i int) string { return largeObject(i%3, i/3) })
-			return pausedAfter(ctx, err, time.Minute)
+			return pausedAfter(ctx, w.oneByOne(ctx, 3*s.large, func(i int) string { return largeObject(i%3, i/3) }), time.Minute)
 		}},
 	}
 	return slices.DeleteFunc(all, func(f flood) bool { return f.servers == 0 && f.step != "rest" })
@@ -62,6 +64,27 @@ func pausedAfter(ctx context.Context, err error, d time.Duration) error {
 		return err
 	}
 	return pause(ctx, d)
+}
+
+// largeEvery is how often a large object is written. At once they are more than an etcd with one
+// of two cores takes: it answers nobody in time, in whatever namespace.
+const largeEvery = 200 * time.Millisecond
+
+// oneByOne is inTenant for large objects.
+func (w *world) oneByOne(ctx context.Context, n int, text func(i int) string) error {
+	ticks := time.NewTicker(largeEvery)
+	defer ticks.Stop()
+	for i := range n {
+		if err := w.inTenant(ctx, 1, func(int) string { return text(i) }); err != nil {
+			return err
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // edit changes the servers that are made, so many times a second, for a while.
@@ -126,8 +149,8 @@ func policies(name, text string) string {
 }
 
 // largeServer is as large as the policy freehold-size lets in.
-func largeServer(i int) string {
-	argument := strings.Repeat("x", 128<<10)
+func largeServer(i int, filler string) string {
+	argument := strings.Repeat(filler, 128<<10)
 	return kit.Server(fmt.Sprint("large-", i), image(1), "suspend: true\nargs:\n"+strings.Repeat("- "+argument+"\n", 2)+"- "+argument[:120<<10]+"\n")
 }
 

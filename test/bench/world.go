@@ -48,8 +48,9 @@ type world struct {
 	board *board
 	// sent counts what the runners send.
 	sent *meter
-	// reader is what the runners see.
-	reader                client.Reader
+	// watched counts what the runners' cache reads, and reader is that cache.
+	watched               *meter
+	reader                cache.Cache
 	kubeconfig, reference string
 	processes             map[string]int
 	// from is the number of the first server; what clear removed is not named
@@ -128,6 +129,8 @@ func (w *world) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.watched = newMeter()
+	w.watched.wrap(config)
 	informers, err := cache.New(config, cache.Options{Scheme: w.Scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Label: ours}, &appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},
 	}})

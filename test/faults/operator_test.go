@@ -92,7 +92,7 @@ func (o *operator) process(ctx context.Context) error {
 }
 
 func (o *operator) manager(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	cache, err := controllers.CacheOptions([]string{o.env.Namespace})
+	cache, err := controllers.CacheOptions(config, []string{o.env.Namespace})
 	if err != nil {
 		return nil, err
 	}

@@ -50,13 +50,13 @@ func (o *operator) start(options controllers.Options, more ...string) {
 	}
 	options.SkipNameValidation, options.IdentityNamespace = true, kit.SystemNamespace
 	options.Namespaces = append(more, o.env.Namespace)
-	holds, err := controllers.CacheOptions(options.Namespaces, options.Workload.Objects.InheritLabels...)
-	Expect(err).NotTo(HaveOccurred())
 	config := o.requests.Wrap(o.env.OperatorConfig())
 	config.UserAgent = "freehold-operator"
 	if o.wire != nil {
 		o.wire(config)
 	}
+	holds, err := controllers.CacheOptions(config, options.Namespaces, options.Workload.Objects.InheritLabels...)
+	Expect(err).NotTo(HaveOccurred())
 	scheme, err := controllers.NewScheme()
 	Expect(err).NotTo(HaveOccurred())
 	mgr, err := ctrl.NewManager(config, manager.Options{

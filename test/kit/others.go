@@ -32,8 +32,6 @@ func (s *Env) Operate() {
 	if s.alone {
 		s.Fatalf("nobody makes pods for Deployments on a control plane that is Alone: start it with kube-controller-manager, or use PretendReady")
 	}
-	cache, err := controllers.CacheOptions([]string{s.Namespace})
-	s.Must(err, "configuring the operator's cache")
 	scheme, err := controllers.NewScheme()
 	s.Must(err, "building the operator's scheme")
 	options := controllers.Options{Namespaces: []string{s.Namespace}, Workload: podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}, SkipNameValidation: true}
@@ -41,6 +39,8 @@ func (s *Env) Operate() {
 	if s.operator != nil {
 		config, options.IdentityNamespace = s.OperatorConfig(), SystemNamespace
 	}
+	cache, err := controllers.CacheOptions(config, []string{s.Namespace})
+	s.Must(err, "configuring the operator's cache")
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: scheme, Cache: cache,
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

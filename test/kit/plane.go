@@ -134,6 +134,8 @@ func (p *Plane) noteProcesses(assets string) error {
 	}
 	p.environment.ControlPlane.GetAPIServer().Path = p.APIServer.script()
 	p.environment.ControlPlane.Etcd = &envtest.Etcd{Path: p.Etcd.script()}
+	// The default of 2 GB is full with 1,500 objects as large as they may be, each written three times.
+	p.environment.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "8589934592")
 	return nil
 }
 

@@ -131,7 +131,7 @@ func operate(s *kit.Env) {
 	s.Must(err, "reading schemas")
 	types, err := managedfields.NewTypeConverter(spec.Components.Schemas, false)
 	s.Must(err, "reading schemas")
-	holds, err := controllers.CacheOptions([]string{s.Namespace})
+	holds, err := controllers.CacheOptions(plane.OperatorConfig(), []string{s.Namespace})
 	s.Must(err, "asking what the cache holds")
 	mgr, err := ctrl.NewManager(plane.OperatorConfig(), ctrl.Options{Scheme: plane.Scheme, Cache: holds, Metrics: metricsserver.Options{BindAddress: "0"}})
 	s.Must(err, "making a manager")

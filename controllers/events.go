@@ -1,0 +1,117 @@
+package controllers
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+)
+
+// own are the kinds of ours, by the resource that a request names.
+var own = map[string]client.Object{
+	contract.MCPServer.Resource():      &v1alpha1.MCPServer{},
+	contract.MCPRemoteProxy.Resource(): &v1alpha1.MCPRemoteProxy{},
+	contract.MCPOIDCConfig.Resource():  &v1alpha1.MCPOIDCConfig{},
+	contract.MCPAuthzConfig.Resource(): &v1alpha1.MCPAuthzConfig{},
+}
+
+// cutter cuts large objects of ours in the answer to a watch. A cache cuts them once they are
+// decoded, for which client-go goes over each byte ten times: whoever writes large objects in
+// one namespace would keep a watch so busy that it shows the changes of all others late, and
+// that the API server closes it.
+type cutter struct {
+	next http.RoundTripper
+	// labels are those that are kept.
+	labels []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c cutter) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := c.next.RoundTrip(req)
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	kind, ours := own[path.Base(req.URL.Path)]
+	ours = ours && strings.Contains(req.URL.Path, "/apis/"+v1alpha1.SchemeGroupVersion.String()+"/")
+	watches, err := strconv.ParseBool(req.URL.Query().Get("watch"))
+	if err != nil || !watches || !ours {
+		return response, nil //nolint:nilerr // a list, or what the API server refuses
+	}
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil && media == runtime.ContentTypeJSON {
+		response.Body = &events{Closer: response.Body, lines: bufio.NewReaderSize(response.Body, bufferOfEvents), kind: reflect.TypeOf(kind).Elem(), labels: c.labels}
+	}
+	return response, nil
+}
+
+// bufferOfEvents is how much of a watch is read at once.
+const bufferOfEvents = 16 << 10
+
+// events is the body of a watch, in which each event is a line, as clients in other languages
+// expect, too.
+type events struct {
+	io.Closer
+	lines  *bufio.Reader
+	kind   reflect.Type
+	labels []string
+	// line is what was read last, rest what is still to be handed out, and err what follows.
+	line, rest []byte
+	err        error
+}
+
+// Read implements io.Reader.
+func (e *events) Read(p []byte) (int, error) {
+	for len(e.rest) == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		e.next()
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+// next reads a line.
+func (e *events) next() {
+	e.line = e.line[:0]
+	for e.err = bufio.ErrBufferFull; errors.Is(e.err, bufio.ErrBufferFull); {
+		var part []byte
+		part, e.err = e.lines.ReadSlice('\n')
+		e.line = append(e.line, part...)
+	}
+	if e.rest = e.line; len(e.line) > reconcile.LargeObject && e.err == nil {
+		e.rest = e.cut(e.line)
+	}
+}
+
+// cut is an event with what the cache keeps of its object. What cannot be read is left for
+// client-go to refuse.
+func (e *events) cut(line []byte) []byte {
+	object, ok := reflect.New(e.kind).Interface().(client.Object)
+	event := struct {
+		Type   string        `json:"type"`
+		Object client.Object `json:"object"`
+	}{Object: object}
+	if !ok || json.Unmarshal(line, &event) != nil {
+		return line
+	}
+	event.Object = slimOwn(event.Object, e.labels)
+	small, err := json.Marshal(event)
+	if err != nil {
+		return line
+	}
+	return append(small, '\n')
+}
