@@ -66,6 +66,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apisv1alpha1.ProxyServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProxySpec"):
 		return &apisv1alpha1.ProxySpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProxyWorkloadSpec"):
+		return &apisv1alpha1.ProxyWorkloadSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ProxyWorkloadStatus"):
+		return &apisv1alpha1.ProxyWorkloadStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RemoteHeader"):
 		return &apisv1alpha1.RemoteHeaderApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RemoteHeaderSource"):

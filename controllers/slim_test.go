@@ -150,17 +150,21 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 	for _, kind := range []client.Object{
 		&v1alpha1.MCPServer{
 			Spec: v1alpha1.MCPServerSpec{
-				Args: []string{megabyte}, Suspend: true, AuthzConfigRef: authz,
-				OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
+				Args: []string{megabyte}, ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+					Suspend: true, AuthzConfigRef: authz,
+					OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
+				},
 			},
-			Status: v1alpha1.MCPServerStatus{Workload: workload},
+			Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{Workload: workload}},
 		},
 		&v1alpha1.MCPRemoteProxy{
 			Spec: v1alpha1.MCPRemoteProxySpec{
-				AuthzConfig: &v1alpha1.AuthzConfig{Policies: many}, AuthzConfigRef: authz,
-				OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
+				ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+					AuthzConfig: &v1alpha1.AuthzConfig{Policies: many}, AuthzConfigRef: authz,
+					OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: login.LocalReference, Scopes: []string{megabyte}},
+				},
 			},
-			Status: v1alpha1.MCPRemoteProxyStatus{Workload: workload},
+			Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{Workload: workload}},
 		},
 		&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: megabyte}}, Status: status},
 		&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: many}, Status: status},

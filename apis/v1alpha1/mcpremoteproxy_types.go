@@ -13,8 +13,9 @@ type RemoteTransport string
 // +kubebuilder:validation:XValidation:rule="self.url.startsWith('https://') || (has(self.allowHTTP) && self.allowHTTP)",message="url must begin with https://: write https://, or set allowHTTP to true if calls and headers may cross the network unencrypted"
 // +kubebuilder:validation:XValidation:rule="!has(self.caBundleRef) || self.url.startsWith('https://')",message="caBundleRef is for a url that begins with https://: write https://, or remove caBundleRef"
 // +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || !has(self.proxy) || !has(self.proxy.port) || self.proxy.port != 9442",message="port 9442 is where proxies in front of a server of transport sse call each other: choose another port in proxy.port"
-// +kubebuilder:validation:XValidation:rule="!(has(self.authzConfig) && has(self.authzConfigRef))",message="authzConfig and authzConfigRef exclude each other: keep one of them"
 type MCPRemoteProxySpec struct {
+	ProxyWorkloadSpec `json:",inline"`
+
 	// url is where the server answers MCP, for example https://mcp.example.com/mcp.
 	// It has no user, query or fragment; credentials belong into headers. Redirects
 	// are not followed.
@@ -39,15 +40,6 @@ type MCPRemoteProxySpec struct {
 	// +default="streamable-http"
 	// +kubebuilder:default="streamable-http"
 	Transport RemoteTransport `json:"transport,omitempty"`
-
-	// path is the HTTP path at which clients call the proxy. The default is /mcp.
-	// +optional
-	// +default="/mcp"
-	// +kubebuilder:default="/mcp"
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9._~/-]*$')",message="path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
-	Path string `json:"path,omitempty"`
 
 	// allowedNetworks are networks to which the proxy may connect besides public
 	// addresses, as CIDRs, for example 10.0.0.0/8 for a server in a private network,
@@ -77,50 +69,6 @@ type MCPRemoteProxySpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:XValidation:rule="self.all(h, self.exists_one(g, g.name.lowerAscii() == h.name.lowerAscii()))",message="two headers have one name: names of headers differ in more than upper and lower case; keep one of them"
 	Headers []RemoteHeader `json:"headers,omitempty"`
-
-	// proxy configures the proxy. All calls go through it.
-	// +optional
-	// +default={}
-	// +kubebuilder:default={}
-	Proxy *ProxySpec `json:"proxy,omitempty"`
-
-	// oidcConfigRef names the MCPOIDCConfig that says who may call. The proxy refuses
-	// calls without a token that it accepts, and tells clients where to log in.
-	// Where unset the proxy asks for no token.
-	// +optional
-	OIDCConfigRef *OIDCConfigReference `json:"oidcConfigRef,omitempty"`
-
-	// authzConfigRef names the MCPAuthzConfig that says what callers may do. The
-	// proxy enforces it.
-	// +optional
-	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
-
-	// authzConfig says what callers may do. The proxy enforces it. Without it,
-	// whoever reaches the proxy may do everything.
-	// +optional
-	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
-
-	// suspend stops the proxy. The objects stay. The default is false.
-	// +optional
-	Suspend bool `json:"suspend,omitempty"`
-
-	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
-	// Changing it replaces the proxy's pods. It may stay in Git afterwards.
-	// +optional
-	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
-
-	// progressDeadlineSeconds is how many seconds the object may go without
-	// progress before the condition Stalled says why. The default is 600. It is a
-	// fifth of that for causes that only repeat. Progress clears Stalled. At most
-	// 3600: so long a proxy keeps others waiting that take a changed configuration
-	// after it.
-	// +optional
-	// +default=600
-	// +kubebuilder:default=600
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=3600
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3600",message="write how many seconds may pass, 1 to 3600"
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // RemoteHeader is a header of the requests to a server that runs elsewhere.
@@ -159,39 +107,7 @@ type RemoteHeaderSource struct {
 // MCPRemoteProxyStatus is the observed state. Each part has one field manager; the
 // table in docs/ownership.md names it.
 type MCPRemoteProxyStatus struct {
-	// observedGeneration is the metadata.generation for which the conditions
-	// hold. -1 means that the operator has not seen the object yet.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// conditions say how the proxy is, and why. Ready is True once calls reach the
-	// server through the content of spec; docs/conditions.md lists every type and
-	// reason.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=64
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// workload numbers the content that the proxy is to run.
-	// +optional
-	Workload *WorkloadStatus `json:"workload,omitempty"`
-
-	// servedGeneration is the highest workload generation that has served: its pods had
-	// replaced all others, and MCP had answered through them. What goes wrong later does
-	// not change it. It is absent before the first.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	ServedGeneration int64 `json:"servedGeneration,omitempty"`
-
-	// runtime is what the proxy learned from the MCP server.
-	// +optional
-	Runtime *RuntimeStatus `json:"runtime,omitempty"`
-
-	// url is the URL that clients in the cluster call.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	URL string `json:"url,omitempty"`
+	ProxyWorkloadStatus `json:",inline"`
 }
 
 // MCPRemoteProxy is a proxy in front of an MCP server that runs elsewhere.

@@ -7,39 +7,7 @@ import (
 // MCPServerStatus is the observed state. Each part has one field manager; the
 // table in docs/ownership.md names it.
 type MCPServerStatus struct {
-	// observedGeneration is the metadata.generation for which the conditions
-	// hold. -1 means that the operator has not seen the server yet.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// conditions say whether the server works, and if not, why. Ready is True once calls reach
-	// the content of spec and MCP has answered; docs/conditions.md lists every
-	// type and reason.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	// +kubebuilder:validation:MaxItems=64
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// workload is the content that proxy and backend are to run, by number and hash.
-	// +optional
-	Workload *WorkloadStatus `json:"workload,omitempty"`
-
-	// servedGeneration is the highest workload generation that has served: its pods had
-	// replaced all others, and MCP had answered through them. What goes wrong later does
-	// not change it. It is absent before the first.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	ServedGeneration int64 `json:"servedGeneration,omitempty"`
-
-	// runtime is what the proxy learned from the running MCP server.
-	// +optional
-	Runtime *RuntimeStatus `json:"runtime,omitempty"`
-
-	// url is the URL that clients in the cluster call.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	URL string `json:"url,omitempty"`
+	ProxyWorkloadStatus `json:",inline"`
 
 	// replicas is the number of backend pods. The scale subresource reports it.
 	// +optional

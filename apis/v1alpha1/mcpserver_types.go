@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -22,7 +21,6 @@ const (
 // may each own a part of it: Git most fields, an autoscaler replicas, an
 // authorization controller authzConfig. Freehold writes none of it.
 // +kubebuilder:validation:XValidation:rule="self.transport != 'stdio' || (has(self.command) && size(self.command) > 0)",message="transport stdio needs command: write the program that speaks MCP on its standard input and output, for example command: [\"/server\"]"
-// +kubebuilder:validation:XValidation:rule="!(has(self.authzConfig) && has(self.authzConfigRef))",message="authzConfig and authzConfigRef exclude each other: keep one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.env) || self.env.all(e, !(has(e.value) && has(e.valueFrom)))",message="an env item has either value or valueFrom: remove one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.stdio) || self.transport == 'stdio'",message="stdio is for transport stdio: remove it, or write transport: stdio"
 // +kubebuilder:validation:XValidation:rule="self.transport != 'sse' || self.port != 9441",message="port 9441 is where Freehold's bridge listens beside a server of transport sse: write another port, and have the image listen there"
@@ -32,6 +30,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeClaimTemplates) || !self.volumeClaimTemplates.exists(t, t.metadata.name == 'freehold-bridge')",message="the volume freehold-bridge is Freehold's: choose another name in volumeClaimTemplates"
 // +kubebuilder:validation:XValidation:rule="!has(self.persistentVolumeClaimRetentionPolicy) || has(self.volumeClaimTemplates)",message="persistentVolumeClaimRetentionPolicy is for the claims of volumeClaimTemplates: remove it, or write volumeClaimTemplates in a new server"
 type MCPServerSpec struct {
+	ProxyWorkloadSpec `json:",inline"`
+
 	// image is the container image of the MCP server, for example
 	// registry.example.com/team/server:1.2.3.
 	// +required
@@ -91,17 +91,6 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 65535",message="write the port on which the image listens, 1 to 65535"
 	Port int32 `json:"port,omitempty"`
-
-	// path is the HTTP path at which the image answers MCP; with transport sse the
-	// one of its stream of events, often /sse. Clients call the proxy at the same
-	// path. The default is /mcp.
-	// +optional
-	// +default="/mcp"
-	// +kubebuilder:default="/mcp"
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9._~/-]*$')",message="path must begin with / and hold only letters, digits and . _ ~ / -: write for example /mcp"
-	// +kubebuilder:validation:XValidation:rule="!self.matches('//|/[.][.]?(/|$)')",message="path must hold no //, /./ or /../, which proxies and browsers rewrite: write for example /mcp"
-	Path string `json:"path,omitempty"`
 
 	// stdio says how a server of transport stdio runs in its pod.
 	// +optional
@@ -193,23 +182,10 @@ type MCPServerSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 
-	// proxy configures the proxy in front of the backend. All calls go through
-	// it.
-	// +optional
-	// +default={}
-	// +kubebuilder:default={}
-	Proxy *ProxySpec `json:"proxy,omitempty"`
-
 	// groupRef names the MCPGroup to which this server belongs. This version
 	// ignores it.
 	// +optional
 	GroupRef *LocalReference `json:"groupRef,omitempty"`
-
-	// oidcConfigRef names the MCPOIDCConfig that says who may call. The proxy refuses
-	// calls without a token that it accepts, and tells clients where to log in.
-	// Where unset the proxy asks for no token.
-	// +optional
-	OIDCConfigRef *OIDCConfigReference `json:"oidcConfigRef,omitempty"`
 
 	// toolConfigRef names the MCPToolConfig that says which tools callers see.
 	// This version does not enforce it: while it is set, the proxy refuses every
@@ -224,42 +200,8 @@ type MCPServerSpec struct {
 	// +optional
 	ExternalAuthConfigRef *LocalReference `json:"externalAuthConfigRef,omitempty"`
 
-	// authzConfigRef names the MCPAuthzConfig that says what callers may do. The
-	// proxy enforces it.
-	// +optional
-	AuthzConfigRef *LocalReference `json:"authzConfigRef,omitempty"`
-
-	// authzConfig says what callers may do. The proxy enforces it. Without it,
-	// whoever reaches the proxy may do everything.
-	// +optional
-	AuthzConfig *AuthzConfig `json:"authzConfig,omitempty"`
-
 	// network says who may connect to the backend pods past the proxy, and what they may
 	// connect to.
 	// +optional
 	Network *NetworkSpec `json:"network,omitempty"`
-
-	// suspend stops the proxy, and the backend once calls in flight have ended.
-	// The server's objects stay. The default is false.
-	// +optional
-	Suspend bool `json:"suspend,omitempty"`
-
-	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
-	// Changing it replaces the pods of proxy and backend. It may stay in Git
-	// afterwards.
-	// +optional
-	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
-
-	// progressDeadlineSeconds is how many seconds the server may go without
-	// progress before the condition Stalled says why. The default is 600. It is a
-	// fifth of that for causes that only repeat, such as an image that cannot be
-	// pulled. Progress clears Stalled. At most 3600: so long a server keeps others
-	// waiting that take a changed configuration after it.
-	// +optional
-	// +default=600
-	// +kubebuilder:default=600
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=3600
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3600",message="write how many seconds may pass, 1 to 3600"
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }

@@ -123,19 +123,11 @@ func Form(obj runtime.Object) *v1alpha1.MCPServer {
 }
 
 func remote(o *v1alpha1.MCPRemoteProxy) *v1alpha1.MCPServer {
-	spec, status := &o.Spec, &o.Status
 	return &v1alpha1.MCPServer{
 		TypeMeta:   metav1.TypeMeta{APIVersion: contract.MCPRemoteProxy.GroupVersion().String(), Kind: contract.MCPRemoteProxy.Kind},
 		ObjectMeta: o.ObjectMeta,
-		Spec: v1alpha1.MCPServerSpec{
-			Transport: v1alpha1.Transport(spec.Transport), Path: spec.Path, Proxy: spec.Proxy,
-			OIDCConfigRef: spec.OIDCConfigRef, AuthzConfigRef: spec.AuthzConfigRef, AuthzConfig: spec.AuthzConfig,
-			Suspend: spec.Suspend, RestartedAt: spec.RestartedAt, ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
-		},
-		Status: v1alpha1.MCPServerStatus{
-			ObservedGeneration: status.ObservedGeneration, Conditions: status.Conditions,
-			ServedGeneration: status.ServedGeneration, Workload: status.Workload, Runtime: status.Runtime, URL: status.URL,
-		},
+		Spec:       v1alpha1.MCPServerSpec{ProxyWorkloadSpec: o.Spec.ProxyWorkloadSpec, Transport: v1alpha1.Transport(o.Spec.Transport)},
+		Status:     v1alpha1.MCPServerStatus{ProxyWorkloadStatus: o.Status.ProxyWorkloadStatus},
 	}
 }
 

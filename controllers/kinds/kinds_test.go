@@ -33,8 +33,10 @@ func TestTheFormHasAllThatBothKindsHave(t *testing.T) {
 	own := map[string]bool{"url": true, "allowHTTP": true, "allowedNetworks": true, "caBundleRef": true, "headers": true}
 	for name := range schemaOf(t, v1alpha1.MCPRemoteProxySpec{
 		URL: "u", AllowHTTP: true, AllowedNetworks: []string{"n"}, CABundleRef: &v1alpha1.CABundleReference{}, Headers: []v1alpha1.RemoteHeader{{}},
-		Transport: "sse", Path: "/p", Proxy: &v1alpha1.ProxySpec{}, OIDCConfigRef: &v1alpha1.OIDCConfigReference{}, AuthzConfigRef: &v1alpha1.LocalReference{},
-		AuthzConfig: &v1alpha1.AuthzConfig{}, Suspend: true, RestartedAt: &metav1.Time{Time: time.Unix(1, 0)}, ProgressDeadlineSeconds: new(int32(1)),
+		Transport: "sse", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+			Path: "/p", Proxy: &v1alpha1.ProxySpec{}, OIDCConfigRef: &v1alpha1.OIDCConfigReference{}, AuthzConfigRef: &v1alpha1.LocalReference{},
+			AuthzConfig: &v1alpha1.AuthzConfig{}, Suspend: true, RestartedAt: &metav1.Time{Time: time.Unix(1, 0)}, ProgressDeadlineSeconds: new(int32(1)),
+		},
 	}) {
 		if _, both := schemaOf(t, Form(&remote).Spec)[name]; both == own[name] {
 			t.Errorf("spec.%s is in the form: %t", name, both)

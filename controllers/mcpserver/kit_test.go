@@ -48,9 +48,11 @@ func up(edits ...edit) scene {
 	server := echo()
 	server.Finalizers = []string{contract.Finalizer}
 	server.Status = v1alpha1.MCPServerStatus{
-		Workload: &v1alpha1.WorkloadStatus{Generation: current.Generation, Hash: current.Hash},
-		Runtime:  &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
-		URL:      "http://old",
+		ProxyWorkloadStatus: v1alpha1.ProxyWorkloadStatus{
+			Workload: &v1alpha1.WorkloadStatus{Generation: current.Generation, Hash: current.Hash},
+			Runtime:  &v1alpha1.RuntimeStatus{Generation: current.Generation, ServerUID: "uid"},
+			URL:      "http://old",
+		},
 	}
 	said("Ready")(&scene{server: server})
 	answered(metav1.ConditionTrue, "Answers", "")(&scene{server: server})
@@ -78,8 +80,10 @@ func echo() *v1alpha1.MCPServer {
 	return &v1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo", UID: "uid", Generation: 5},
 		Spec: v1alpha1.MCPServerSpec{
-			Image: "registry.example.com/echo:1", Transport: v1alpha1.TransportStreamableHTTP, Port: 8080, Path: "/mcp", Replicas: new(int32(1)),
-			Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000}, ProgressDeadlineSeconds: new(int32(600)),
+			Image: "registry.example.com/echo:1", Transport: v1alpha1.TransportStreamableHTTP, Port: 8080, ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+				Path:  "/mcp",
+				Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000}, ProgressDeadlineSeconds: new(int32(600)),
+			}, Replicas: new(int32(1)),
 		},
 	}
 }

@@ -135,16 +135,16 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 func TestAServerThatServesNoCallsIsStopped(t *testing.T) {
 	zero := int32(0)
 	for what, server := range map[string]*v1alpha1.MCPServer{
-		"suspended":     {Spec: v1alpha1.MCPServerSpec{Suspend: true}},
+		"suspended":     {Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Suspend: true}}},
 		"no backend":    {Spec: v1alpha1.MCPServerSpec{Replicas: &zero}},
-		"no proxy":      {Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{Replicas: &zero}}},
+		"no proxy":      {Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Replicas: &zero}}}},
 		"it is leaving": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}},
 	} {
 		if !OfServer(server).Stopped {
 			t.Errorf("%s: it is not", what)
 		}
 	}
-	if OfServer(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{}}}).Stopped {
+	if OfServer(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}}}).Stopped {
 		t.Error("one that runs is")
 	}
 }

@@ -87,7 +87,7 @@ func Unmatched(config *v1alpha1.AuthzConfig) (unmatched []string, err error) {
 // LoginHash names what an MCPOIDCConfig contributes to the run configs of all
 // servers that refer to it.
 func LoginHash(login *v1alpha1.MCPOIDCConfig) string {
-	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}}
+	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}}}
 	return hashOf(authentication(server, runconfig.Proxy{}, "", login))
 }
 

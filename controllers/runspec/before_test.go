@@ -23,7 +23,7 @@ func TestWhatWasRenderedIsReadBack(t *testing.T) {
 		}},
 		"the cluster": {Kubernetes: &v1alpha1.KubernetesIssuer{ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "b", Name: "x.y"}, {Namespace: "a", Name: "z"}}}},
 	}
-	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{Audiences: []string{"b", "a"}, Scopes: []string{"s"}}}}
+	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{Audiences: []string{"b", "a"}, Scopes: []string{"s"}}}}}
 	for name, spec := range logins {
 		login := &v1alpha1.MCPOIDCConfig{Spec: spec}
 		run := For(server, "http://echo/mcp", login, nil)

@@ -32,14 +32,24 @@ func TestForFillsInTheDefaultsOfTheSchema(t *testing.T) {
 func TestForTakesEveryPartOfTheContent(t *testing.T) {
 	limits := corev1.ResourceList{}
 	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
-		Image:              "i",
-		Command:            []string{"c"},
-		Args:               []string{"a"},
-		Env:                []corev1.EnvVar{{Name: "E"}},
-		EnvFrom:            []corev1.EnvFromSource{{Prefix: "P"}},
-		Transport:          v1alpha1.TransportSSE,
-		Port:               1,
-		Path:               "/p",
+		Image:     "i",
+		Command:   []string{"c"},
+		Args:      []string{"a"},
+		Env:       []corev1.EnvVar{{Name: "E"}},
+		EnvFrom:   []corev1.EnvFromSource{{Prefix: "P"}},
+		Transport: v1alpha1.TransportSSE,
+		Port:      1,
+		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+			Path:        "/p",
+			RestartedAt: &metav1.Time{Time: time.Date(2026, 5, 6, 9, 8, 7, 6, time.FixedZone("", 7200))},
+			Proxy: &v1alpha1.ProxySpec{
+				Port:                  2,
+				PublicURL:             "https://u",
+				AllowedOrigins:        []string{"b", "a", "b"},
+				TrustForwardedHeaders: true,
+				Audit:                 v1alpha1.AuditDisabled,
+			},
+		},
 		Resources:          &v1alpha1.Resources{Limits: limits},
 		Volumes:            []corev1.Volume{{Name: "v"}},
 		VolumeMounts:       []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
@@ -47,14 +57,6 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 		ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "s"}},
 		ServiceAccountName: "n",
 		PodTemplate:        &runtime.RawExtension{Raw: []byte(`{"a":1}`)},
-		RestartedAt:        &metav1.Time{Time: time.Date(2026, 5, 6, 9, 8, 7, 6, time.FixedZone("", 7200))},
-		Proxy: &v1alpha1.ProxySpec{
-			Port:                  2,
-			PublicURL:             "https://u",
-			AllowedOrigins:        []string{"b", "a", "b"},
-			TrustForwardedHeaders: true,
-			Audit:                 v1alpha1.AuditDisabled,
-		},
 	}}
 	want := runconfig.RunConfig{
 		Version: runconfig.Version,
@@ -98,9 +100,9 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 		"served":        {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStreamableHTTP}, nil},
 		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, nil},
 		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, nil},
-		"policies":      {v1alpha1.MCPServerSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}, nil},
-		"policy config": {v1alpha1.MCPServerSpec{AuthzConfigRef: reference}, nil},
-		"login":         {v1alpha1.MCPServerSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}, nil},
+		"policies":      {v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}}, nil},
+		"policy config": {v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{AuthzConfigRef: reference}}, nil},
+		"login":         {v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}}, nil},
 		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},
 		"exchange":      {v1alpha1.MCPServerSpec{ExternalAuthConfigRef: reference}, []string{"spec.externalAuthConfigRef"}},
 		"several": {
@@ -120,8 +122,8 @@ func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
 // A config that is changed afterwards must not reach into a cache.
 func TestForSharesNothingWithTheServer(t *testing.T) {
 	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{
-		Args:  []string{"a"},
-		Proxy: &v1alpha1.ProxySpec{AllowedOrigins: []string{"a"}},
+		Args:              []string{"a"},
+		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{AllowedOrigins: []string{"a"}}},
 	}}
 	run := For(server, "", nil, nil)
 	run.Backend.Args[0], run.Proxy.AllowedOrigins[0] = "x", "x"

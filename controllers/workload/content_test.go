@@ -194,7 +194,10 @@ func TestTheDocumentedRestartsAreTheTrueOnes(t *testing.T) {
 		prefix string
 		fields reflect.Type
 	}{{"spec.", reflect.TypeFor[v1alpha1.MCPServerSpec]()}, {"spec.proxy.", reflect.TypeFor[v1alpha1.ProxySpec]()}} {
-		for field := range spec.fields.Fields() {
+		for _, field := range reflect.VisibleFields(spec.fields) {
+			if field.Anonymous {
+				continue
+			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name = spec.prefix + name; want[name] == "" && name != "spec.proxy" {
 				t.Errorf("%s has no row in changes", name)
@@ -214,8 +217,8 @@ func TestRenderNeverFails(t *testing.T) {
 		want   string
 	}{
 		"nothing at all":   {&v1alpha1.MCPServer{}, ""},
-		"an empty proxy":   {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{}}}, ""},
-		"an empty service": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{}}}}, ""},
+		"an empty proxy":   {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}}}, ""},
+		"an empty service": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{}}}}}, ""},
 		"no overlay":       {overlaid(""), ""},
 		"null overlay":     {overlaid("null"), ""},
 		"broken overlay":   {overlaid("{"), "spec.podTemplate: cannot be read as a PodTemplateSpec: unexpected end of JSON input"},
@@ -236,10 +239,10 @@ func TestRenderNeverFails(t *testing.T) {
 			&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{}}}}},
 			"spec.env[name=A].valueFrom: names no source: write one, or value",
 		},
-		"service labels": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{
+		"service labels": {&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Service: &v1alpha1.ProxyService{
 			Labels:      map[string]string{"freehold.dev/server": "x", "a": "b"},
 			Annotations: map[string]string{"app.kubernetes.io/x": "x"},
-		}}}}, `spec.proxy.service.annotations["app.kubernetes.io/x"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix; spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
+		}}}}}, `spec.proxy.service.annotations["app.kubernetes.io/x"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix; spec.proxy.service.labels["freehold.dev/server"]: only Freehold writes freehold.dev/ and app.kubernetes.io/ here: choose another prefix`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := Render(tc.server, podtemplate.Options{})
@@ -285,7 +288,7 @@ func TestServiceAccountsHaveNoScopes(t *testing.T) {
 		ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "a", Name: "b"}},
 	}}}
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}, Spec: v1alpha1.MCPServerSpec{
-		Image: "i", OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}},
+		Image: "i", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}}},
 	}}
 	opts := podtemplate.Options{RunnerImage: "r", Login: accounts}
 	if problems := Render(server, opts).Problems; len(problems) > 0 {

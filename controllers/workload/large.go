@@ -23,7 +23,8 @@ func tooLarge(server *v1alpha1.MCPServer, opts podtemplate.Options) *podtemplate
 func onlyChecks(server *v1alpha1.MCPServer) *v1alpha1.MCPServer {
 	small, spec := &v1alpha1.MCPServer{TypeMeta: server.TypeMeta, ObjectMeta: server.ObjectMeta}, &server.Spec
 	small.Spec = v1alpha1.MCPServerSpec{
-		OIDCConfigRef: spec.OIDCConfigRef, ToolConfigRef: spec.ToolConfigRef, ExternalAuthConfigRef: spec.ExternalAuthConfigRef, AuthzConfigRef: spec.AuthzConfigRef,
+		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: spec.OIDCConfigRef, AuthzConfigRef: spec.AuthzConfigRef},
+		ToolConfigRef:     spec.ToolConfigRef, ExternalAuthConfigRef: spec.ExternalAuthConfigRef,
 	}
 	if spec.AuthzConfig != nil {
 		small.Spec.AuthzConfig = &v1alpha1.AuthzConfig{}

@@ -15,7 +15,7 @@ import (
 // it is seen whether what runs may go on.
 func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 	filler := &runtime.RawExtension{Raw: []byte(`{"metadata": {"annotations": {"a": "` + strings.Repeat("x", runspec.Largest) + `"}}}`)}
-	server, remote := read(t, "full"), &v1alpha1.MCPRemoteProxySpec{Proxy: &v1alpha1.ProxySpec{PodTemplate: filler}}
+	server, remote := read(t, "full"), &v1alpha1.MCPRemoteProxySpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{PodTemplate: filler}}}
 	whole := sound(t, server, options)
 	login := read(t, "full")
 	login.Spec.AuthzConfig, login.Spec.AuthzConfigRef, login.Spec.OIDCConfigRef = nil, nil, nil

@@ -85,7 +85,7 @@ func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 func TestARemoteProxyRestartsWithAnotherTime(t *testing.T) {
 	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
 	render := func(at *metav1.Time) (Rendered, string) {
-		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/mcp", RestartedAt: at}}
+		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/mcp", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{RestartedAt: at}}}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
 		opts := options
 		opts.Remote = &object.Spec

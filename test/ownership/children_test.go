@@ -22,8 +22,10 @@ func echo(change func(*v1alpha1.MCPServerSpec)) *v1alpha1.MCPServer {
 		ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: "default", UID: "uid-of-echo"},
 		Spec: v1alpha1.MCPServerSpec{
 			Image: "registry.example.com/echo:1", Args: []string{"--http"}, Transport: v1alpha1.TransportStreamableHTTP,
-			Port: 8080, Path: "/mcp", Replicas: new(int32(1)), Env: []corev1.EnvVar{{Name: "A", Value: "a"}},
-			Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000},
+			ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
+				Path: "/mcp", Proxy: &v1alpha1.ProxySpec{Replicas: new(int32(1)), Port: 8000},
+			},
+			Port: 8080, Replicas: new(int32(1)), Env: []corev1.EnvVar{{Name: "A", Value: "a"}},
 		},
 	}
 	if change != nil {

@@ -109,7 +109,7 @@ func placed(s server, command []string, home string, port int) ([]string, map[st
 
 // rendered is what the operator tells the runner about a server.
 func rendered(s server, command []string, env map[string]string, port int) (runconfig.RunConfig, error) {
-	spec := v1alpha1.MCPServerSpec{Image: "wild", Transport: s.transport, Command: command, Port: int32(port), Path: s.path}
+	spec := v1alpha1.MCPServerSpec{Image: "wild", Transport: s.transport, Command: command, Port: int32(port), ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Path: s.path}}
 	if s.transport == "" {
 		spec.Transport = overStdio
 	}

@@ -13,6 +13,7 @@ import (
 // MCPRemoteProxySpec is the desired state of a proxy in front of an MCP server that
 // runs elsewhere. Freehold writes none of it.
 type MCPRemoteProxySpecApplyConfiguration struct {
+	ProxyWorkloadSpecApplyConfiguration `json:""`
 	// url is where the server answers MCP, for example https://mcp.example.com/mcp.
 	// It has no user, query or fragment; credentials belong into headers. Redirects
 	// are not followed.
@@ -26,8 +27,6 @@ type MCPRemoteProxySpecApplyConfiguration struct {
 	// whatever it is. Sessions with a server of sse are in a proxy's memory, and end
 	// with its pod; its proxies call each other on port 9442.
 	Transport *apisv1alpha1.RemoteTransport `json:"transport,omitempty"`
-	// path is the HTTP path at which clients call the proxy. The default is /mcp.
-	Path *string `json:"path,omitempty"`
 	// allowedNetworks are networks to which the proxy may connect besides public
 	// addresses, as CIDRs, for example 10.0.0.0/8 for a server in a private network,
 	// or the address range of the cluster's Services. Without them it connects to
@@ -43,35 +42,76 @@ type MCPRemoteProxySpecApplyConfiguration struct {
 	// They replace those of the client. The client's own Authorization and Cookie
 	// never reach the server.
 	Headers []RemoteHeaderApplyConfiguration `json:"headers,omitempty"`
-	// proxy configures the proxy. All calls go through it.
-	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`
-	// oidcConfigRef names the MCPOIDCConfig that says who may call. The proxy refuses
-	// calls without a token that it accepts, and tells clients where to log in.
-	// Where unset the proxy asks for no token.
-	OIDCConfigRef *OIDCConfigReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
-	// authzConfigRef names the MCPAuthzConfig that says what callers may do. The
-	// proxy enforces it.
-	AuthzConfigRef *LocalReferenceApplyConfiguration `json:"authzConfigRef,omitempty"`
-	// authzConfig says what callers may do. The proxy enforces it. Without it,
-	// whoever reaches the proxy may do everything.
-	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
-	// suspend stops the proxy. The objects stay. The default is false.
-	Suspend *bool `json:"suspend,omitempty"`
-	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
-	// Changing it replaces the proxy's pods. It may stay in Git afterwards.
-	RestartedAt *v1.Time `json:"restartedAt,omitempty"`
-	// progressDeadlineSeconds is how many seconds the object may go without
-	// progress before the condition Stalled says why. The default is 600. It is a
-	// fifth of that for causes that only repeat. Progress clears Stalled. At most
-	// 3600: so long a proxy keeps others waiting that take a changed configuration
-	// after it.
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // MCPRemoteProxySpecApplyConfiguration constructs a declarative configuration of the MCPRemoteProxySpec type for use with
 // apply.
 func MCPRemoteProxySpec() *MCPRemoteProxySpecApplyConfiguration {
 	return &MCPRemoteProxySpecApplyConfiguration{}
+}
+
+// WithPath sets the Path field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Path field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithPath(value string) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.Path = &value
+	return b
+}
+
+// WithProxy sets the Proxy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Proxy field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithProxy(value *ProxySpecApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.Proxy = value
+	return b
+}
+
+// WithOIDCConfigRef sets the OIDCConfigRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OIDCConfigRef field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithOIDCConfigRef(value *OIDCConfigReferenceApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.OIDCConfigRef = value
+	return b
+}
+
+// WithAuthzConfigRef sets the AuthzConfigRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AuthzConfigRef field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithAuthzConfigRef(value *LocalReferenceApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.AuthzConfigRef = value
+	return b
+}
+
+// WithAuthzConfig sets the AuthzConfig field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AuthzConfig field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.AuthzConfig = value
+	return b
+}
+
+// WithSuspend sets the Suspend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Suspend field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithSuspend(value bool) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.Suspend = &value
+	return b
+}
+
+// WithRestartedAt sets the RestartedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartedAt field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithRestartedAt(value v1.Time) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.RestartedAt = &value
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *MCPRemoteProxySpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *MCPRemoteProxySpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.ProgressDeadlineSeconds = &value
+	return b
 }
 
 // WithURL sets the URL field in the declarative configuration to the given value
@@ -95,14 +135,6 @@ func (b *MCPRemoteProxySpecApplyConfiguration) WithAllowHTTP(value bool) *MCPRem
 // If called multiple times, the Transport field is set to the value of the last call.
 func (b *MCPRemoteProxySpecApplyConfiguration) WithTransport(value apisv1alpha1.RemoteTransport) *MCPRemoteProxySpecApplyConfiguration {
 	b.Transport = &value
-	return b
-}
-
-// WithPath sets the Path field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Path field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithPath(value string) *MCPRemoteProxySpecApplyConfiguration {
-	b.Path = &value
 	return b
 }
 
@@ -134,61 +166,5 @@ func (b *MCPRemoteProxySpecApplyConfiguration) WithHeaders(values ...*RemoteHead
 		}
 		b.Headers = append(b.Headers, *values[i])
 	}
-	return b
-}
-
-// WithProxy sets the Proxy field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Proxy field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithProxy(value *ProxySpecApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
-	b.Proxy = value
-	return b
-}
-
-// WithOIDCConfigRef sets the OIDCConfigRef field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the OIDCConfigRef field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithOIDCConfigRef(value *OIDCConfigReferenceApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
-	b.OIDCConfigRef = value
-	return b
-}
-
-// WithAuthzConfigRef sets the AuthzConfigRef field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the AuthzConfigRef field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithAuthzConfigRef(value *LocalReferenceApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
-	b.AuthzConfigRef = value
-	return b
-}
-
-// WithAuthzConfig sets the AuthzConfig field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the AuthzConfig field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *MCPRemoteProxySpecApplyConfiguration {
-	b.AuthzConfig = value
-	return b
-}
-
-// WithSuspend sets the Suspend field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Suspend field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithSuspend(value bool) *MCPRemoteProxySpecApplyConfiguration {
-	b.Suspend = &value
-	return b
-}
-
-// WithRestartedAt sets the RestartedAt field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RestartedAt field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithRestartedAt(value v1.Time) *MCPRemoteProxySpecApplyConfiguration {
-	b.RestartedAt = &value
-	return b
-}
-
-// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
-func (b *MCPRemoteProxySpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *MCPRemoteProxySpecApplyConfiguration {
-	b.ProgressDeadlineSeconds = &value
 	return b
 }

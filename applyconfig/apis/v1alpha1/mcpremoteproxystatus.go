@@ -12,23 +12,7 @@ import (
 // MCPRemoteProxyStatus is the observed state. Each part has one field manager; the
 // table in docs/ownership.md names it.
 type MCPRemoteProxyStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation for which the conditions
-	// hold. -1 means that the operator has not seen the object yet.
-	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions say how the proxy is, and why. Ready is True once calls reach the
-	// server through the content of spec; docs/conditions.md lists every type and
-	// reason.
-	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// workload numbers the content that the proxy is to run.
-	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
-	// servedGeneration is the highest workload generation that has served: its pods had
-	// replaced all others, and MCP had answered through them. What goes wrong later does
-	// not change it. It is absent before the first.
-	ServedGeneration *int64 `json:"servedGeneration,omitempty"`
-	// runtime is what the proxy learned from the MCP server.
-	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
-	// url is the URL that clients in the cluster call.
-	URL *string `json:"url,omitempty"`
+	ProxyWorkloadStatusApplyConfiguration `json:""`
 }
 
 // MCPRemoteProxyStatusApplyConfiguration constructs a declarative configuration of the MCPRemoteProxyStatus type for use with
@@ -41,7 +25,7 @@ func MCPRemoteProxyStatus() *MCPRemoteProxyStatusApplyConfiguration {
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *MCPRemoteProxyStatusApplyConfiguration) WithObservedGeneration(value int64) *MCPRemoteProxyStatusApplyConfiguration {
-	b.ObservedGeneration = &value
+	b.ProxyWorkloadStatusApplyConfiguration.ObservedGeneration = &value
 	return b
 }
 
@@ -53,7 +37,7 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithConditions(values ...*v1.Co
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.Conditions = append(b.Conditions, *values[i])
+		b.ProxyWorkloadStatusApplyConfiguration.Conditions = append(b.ProxyWorkloadStatusApplyConfiguration.Conditions, *values[i])
 	}
 	return b
 }
@@ -62,7 +46,7 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithConditions(values ...*v1.Co
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Workload field is set to the value of the last call.
 func (b *MCPRemoteProxyStatusApplyConfiguration) WithWorkload(value *WorkloadStatusApplyConfiguration) *MCPRemoteProxyStatusApplyConfiguration {
-	b.Workload = value
+	b.ProxyWorkloadStatusApplyConfiguration.Workload = value
 	return b
 }
 
@@ -70,7 +54,7 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithWorkload(value *WorkloadSta
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ServedGeneration field is set to the value of the last call.
 func (b *MCPRemoteProxyStatusApplyConfiguration) WithServedGeneration(value int64) *MCPRemoteProxyStatusApplyConfiguration {
-	b.ServedGeneration = &value
+	b.ProxyWorkloadStatusApplyConfiguration.ServedGeneration = &value
 	return b
 }
 
@@ -78,7 +62,7 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithServedGeneration(value int6
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Runtime field is set to the value of the last call.
 func (b *MCPRemoteProxyStatusApplyConfiguration) WithRuntime(value *RuntimeStatusApplyConfiguration) *MCPRemoteProxyStatusApplyConfiguration {
-	b.Runtime = value
+	b.ProxyWorkloadStatusApplyConfiguration.Runtime = value
 	return b
 }
 
@@ -86,6 +70,6 @@ func (b *MCPRemoteProxyStatusApplyConfiguration) WithRuntime(value *RuntimeStatu
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *MCPRemoteProxyStatusApplyConfiguration) WithURL(value string) *MCPRemoteProxyStatusApplyConfiguration {
-	b.URL = &value
+	b.ProxyWorkloadStatusApplyConfiguration.URL = &value
 	return b
 }

@@ -17,6 +17,7 @@ import (
 // may each own a part of it: Git most fields, an autoscaler replicas, an
 // authorization controller authzConfig. Freehold writes none of it.
 type MCPServerSpecApplyConfiguration struct {
+	ProxyWorkloadSpecApplyConfiguration `json:""`
 	// image is the container image of the MCP server, for example
 	// registry.example.com/team/server:1.2.3.
 	Image *string `json:"image,omitempty"`
@@ -42,10 +43,6 @@ type MCPServerSpecApplyConfiguration struct {
 	// default is 8080. With transport stdio it is where Freehold's bridge listens in
 	// the backend's pod, with sse it may not be 9441, where that listens then.
 	Port *int32 `json:"port,omitempty"`
-	// path is the HTTP path at which the image answers MCP; with transport sse the
-	// one of its stream of events, often /sse. Clients call the proxy at the same
-	// path. The default is /mcp.
-	Path *string `json:"path,omitempty"`
 	// stdio says how a server of transport stdio runs in its pod.
 	Stdio *StdioSpecApplyConfiguration `json:"stdio,omitempty"`
 	// replicas is the number of backend pods, from 0 to 1000. The default is 1.
@@ -90,16 +87,9 @@ type MCPServerSpecApplyConfiguration struct {
 	// baseline Pod Security Standard. The condition Accepted names what is
 	// refused, and what to write instead.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
-	// proxy configures the proxy in front of the backend. All calls go through
-	// it.
-	Proxy *ProxySpecApplyConfiguration `json:"proxy,omitempty"`
 	// groupRef names the MCPGroup to which this server belongs. This version
 	// ignores it.
 	GroupRef *LocalReferenceApplyConfiguration `json:"groupRef,omitempty"`
-	// oidcConfigRef names the MCPOIDCConfig that says who may call. The proxy refuses
-	// calls without a token that it accepts, and tells clients where to log in.
-	// Where unset the proxy asks for no token.
-	OIDCConfigRef *OIDCConfigReferenceApplyConfiguration `json:"oidcConfigRef,omitempty"`
 	// toolConfigRef names the MCPToolConfig that says which tools callers see.
 	// This version does not enforce it: while it is set, the proxy refuses every
 	// call, and the server is not ready, with reason NotEnforced.
@@ -109,34 +99,79 @@ type MCPServerSpecApplyConfiguration struct {
 	// it is set, the proxy refuses every call, and the server is not ready, with
 	// reason NotEnforced.
 	ExternalAuthConfigRef *LocalReferenceApplyConfiguration `json:"externalAuthConfigRef,omitempty"`
-	// authzConfigRef names the MCPAuthzConfig that says what callers may do. The
-	// proxy enforces it.
-	AuthzConfigRef *LocalReferenceApplyConfiguration `json:"authzConfigRef,omitempty"`
-	// authzConfig says what callers may do. The proxy enforces it. Without it,
-	// whoever reaches the proxy may do everything.
-	AuthzConfig *AuthzConfigApplyConfiguration `json:"authzConfig,omitempty"`
 	// network says who may connect to the backend pods past the proxy, and what they may
 	// connect to.
 	Network *NetworkSpecApplyConfiguration `json:"network,omitempty"`
-	// suspend stops the proxy, and the backend once calls in flight have ended.
-	// The server's objects stay. The default is false.
-	Suspend *bool `json:"suspend,omitempty"`
-	// restartedAt is a time in RFC 3339, for example 2026-05-06T07:08:09Z.
-	// Changing it replaces the pods of proxy and backend. It may stay in Git
-	// afterwards.
-	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
-	// progressDeadlineSeconds is how many seconds the server may go without
-	// progress before the condition Stalled says why. The default is 600. It is a
-	// fifth of that for causes that only repeat, such as an image that cannot be
-	// pulled. Progress clears Stalled. At most 3600: so long a server keeps others
-	// waiting that take a changed configuration after it.
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // MCPServerSpecApplyConfiguration constructs a declarative configuration of the MCPServerSpec type for use with
 // apply.
 func MCPServerSpec() *MCPServerSpecApplyConfiguration {
 	return &MCPServerSpecApplyConfiguration{}
+}
+
+// WithPath sets the Path field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Path field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithPath(value string) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.Path = &value
+	return b
+}
+
+// WithProxy sets the Proxy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Proxy field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithProxy(value *ProxySpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.Proxy = value
+	return b
+}
+
+// WithOIDCConfigRef sets the OIDCConfigRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OIDCConfigRef field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithOIDCConfigRef(value *OIDCConfigReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.OIDCConfigRef = value
+	return b
+}
+
+// WithAuthzConfigRef sets the AuthzConfigRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AuthzConfigRef field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithAuthzConfigRef(value *LocalReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.AuthzConfigRef = value
+	return b
+}
+
+// WithAuthzConfig sets the AuthzConfig field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AuthzConfig field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.AuthzConfig = value
+	return b
+}
+
+// WithSuspend sets the Suspend field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Suspend field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithSuspend(value bool) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.Suspend = &value
+	return b
+}
+
+// WithRestartedAt sets the RestartedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartedAt field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithRestartedAt(value metav1.Time) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.RestartedAt = &value
+	return b
+}
+
+// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *MCPServerSpecApplyConfiguration {
+	b.ProxyWorkloadSpecApplyConfiguration.ProgressDeadlineSeconds = &value
+	return b
 }
 
 // WithImage sets the Image field in the declarative configuration to the given value
@@ -206,14 +241,6 @@ func (b *MCPServerSpecApplyConfiguration) WithTransport(value apisv1alpha1.Trans
 // If called multiple times, the Port field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithPort(value int32) *MCPServerSpecApplyConfiguration {
 	b.Port = &value
-	return b
-}
-
-// WithPath sets the Path field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Path field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithPath(value string) *MCPServerSpecApplyConfiguration {
-	b.Path = &value
 	return b
 }
 
@@ -325,27 +352,11 @@ func (b *MCPServerSpecApplyConfiguration) WithPodTemplate(value runtime.RawExten
 	return b
 }
 
-// WithProxy sets the Proxy field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Proxy field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithProxy(value *ProxySpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
-	b.Proxy = value
-	return b
-}
-
 // WithGroupRef sets the GroupRef field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the GroupRef field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithGroupRef(value *LocalReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.GroupRef = value
-	return b
-}
-
-// WithOIDCConfigRef sets the OIDCConfigRef field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the OIDCConfigRef field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithOIDCConfigRef(value *OIDCConfigReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
-	b.OIDCConfigRef = value
 	return b
 }
 
@@ -365,50 +376,10 @@ func (b *MCPServerSpecApplyConfiguration) WithExternalAuthConfigRef(value *Local
 	return b
 }
 
-// WithAuthzConfigRef sets the AuthzConfigRef field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the AuthzConfigRef field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithAuthzConfigRef(value *LocalReferenceApplyConfiguration) *MCPServerSpecApplyConfiguration {
-	b.AuthzConfigRef = value
-	return b
-}
-
-// WithAuthzConfig sets the AuthzConfig field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the AuthzConfig field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithAuthzConfig(value *AuthzConfigApplyConfiguration) *MCPServerSpecApplyConfiguration {
-	b.AuthzConfig = value
-	return b
-}
-
 // WithNetwork sets the Network field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Network field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithNetwork(value *NetworkSpecApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.Network = value
-	return b
-}
-
-// WithSuspend sets the Suspend field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Suspend field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithSuspend(value bool) *MCPServerSpecApplyConfiguration {
-	b.Suspend = &value
-	return b
-}
-
-// WithRestartedAt sets the RestartedAt field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RestartedAt field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithRestartedAt(value metav1.Time) *MCPServerSpecApplyConfiguration {
-	b.RestartedAt = &value
-	return b
-}
-
-// WithProgressDeadlineSeconds sets the ProgressDeadlineSeconds field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ProgressDeadlineSeconds field is set to the value of the last call.
-func (b *MCPServerSpecApplyConfiguration) WithProgressDeadlineSeconds(value int32) *MCPServerSpecApplyConfiguration {
-	b.ProgressDeadlineSeconds = &value
 	return b
 }

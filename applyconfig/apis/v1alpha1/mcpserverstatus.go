@@ -12,23 +12,7 @@ import (
 // MCPServerStatus is the observed state. Each part has one field manager; the
 // table in docs/ownership.md names it.
 type MCPServerStatusApplyConfiguration struct {
-	// observedGeneration is the metadata.generation for which the conditions
-	// hold. -1 means that the operator has not seen the server yet.
-	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions say whether the server works, and if not, why. Ready is True once calls reach
-	// the content of spec and MCP has answered; docs/conditions.md lists every
-	// type and reason.
-	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// workload is the content that proxy and backend are to run, by number and hash.
-	Workload *WorkloadStatusApplyConfiguration `json:"workload,omitempty"`
-	// servedGeneration is the highest workload generation that has served: its pods had
-	// replaced all others, and MCP had answered through them. What goes wrong later does
-	// not change it. It is absent before the first.
-	ServedGeneration *int64 `json:"servedGeneration,omitempty"`
-	// runtime is what the proxy learned from the running MCP server.
-	Runtime *RuntimeStatusApplyConfiguration `json:"runtime,omitempty"`
-	// url is the URL that clients in the cluster call.
-	URL *string `json:"url,omitempty"`
+	ProxyWorkloadStatusApplyConfiguration `json:""`
 	// replicas is the number of backend pods. The scale subresource reports it.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// readyReplicas is the number of backend pods that are ready.
@@ -48,7 +32,7 @@ func MCPServerStatus() *MCPServerStatusApplyConfiguration {
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithObservedGeneration(value int64) *MCPServerStatusApplyConfiguration {
-	b.ObservedGeneration = &value
+	b.ProxyWorkloadStatusApplyConfiguration.ObservedGeneration = &value
 	return b
 }
 
@@ -60,7 +44,7 @@ func (b *MCPServerStatusApplyConfiguration) WithConditions(values ...*v1.Conditi
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.Conditions = append(b.Conditions, *values[i])
+		b.ProxyWorkloadStatusApplyConfiguration.Conditions = append(b.ProxyWorkloadStatusApplyConfiguration.Conditions, *values[i])
 	}
 	return b
 }
@@ -69,7 +53,7 @@ func (b *MCPServerStatusApplyConfiguration) WithConditions(values ...*v1.Conditi
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Workload field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithWorkload(value *WorkloadStatusApplyConfiguration) *MCPServerStatusApplyConfiguration {
-	b.Workload = value
+	b.ProxyWorkloadStatusApplyConfiguration.Workload = value
 	return b
 }
 
@@ -77,7 +61,7 @@ func (b *MCPServerStatusApplyConfiguration) WithWorkload(value *WorkloadStatusAp
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ServedGeneration field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithServedGeneration(value int64) *MCPServerStatusApplyConfiguration {
-	b.ServedGeneration = &value
+	b.ProxyWorkloadStatusApplyConfiguration.ServedGeneration = &value
 	return b
 }
 
@@ -85,7 +69,7 @@ func (b *MCPServerStatusApplyConfiguration) WithServedGeneration(value int64) *M
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Runtime field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithRuntime(value *RuntimeStatusApplyConfiguration) *MCPServerStatusApplyConfiguration {
-	b.Runtime = value
+	b.ProxyWorkloadStatusApplyConfiguration.Runtime = value
 	return b
 }
 
@@ -93,7 +77,7 @@ func (b *MCPServerStatusApplyConfiguration) WithRuntime(value *RuntimeStatusAppl
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithURL(value string) *MCPServerStatusApplyConfiguration {
-	b.URL = &value
+	b.ProxyWorkloadStatusApplyConfiguration.URL = &value
 	return b
 }
 
