@@ -36,9 +36,9 @@ func largest() map[string]client.Object {
 	login := &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "l"}, Scopes: []string{text}}
 	all := map[string]client.Object{
 		"mcpservers": &v1alpha1.MCPServer{
-			Spec: v1alpha1.MCPServerSpec{Args: strings.SplitAfter(strings.Repeat(text+",", 60), ","), Suspend: true, OIDCConfigRef: login},
+			Spec: v1alpha1.MCPServerSpec{Args: strings.SplitAfter(strings.Repeat(text+",", 60), ","), ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Suspend: true, OIDCConfigRef: login}},
 		},
-		"mcpremoteproxies": &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{AuthzConfig: &v1alpha1.AuthzConfig{Policies: many}, OIDCConfigRef: login}},
+		"mcpremoteproxies": &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{AuthzConfig: &v1alpha1.AuthzConfig{Policies: many}, OIDCConfigRef: login}}},
 		"mcpoidcconfigs":   &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: strings.Repeat(text, 60)}}},
 		"mcpauthzconfigs":  &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: many}},
 	}
