@@ -180,13 +180,14 @@ func (n *neighbour) change(ctx context.Context) (float64, error) {
 	}
 	key := client.ObjectKey{Namespace: namespace, Name: quiet + "-proxy"}
 	before := &appsv1.Deployment{}
-	if err := n.w.Client.Get(ctx, key, before); client.IgnoreNotFound(err) != nil {
+	err = insist(ctx, func() error { return client.IgnoreNotFound(n.w.Client.Get(ctx, key, before)) })
+	if err != nil {
 		return 0, err
 	}
 	was, _ := revision.Of(before.Annotations)
 	begin := time.Now()
 	n.bare.begin(n.turn)
-	if err := n.w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user)); err != nil {
+	if err := n.w.put(ctx, object); err != nil {
 		return 0, err
 	}
 	err = await(ctx, n.proxies, func(d *appsv1.Deployment) bool {

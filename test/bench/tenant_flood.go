@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -115,7 +121,7 @@ func (w *world) inTenant(ctx context.Context, n int, text func(i int) string) er
 		object, err := w.read(text(i))
 		if err == nil {
 			object.SetNamespace(flooded)
-			err = w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user))
+			err = w.put(ctx, object)
 		}
 		errs <- err
 	})
@@ -126,6 +132,23 @@ func (w *world) inTenant(ctx context.Context, n int, text func(i int) string) er
 		}
 	}
 	return ctx.Err()
+}
+
+// put applies an object as its user does.
+func (w *world) put(ctx context.Context, object *unstructured.Unstructured) error {
+	return insist(ctx, func() error {
+		return w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(user))
+	})
+}
+
+// insist tries again where the API server fails, which waits for etcd as long as a request
+// may take.
+func insist(ctx context.Context, do func() error) error {
+	failed := func(err error) bool {
+		status := apierrors.APIStatus(nil)
+		return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError && ctx.Err() == nil
+	}
+	return retry.OnError(wait.Backoff{Duration: time.Second, Steps: 60}, failed, do)
 }
 
 func permitting(who string) string {

@@ -68,7 +68,7 @@ func (n *neighbour) floor(ctx context.Context) (float64, error) {
 	}
 	object.SetGroupVersionKind(twins().GroupVersionKind().GroupVersion().WithKind("MCPServer"))
 	begin := time.Now()
-	if err := n.w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(user)); err != nil {
+	if err := n.w.put(ctx, object); err != nil {
 		return 0, err
 	}
 	server := &v1alpha1.MCPServer{}
@@ -101,8 +101,11 @@ func (n *neighbour) send(ctx context.Context, a statement) error {
 	object := &unstructured.Unstructured{Object: content}
 	if object.GetKind() == "MCPServer" {
 		object.SetGroupVersionKind(twins().GroupVersionKind().GroupVersion().WithKind("MCPServer"))
-		intent := client.ApplyConfigurationFromUnstructured(object)
-		if err := n.w.Client.Status().Apply(ctx, intent, client.FieldOwner(a.manager), client.ForceOwnership); err != nil {
+		err := insist(ctx, func() error {
+			intent := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+			return n.w.Client.Status().Apply(ctx, intent, client.FieldOwner(a.manager), client.ForceOwnership)
+		})
+		if err != nil {
 			return err
 		}
 		return await(ctx, n.twins, func(*unstructured.Unstructured) bool { return true })
@@ -114,8 +117,10 @@ func (n *neighbour) send(ctx context.Context, a statement) error {
 	if err != nil {
 		return err
 	}
-	intent := client.ApplyConfigurationFromUnstructured(object)
-	if err := n.w.Client.Apply(ctx, intent, client.FieldOwner(a.manager), client.ForceOwnership); err != nil {
+	err = insist(ctx, func() error {
+		return n.w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(a.manager), client.ForceOwnership)
+	})
+	if err != nil {
 		return err
 	}
 	return await(ctx, n.proxies, func(d *appsv1.Deployment) bool {
