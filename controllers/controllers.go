@@ -18,10 +18,11 @@ import (
 	"github.com/freehold-dev/freehold/applyconfig"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/complaints"
-	"github.com/freehold-dev/freehold/controllers/config"
+	"github.com/freehold-dev/freehold/controllers/configs"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
-	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
@@ -54,24 +55,25 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 		return err
 	}
 	var registered []reconcile.Kind
-	large, policies := &reconcile.Turn{}, policystore.New()
+	large, known := &reconcile.Turn{}, store.New()
 	for _, kind := range kinds.All() {
 		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
-		servers.Large, servers.Policies, servers.Complaints = large, policies, said
+		servers.Large, servers.Configs, servers.Complaints = large, known, said
 		servers.Percent = cmp.Or(options.ConfigRolloutShare, servers.Percent)
 		if err := servers.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
 		}
 		registered = append(registered, servers.Kind)
 	}
-	for _, kind := range config.Kinds() {
-		configs := config.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity))
-		configs.Large, configs.Policies = large, policies
-		configs.Percent = cmp.Or(options.ConfigRolloutShare, configs.Percent)
-		if err := configs.Register(mgr, options.controller()); err != nil {
-			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
+	for _, kind := range registry.All() {
+		row := kind.Row()
+		shared := configs.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(row.Identity))
+		shared.Large, shared.Store = large, known
+		shared.Percent = cmp.Or(options.ConfigRolloutShare, shared.Percent)
+		if err := shared.Register(mgr, options.controller()); err != nil {
+			return fmt.Errorf("registering the %s controller: %w", row.Object.Kind, err)
 		}
-		registered = append(registered, configs.Kind)
+		registered = append(registered, shared.Kind)
 	}
 	counts(mgr.GetClient(), mgr.GetScheme(), registered...)
 	return nil

@@ -15,18 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
 // own are the kinds of ours, by the resource that a request names.
-var own = map[string]client.Object{
-	contract.MCPServer.Resource():      &v1alpha1.MCPServer{},
-	contract.MCPRemoteProxy.Resource(): &v1alpha1.MCPRemoteProxy{},
-	contract.MCPOIDCConfig.Resource():  &v1alpha1.MCPOIDCConfig{},
-	contract.MCPAuthzConfig.Resource(): &v1alpha1.MCPAuthzConfig{},
-}
+var own = func() map[string]client.Object {
+	all := map[string]client.Object{}
+	for _, kind := range kinds.All() {
+		all[kind.Object.Resource()] = kind.New()
+	}
+	for _, kind := range registry.All() {
+		all[kind.Row().Object.Resource()] = kind.New()
+	}
+	return all
+}()
 
 // cutter cuts large objects of ours in the answer to a watch. A cache cuts them once they are
 // decoded, for which client-go goes over each byte ten times: whoever writes large objects in

@@ -13,8 +13,9 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -36,7 +37,7 @@ func slim(obj any, labels []string) any {
 		return slimPod(o)
 	case client.Object:
 		switch o.(type) {
-		case *v1alpha1.MCPServer, *v1alpha1.MCPRemoteProxy, *v1alpha1.MCPOIDCConfig, *v1alpha1.MCPAuthzConfig:
+		case *v1alpha1.MCPServer, *v1alpha1.MCPRemoteProxy, frame.Object:
 			return slimOwn(o, labels)
 		}
 		switch {
@@ -84,14 +85,23 @@ func slimOwn(object client.Object, labels []string) client.Object {
 	if data, err := json.Marshal(object); err == nil && len(data) <= reconcile.LargeObject {
 		return object
 	}
-	digest, _ := policystore.Digest(object)
-	small := stub(object)
+	digest, small := digestOf(object), stub(object)
 	small.SetGeneration(object.GetGeneration())
 	small.SetDeletionTimestamp(object.GetDeletionTimestamp())
 	small.SetFinalizers(only(object.GetFinalizers(), func(name string) bool { return slices.Contains(finalizers, name) }))
 	cutOwn(object, small)
 	reconcile.Cut(small, digest)
 	return small
+}
+
+// digestOf names what a configuration says; nothing does what another object says.
+func digestOf(object client.Object) string {
+	config, ok := object.(frame.Object)
+	if !ok {
+		return ""
+	}
+	digest, _ := store.Digest(config)
+	return digest
 }
 
 // finalizers are those of ours.
@@ -124,10 +134,8 @@ func cutOwn(from, to client.Object) {
 		to.Spec.OIDCConfigRef, to.Spec.AuthzConfigRef = login(from.Spec.OIDCConfigRef), from.Spec.AuthzConfigRef
 		to.Spec.Suspend, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.ProgressDeadlineSeconds
 		to.Status = from.Status
-	case *v1alpha1.MCPOIDCConfig:
-		to.(*v1alpha1.MCPOIDCConfig).Status = from.Status
-	case *v1alpha1.MCPAuthzConfig:
-		to.(*v1alpha1.MCPAuthzConfig).Status = from.Status
+	case frame.Object:
+		*to.(frame.Object).GetConfigStatus() = *from.GetConfigStatus()
 	}
 }
 

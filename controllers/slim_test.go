@@ -18,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
-	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
@@ -172,7 +171,7 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 		obj := large(kind)
 		obj.SetFinalizers([]string{"x/" + megabyte, "freehold.dev/mcpserver"})
 		obj.SetGeneration(4)
-		digest, _ := policystore.Digest(obj)
+		digest := digestOf(obj)
 		kept, err := newShared().slim(obj)
 		if err != nil {
 			t.Fatal(err)

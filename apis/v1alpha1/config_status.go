@@ -57,9 +57,3 @@ type WorkloadReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
-
-// GetConfigStatus is the status.
-func (c *MCPOIDCConfig) GetConfigStatus() *ConfigStatus { return &c.Status }
-
-// GetConfigStatus is the status.
-func (c *MCPAuthzConfig) GetConfigStatus() *ConfigStatus { return &c.Status }

@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/proxy"
 	"github.com/freehold-dev/freehold/controllers/authz"
-	"github.com/freehold-dev/freehold/controllers/runspec"
+	authzconfig "github.com/freehold-dev/freehold/controllers/configs/authz"
 )
 
 // guard is what stands between callers and the backend, nil for nothing: first who
@@ -27,7 +27,7 @@ func guard(run runconfig.RunConfig, login *oidc.Login, memory *budget.Budget, lo
 			return login.Guard(next)
 		}, nil
 	}
-	policies, err := runspec.Policies(*run.Proxy.Authorization)
+	policies, err := authzconfig.Policies(*run.Proxy.Authorization)
 	if err != nil {
 		return nil, fmt.Errorf("reading the policies of the run config: %w", err)
 	}

@@ -35,9 +35,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/complaints"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -62,11 +62,11 @@ type Reconciler struct {
 	// specs are what came of specs, by uid of the server, and objects those that were found
 	// to carry specs, by their own.
 	specs, objects *lru.Cache
-	// Large and Policies are those of the process, and Percent is how many of a hundred servers
+	// Large and Configs are those of the process, and Percent is how many of a hundred servers
 	// take a changed configuration at a time.
-	Large    *reconcile.Turn
-	Policies *policystore.Store
-	Percent  int
+	Large   *reconcile.Turn
+	Configs *store.Store
+	Percent int
 	// Complaints are those about pods; nil for none.
 	Complaints *complaints.Store
 }
@@ -78,7 +78,7 @@ func New(kind kinds.Kind, reader, live client.Reader, applier *apply.Applier, re
 		reader: reader, live: live, options: options,
 		going: lru.New(remembered), lastClaims: lru.New(remembered), refusals: lru.New(remembered), numbers: lru.New(remembered),
 		specs: lru.New(remembered), objects: lru.New(2 * remembered),
-		Large: &reconcile.Turn{}, Policies: policystore.New(), Percent: rollout.DefaultPercent,
+		Large: &reconcile.Turn{}, Configs: store.New(), Percent: rollout.DefaultPercent,
 	}
 	applier.OnRestore(r.specs.Clear)
 	applier.OnRestore(r.objects.Clear)
@@ -144,7 +144,7 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	server := p.server
 	want, known := r.known(server, w)
 	if !known {
-		if ready, err := r.readPolicies(ctx, p, &w); !ready {
+		if ready, err := r.readConfigs(ctx, p, &w); !ready {
 			return errors.Join(unheld, err)
 		}
 		want = desired(server, w, r.options)

@@ -13,9 +13,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/policystore"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -45,8 +46,8 @@ type known struct {
 	unmatched []string
 	reason    string
 	ownHash   string
-	// login and authz are the configurations that it was rendered with.
-	login, authz version
+	// shared are the configurations that it was rendered with.
+	shared []version
 }
 
 // version is what a configuration says. It is not the configuration's generation: a store that was
@@ -56,16 +57,16 @@ type version struct {
 	goes   bool
 }
 
-// versionOf is zero where there is none.
-func versionOf[T any, O interface {
-	*T
-	client.Object
-}](config O) version {
-	if config == nil {
-		return version{}
+// versionsOf are those of what a server refers to; zero for one that is not there.
+func versionsOf(shared frame.Set) []version {
+	versions := make([]version, len(shared))
+	for i, config := range shared {
+		if config.Object != nil {
+			digest, _ := store.Digest(config.Object)
+			versions[i] = version{digest, config.Deleting()}
+		}
 	}
-	digest, _ := policystore.Digest(config)
-	return version{digest, config.GetDeletionTimestamp() != nil}
+	return versions
 }
 
 // carrier is an object that a pass found to be as the spec says.
@@ -80,7 +81,7 @@ type carrier struct {
 func (r *Reconciler) known(server *v1alpha1.MCPServer, w world) (wanted, bool) {
 	found, _ := r.specs.Get(server.UID)
 	k, ok := found.(known)
-	if !ok || w.waits() != nil || k.statement != r.statement(server) || k.login != versionOf(w.login) || k.authz != versionOf(w.authz) {
+	if !ok || w.waits() != nil || k.statement != r.statement(server) || !slices.Equal(k.shared, versionsOf(w.shared)) {
 		return wanted{}, false
 	}
 	want := wanted{owner: workload.OwnerWith(server, r.options.Objects), content: k.content, problems: slices.Clip(k.problems), revision: k.revision, unmatched: k.unmatched, reason: k.reason}
@@ -126,7 +127,7 @@ func (r *Reconciler) remember(server *v1alpha1.MCPServer, w world, want wanted) 
 		content.Proxy.Authorization = &runconfig.Authorization{}
 	}
 	told := want.problems[:min(len(want.problems), mostProblems+1)]
-	r.specs.Add(server.UID, known{r.statement(server), content, slices.Clone(told), want.revision, want.unmatched, want.reason, want.ownHash, versionOf(w.login), versionOf(w.authz)})
+	r.specs.Add(server.UID, known{r.statement(server), content, slices.Clone(told), want.revision, want.unmatched, want.reason, want.ownHash, versionsOf(w.shared)})
 }
 
 // found remembers an object that carries the spec and was left as it is.

@@ -75,7 +75,7 @@ type wanted struct {
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
 	want := wanted{owner: workload.OwnerWith(server, options.Objects)}
-	options.Login, options.Policies, options.Remote = w.login, w.policies, w.remote
+	options.Configs, options.Remote = w.shared, w.remote
 	rendered := workload.Render(server, options)
 	keeps := want.takesTurns(server, &w, &rendered, options)
 	want.content, want.problems, want.unmatched, want.reason = rendered.Content, rendered.Problems, rendered.Unmatched, rendered.Reason

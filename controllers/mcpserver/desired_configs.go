@@ -4,14 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -43,14 +41,14 @@ func (want *wanted) takesTurns(server *v1alpha1.MCPServer, w *world, rendered *w
 		return true
 	}
 	for _, turn := range w.turns {
-		had := rollout.OfServer(server).Records(turn, true).Hash
-		switch {
-		case turn.Admitted:
-		case turn.Kind == contract.MCPAuthzConfig.Kind:
-			options.Policies = runspec.PoliciesBefore(w.ran, had)
-		default:
-			options.Login = runspec.LoginBefore(w.ran, had)
+		if turn.Admitted {
+			continue
 		}
+		had, told := options.Configs.Before(turn.Kind, &w.ran.Proxy, rollout.OfServer(server).Records(turn, true).Hash)
+		if !told {
+			return true
+		}
+		options.Configs = had
 	}
 	before := workload.Render(server, options)
 	if len(before.Problems) > 0 {

@@ -10,16 +10,16 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-func reads(text string) *runspec.SharedPolicies {
-	read := runspec.ReadPolicies(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: text}}}})
-	return &read
+func reads(text string) frame.Set {
+	return registry.Read(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: text}}}})
 }
 
 const (
@@ -34,20 +34,20 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 	server := echo()
 	server.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "team"}
 	opts := options
-	opts.Policies = reads(all)
+	opts.Configs = reads(all)
 	rendered := workload.Render(server, opts)
 	rev := revision.Revision{Generation: 3, Hash: rendered.Hash}
 	server.Status.Workload = &v1alpha1.WorkloadStatus{
 		SessionSecret: "made",
 		Generation:    rev.Generation, Hash: rev.Hash, OwnHash: rendered.OwnHash,
-		Configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", opts.Policies.Hash)},
+		Configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", opts.Configs[0].Verdict.Hash)},
 	}
 	server.Status.URL = "http://old"
 	runs := map[string]string{workload.AnnotationBackendHash: rendered.Content.Rendering.Backend}
 	w := world{
 		proxy: proxyOf(rev), backend: backendOf(rev), ownBackend: true,
 		configs: []metav1.PartialObjectMetadata{config(rev)}, pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, rev), pod("backend", workload.ComponentBackend, rev)},
-		policies: reads(nothing),
+		shared: registry.Bind(&server.Spec, reads(nothing)),
 	}
 	for _, annotations := range []map[string]string{w.backend.Spec.Template.Annotations, w.pods[1].Annotations} {
 		for key, value := range runs {
@@ -60,9 +60,15 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 		Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
 	}}
-	w.turns = []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "team", w.policies.Hash), Phase: phase, Admitted: admitted}}
+	w.turns = []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "team", w.shared[0].Verdict.Hash), Phase: phase, Admitted: admitted}}
 	w.ran = &rendered.Content
 	return server, w
+}
+
+// runsWith is what runs with these policies.
+func runsWith(text string) (proxy runconfig.Proxy) {
+	reads(text)[0].AddTo(&proxy, frame.Referrer{})
+	return proxy
 }
 
 // What comes of a server: it keeps what runs, changes with the configuration that it
@@ -87,14 +93,14 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{}
 		}, keeps},
 		"its own change, and somebody wrote other policies into what runs": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
-			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{Proxy: runconfig.Proxy{Authorization: &reads(nothing).Authorization}}
+			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{Proxy: runsWith(nothing)}
 		}, keeps},
 		"its own change in its turn": {rollout.Waiting, true, image, takesInTurn},
 		"another release":            {rollout.Waiting, false, func(s *v1alpha1.MCPServer, _ *world) { s.Status.Workload.OwnHash = "old" }, changes},
 		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy, w.ran = nil, nil }, takesInTurn},
 		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs, w.ran = nil, nil }, takesInTurn},
 		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = proxyOf(older) }, changes},
-		"nothing changes for it":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.policies = reads(all) }, takes},
+		"nothing changes for it":     {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) { w.shared = registry.Bind(&s.Spec, reads(all)) }, takes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, w := guarded(t, tc.phase, tc.admitted)
@@ -114,7 +120,7 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 			claim := want.workloadStatus(server).Status.Workload
 			hash := w.turns[0].Hash
 			if tc.want == changes {
-				hash = reads(all).Hash
+				hash = reads(all)[0].Verdict.Hash
 			}
 			inTurn := claim.Configs[0].InTurn != nil && *claim.Configs[0].InTurn
 			if len(claim.Configs) != 1 || *claim.Configs[0].Hash != hash || *claim.OwnHash == "" || inTurn != (tc.want == takesInTurn) {

@@ -20,12 +20,13 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -49,12 +50,9 @@ type world struct {
 	remote *v1alpha1.MCPRemoteProxySpec
 	// configs are run configs, without their data.
 	configs []metav1.PartialObjectMetadata
-	// login and authz are the configurations that the server refers to, policies what
-	// authz says, and turns how far the server is with each.
-	login    *v1alpha1.MCPOIDCConfig
-	authz    *v1alpha1.MCPAuthzConfig
-	policies *runspec.SharedPolicies
-	turns    []rollout.Turn
+	// shared is what the server refers to, and turns how far it is with each.
+	shared frame.Set
+	turns  []rollout.Turn
 	// ran is the run config of the proxy that stands, where the server is to wait for one
 	// of them.
 	ran  *runconfig.RunConfig
@@ -87,8 +85,6 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 	get := func(name string, obj client.Object) bool {
 		return err == nil && seen(name, obj, reconcile.Whole(ctx, reader, live, key(name), obj))
 	}
-	// What a large one says, the process remembers.
-	cached := func(name string, obj client.Object) bool { return seen(name, obj, reader.Get(ctx, key(name), obj)) }
 	w.account = found(get, workload.RunnerName(name), &corev1.ServiceAccount{})
 	w.role = found(get, workload.RunnerName(name), &rbacv1.Role{})
 	w.binding = found(get, workload.RunnerName(name), &rbacv1.RoleBinding{})
@@ -100,11 +96,13 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 		w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
 		w.policy = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
 	}
-	if ref := server.Spec.OIDCConfigRef; ref != nil {
-		w.login = found(get, ref.Name, &v1alpha1.MCPOIDCConfig{})
-	}
-	if ref := server.Spec.AuthzConfigRef; ref != nil {
-		w.authz = found(cached, ref.Name, &v1alpha1.MCPAuthzConfig{})
+	w.shared = registry.Bind(&server.Spec, nil)
+	for i := range w.shared {
+		// What a large one says, the process remembers.
+		config := w.shared[i].Rules.New()
+		if seen(w.shared[i].Name, config, reader.Get(ctx, key(w.shared[i].Name), config)) {
+			w.shared[i].Object = config
+		}
 	}
 	if err != nil {
 		return world{}, err

@@ -7,15 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -26,22 +25,19 @@ import (
 func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, err error) {
 	server := p.server
 	w.remote = remote(p.object)
-	var configs []v1alpha1.WorkloadConfig
-	if w.authz != nil {
-		verdict, known := r.Policies.Policies(w.authz)
-		if !known {
-			if ready, err := r.readPolicies(ctx, p, w); !ready {
+	for i := range w.shared {
+		config := &w.shared[i]
+		if config.Object == nil {
+			continue
+		}
+		var known bool
+		if config.Verdict, known = r.Configs.Verdict(config.Rules, config.Object); !known {
+			if ready, err := r.readConfig(ctx, p, config); !ready {
 				return false, err
 			}
-			verdict.Hash = w.policies.Hash
 		}
-		configs = append(configs, named(contract.MCPAuthzConfig.Kind, w.authz.Name, verdict.Hash))
-	}
-	if w.login != nil {
-		configs = append(configs, named(contract.MCPOIDCConfig.Kind, w.login.Name, runspec.LoginHash(w.login)))
-	}
-	for _, config := range configs {
-		turn, err := rollout.OfServer(server).Turn(config, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, config) })
+		now := named(config.Kind, config.Name, config.Verdict.Hash)
+		turn, err := rollout.OfServer(server).Turn(now, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, now) })
 		if err != nil {
 			return false, err
 		}
@@ -107,26 +103,35 @@ func (r *Reconciler) plan(ctx context.Context, namespace string, config v1alpha1
 	return rollout.For(members, r.Percent), nil
 }
 
-// readPolicies reads the text of the policies that a server refers to, for who renders it.
-// It is not ready while the pass has to wait for its turn at a large one.
-func (r *Reconciler) readPolicies(ctx context.Context, p *pass, w *world) (ready bool, err error) {
-	if w.authz == nil || w.policies != nil {
-		return true, nil
-	}
-	if text, known := r.Policies.Text(w.authz); known {
-		w.policies = text
-		return true, nil
-	}
-	if reconcile.IsCut(w.authz) {
-		if wait := p.turn.Take(r.Now()); wait > 0 {
-			p.Due(wait)
-			return false, nil
-		}
-		key := client.ObjectKeyFromObject(w.authz)
-		if err := reconcile.Live(ctx, r.live, key, w.authz); err != nil {
-			return false, fmt.Errorf("reading MCPAuthzConfig %s: %w", key, err)
+// readConfigs reads what the configurations contribute that a server refers to, for who renders
+// it. It is not ready while the pass has to wait for its turn at a large one.
+func (r *Reconciler) readConfigs(ctx context.Context, p *pass, w *world) (ready bool, err error) {
+	for i := range w.shared {
+		if ready, err := r.readConfig(ctx, p, &w.shared[i]); !ready {
+			return false, err
 		}
 	}
-	w.policies = r.Policies.Read(w.authz)
+	return true, nil
+}
+
+func (r *Reconciler) readConfig(ctx context.Context, p *pass, config *frame.Bound) (ready bool, err error) {
+	if config.Object == nil || config.Verdict.Contribution != nil || config.Verdict.Err != nil {
+		return true, nil
+	}
+	verdict, known := r.Configs.Whole(config.Rules, config.Object)
+	if !known {
+		if reconcile.IsCut(config.Object) {
+			if wait := p.turn.Take(r.Now()); wait > 0 {
+				p.Due(wait)
+				return false, nil
+			}
+			key := client.ObjectKeyFromObject(config.Object)
+			if err := reconcile.Live(ctx, r.live, key, config.Object); err != nil {
+				return false, fmt.Errorf("reading %s %s: %w", config.Kind, key, err)
+			}
+		}
+		verdict = r.Configs.Read(config.Rules, config.Object)
+	}
+	config.Verdict = verdict
 	return true, nil
 }

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -45,10 +45,11 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	for _, kind := range kinds.All() { // a turn passes from one kind to the other
 		build.Watches(kind.New(), waves.handler())
 	}
+	for _, kind := range registry.All() {
+		build.Watches(kind.New(), r.referring(kind.Row().Object.Kind), changed)
+	}
 	return build.
 		WatchesRawSource(source.Func(waves.Start)).
-		Watches(&v1alpha1.MCPOIDCConfig{}, r.referring(contract.MCPOIDCConfig.Kind), changed).
-		Watches(&v1alpha1.MCPAuthzConfig{}, r.referring(contract.MCPAuthzConfig.Kind), changed).
 		WatchesRawSource(source.Func(r.listen)).
 		Complete(r)
 }

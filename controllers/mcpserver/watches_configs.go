@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -61,11 +62,9 @@ func (v waves) moved(ctx context.Context, before, after client.Object) {
 	if alike(before, after) {
 		return
 	}
-	for _, kind := range []string{contract.MCPAuthzConfig.Kind, contract.MCPOIDCConfig.Kind} {
-		of := followed{kind, types.NamespacedName{Namespace: before.GetNamespace(), Name: references.From(before, kind)}}
-		if of.Name == "" {
-			continue
-		}
+	server := kinds.Form(before)
+	for _, ref := range server.Spec.ConfigRefs() {
+		of := followed{ref.Kind, types.NamespacedName{Namespace: server.Namespace, Name: ref.Name}}
 		config, err := v.config(ctx, of)
 		if err == nil && phase(before, config) != phase(after, config) {
 			v.moves().AddAfter(of, gathering)
@@ -111,8 +110,7 @@ func (v waves) wake(ctx context.Context, of followed, q queue) {
 // events.
 func alike(before, after client.Object) bool {
 	b, a := kinds.Form(before), kinds.Form(after)
-	return b != nil && a != nil && references.From(b, contract.MCPAuthzConfig.Kind) == references.From(a, contract.MCPAuthzConfig.Kind) &&
-		references.From(b, contract.MCPOIDCConfig.Kind) == references.From(a, contract.MCPOIDCConfig.Kind) &&
+	return b != nil && a != nil && slices.Equal(b.Spec.ConfigRefs(), a.Spec.ConfigRefs()) &&
 		apiequality.Semantic.DeepEqual(rollout.OfServer(b), rollout.OfServer(a))
 }
 
@@ -126,30 +124,23 @@ func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 	return rollout.OfServer(server).Member(config.Kind, config.Name, config.Hash).Phase
 }
 
-// errUnread says that a configuration is large, and that nobody has read it yet: a pass over
-// a server that refers to it does.
-var errUnread = errors.New("the configuration is not read yet")
+// errUnknown says that a configuration is of a kind that there is not, or large, and that nobody
+// has read it yet: a pass over a server that refers to it does.
+var errUnknown = errors.New("nobody knows what the configuration says")
 
 // config is a configuration as a claim would record it now.
 func (r *Reconciler) config(ctx context.Context, of followed) (v1alpha1.WorkloadConfig, error) {
-	if of.kind == contract.MCPAuthzConfig.Kind {
-		c := &v1alpha1.MCPAuthzConfig{}
-		if err := r.reader.Get(ctx, of.NamespacedName, c, client.UnsafeDisableDeepCopy); err != nil {
-			return v1alpha1.WorkloadConfig{}, err
-		}
-		verdict, known := r.Policies.Policies(c)
-		if !known {
-			return v1alpha1.WorkloadConfig{}, errUnread
-		}
-		return named(of.kind, of.Name, verdict.Hash), nil
+	kind := registry.Named(of.kind)
+	if kind == nil {
+		return v1alpha1.WorkloadConfig{}, errUnknown
 	}
-	c := &v1alpha1.MCPOIDCConfig{}
-	if err := r.reader.Get(ctx, of.NamespacedName, c, client.UnsafeDisableDeepCopy); err != nil {
+	config := kind.New()
+	if err := r.reader.Get(ctx, of.NamespacedName, config, client.UnsafeDisableDeepCopy); err != nil {
 		return v1alpha1.WorkloadConfig{}, err
 	}
-	hash, known := r.Policies.Login(c)
+	verdict, known := r.Configs.Verdict(kind, config)
 	if !known {
-		return v1alpha1.WorkloadConfig{}, errUnread
+		return v1alpha1.WorkloadConfig{}, errUnknown
 	}
-	return named(of.kind, of.Name, hash), nil
+	return named(of.kind, of.Name, verdict.Hash), nil
 }

@@ -15,9 +15,9 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
-	"github.com/freehold-dev/freehold/controllers/policystore"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 // followers is a cache of servers that refer to one MCPOIDCConfig; lists counts how often
@@ -61,7 +61,7 @@ func follow(n int) *followers {
 // take has the i-th server go on to what the configuration says.
 func (f *followers) take(i int) event.UpdateEvent {
 	before := f.servers[i].DeepCopy()
-	f.servers[i].Status.Workload.Configs[0].Hash = runspec.LoginHash(&f.config)
+	f.servers[i].Status.Workload.Configs[0].Hash = registry.Read(&f.config)[0].Verdict.Hash
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: f.servers[i].DeepCopy()}
 }
 
@@ -70,7 +70,7 @@ func (f *followers) take(i int) event.UpdateEvent {
 func TestManyMovesAreOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := follow(500)
-		r := &Reconciler{kind: kinds.All()[0], reader: f, Policies: policystore.New(), Percent: 50}
+		r := &Reconciler{kind: kinds.All()[0], reader: f, Configs: store.New(), Percent: 50}
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer q.ShutDown()
 		w := r.waves()

@@ -52,7 +52,7 @@ func FuzzOverlay(f *testing.F) {
 	f.Add([]byte(" "))
 	server := serverWith(f, spec)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		backend, proxy := backendOverlay(runspec.For(server, "", nil, nil).Backend), proxyOverlay(&v1alpha1.ProxySpec{})
+		backend, proxy := backendOverlay(runspec.For(server).Backend), proxyOverlay(&v1alpha1.ProxySpec{})
 		backend.raw, proxy.raw = data, data
 		judgeOverlay(t, backend, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return backendOf(server) })
 		judgeOverlay(t, proxy, func() (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) { return proxyOf(server) })

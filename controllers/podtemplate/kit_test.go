@@ -30,7 +30,7 @@ func minimal(t testing.TB) *v1alpha1.MCPServer {
 }
 
 func backendOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	return Backend(runspec.For(server, "", nil, nil).Backend, map[string]string{"app.kubernetes.io/component": "backend"})
+	return Backend(runspec.For(server).Backend, map[string]string{"app.kubernetes.io/component": "backend"})
 }
 
 func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
@@ -46,7 +46,7 @@ func proxyWith(server *v1alpha1.MCPServer, opts Options) (*corev1ac.PodTemplateS
 		Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner",
 		RunConfig: "echo-run-0-",
 	}
-	return Proxy(names, spec, runspec.For(server, "", nil, nil), opts)
+	return Proxy(names, spec, runspec.For(server), opts)
 }
 
 // problemsOf are the texts of all problems of a server's templates.

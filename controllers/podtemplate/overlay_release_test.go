@@ -160,7 +160,7 @@ func withOverlays(t *testing.T, release, own string) (any, []Problem) {
 	if release != "" {
 		opts.ProxyTemplate = raw(t, release).Raw
 	}
-	run := runspec.For(server, "", nil, nil)
+	run := runspec.For(server)
 	run.Proxy.Port = 8000
 	return Proxy(Names{ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}, server.Spec.Proxy, run, opts)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -60,12 +61,8 @@ type Options struct {
 	Network *v1alpha1.NetworkSpec
 	// Objects are what the objects of every server carry.
 	Objects ObjectDefaults
-	// Login is the MCPOIDCConfig that spec.oidcConfigRef of the server names; nil if
-	// there is none.
-	Login *v1alpha1.MCPOIDCConfig
-	// Policies are those of the MCPAuthzConfig that spec.authzConfigRef names; nil if
-	// there is none.
-	Policies *runspec.SharedPolicies
+	// Configs are what is found of the configurations that the server refers to.
+	Configs frame.Set
 	// Remote is the spec of an MCPRemoteProxy; nil for an MCPServer.
 	Remote *v1alpha1.MCPRemoteProxySpec
 }

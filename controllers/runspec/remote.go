@@ -11,12 +11,11 @@ import (
 
 // ForRemote is For of an MCPRemoteProxy, of whose form server is: calls go to the URL
 // of spec, and there is no backend.
-func ForRemote(server *v1alpha1.MCPServer, spec *v1alpha1.MCPRemoteProxySpec, url string, login *v1alpha1.MCPOIDCConfig, policies *SharedPolicies) runconfig.RunConfig {
-	run := For(server, url, login, policies)
+func ForRemote(server *v1alpha1.MCPServer, spec *v1alpha1.MCPRemoteProxySpec) runconfig.RunConfig {
+	run := For(server)
 	run.Backend = runconfig.Backend{}
-	run.Remote = &runconfig.Remote{URL: spec.URL, Transport: string(transport(server.Spec)), AllowedNetworks: set(spec.AllowedNetworks)}
-	if ref := spec.CABundleRef; ref != nil {
-		run.Remote.CABundle = &runconfig.Key{Name: ref.Name, Key: cmp.Or(ref.Key, defaultCAKey)}
+	run.Remote = &runconfig.Remote{
+		URL: spec.URL, Transport: string(transport(server.Spec)), AllowedNetworks: Sorted(spec.AllowedNetworks), CABundle: CABundle(spec.CABundleRef),
 	}
 	for _, h := range spec.Headers {
 		header := runconfig.Header{Name: textproto.CanonicalMIMEHeaderKey(h.Name), Value: h.Value}

@@ -5,6 +5,7 @@ package runspec
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,30 +25,16 @@ const (
 	defaultSessions  = 100
 )
 
-// For is the run config of a server, which clients in the cluster call at url, and
-// which refers to the MCPOIDCConfig login and to the policies of an MCPAuthzConfig:
-// nil for none, or one that does not exist.
-// It is without its Workload, which only a claim
-// gives, and without its Rendering, which only the pod templates give.
+// For is the run config of a server, without its Workload, which only a claim gives, its
+// Rendering, which only the pod templates give, and without what the proxy holds calls against.
 // Replicas, suspension, group, labels and the proxy's Service are not in it:
 // changing them restarts nothing.
-func For(server *v1alpha1.MCPServer, url string, login *v1alpha1.MCPOIDCConfig, policies *SharedPolicies) runconfig.RunConfig {
-	proxy := Proxy(server)
-	if server.Spec.AuthzConfigRef != nil {
-		// For policies that do not exist it allows no call: that content is never run, and
-		// says that a proxy without policies may not go on.
-		proxy.Authorization = &runconfig.Authorization{}
-		if policies != nil {
-			proxy.Authorization = &policies.Authorization
-		}
-	}
-	proxy.Authentication = authentication(server, proxy, url, login)
+func For(server *v1alpha1.MCPServer) runconfig.RunConfig {
 	return runconfig.RunConfig{
-		Version:     runconfig.Version,
-		Server:      Server(server),
-		Backend:     backend(server.Spec.DeepCopy()),
-		Proxy:       proxy,
-		NotEnforced: notEnforced(server.Spec),
+		Version: runconfig.Version,
+		Server:  Server(server),
+		Backend: backend(server.Spec.DeepCopy()),
+		Proxy:   proxy(&server.Spec),
 	}
 }
 
@@ -127,36 +114,22 @@ func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
 	}
 }
 
-// Proxy is how the runner serves, but for whose tokens it accepts.
-func Proxy(server *v1alpha1.MCPServer) runconfig.Proxy {
-	spec := &server.Spec
-	p := runconfig.Proxy{Port: ProxyPort(spec.Proxy), Path: Path(spec.Path), Authorization: authorization(spec.AuthzConfig)}
+// proxy is how the runner serves.
+func proxy(spec *v1alpha1.MCPServerSpec) runconfig.Proxy {
+	p := runconfig.Proxy{Port: ProxyPort(spec.Proxy), Path: Path(spec.Path)}
 	if spec.Proxy == nil {
 		return p
 	}
 	p.PublicURL, p.GraceSeconds = spec.Proxy.PublicURL, spec.Proxy.TerminationGracePeriodSeconds
 	p.NoAudit = spec.Proxy.Audit == v1alpha1.AuditDisabled
 	p.TrustForwardedHeaders = spec.Proxy.TrustForwardedHeaders
-	p.AllowedOrigins = set(spec.Proxy.AllowedOrigins)
+	p.AllowedOrigins = Sorted(spec.Proxy.AllowedOrigins)
 	return p
 }
 
 // ProxyPort is where a proxy listens.
 func ProxyPort(spec *v1alpha1.ProxySpec) int32 {
 	return cmp.Or(cmp.Or(spec, &v1alpha1.ProxySpec{}).Port, defaultProxyPort)
-}
-
-// notEnforced are the fields that ask for a protection that the runner does not have. They are content: the proxy must not serve while one
-// is set.
-func notEnforced(spec v1alpha1.MCPServerSpec) []string {
-	var fields []string
-	if spec.ExternalAuthConfigRef != nil {
-		fields = append(fields, "spec.externalAuthConfigRef")
-	}
-	if spec.ToolConfigRef != nil {
-		fields = append(fields, "spec.toolConfigRef")
-	}
-	return fields
 }
 
 func transport(spec v1alpha1.MCPServerSpec) v1alpha1.Transport {
@@ -176,4 +149,20 @@ func Raw(overlay *runtime.RawExtension) []byte {
 		return nil
 	}
 	return raw
+}
+
+// Sorted is a set: another order says nothing new, and must restart nothing.
+func Sorted(items []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(items)))
+}
+
+// defaultCAKey is that of the schema.
+const defaultCAKey = "ca.crt"
+
+// CABundle is a reference to certificates, nil for none.
+func CABundle(ref *v1alpha1.CABundleReference) *runconfig.Key {
+	if ref == nil {
+		return nil
+	}
+	return &runconfig.Key{Name: ref.Name, Key: cmp.Or(ref.Key, defaultCAKey)}
 }

@@ -24,7 +24,7 @@ func TestForFillsInTheDefaultsOfTheSchema(t *testing.T) {
 		Backend: runconfig.Backend{Image: "i", Port: 8080, Path: "/mcp", Transport: "streamable-http"},
 		Proxy:   runconfig.Proxy{Port: 8000, Path: "/mcp"},
 	}
-	if diff := cmp.Diff(want, For(server, "", nil, nil)); diff != "" {
+	if diff := cmp.Diff(want, For(server)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -84,38 +84,8 @@ func TestForTakesEveryPartOfTheContent(t *testing.T) {
 			AllowedOrigins: []string{"a", "b"}, TrustForwardedHeaders: true, NoAudit: true,
 		},
 	}
-	if diff := cmp.Diff(want, For(server, "", nil, nil)); diff != "" {
+	if diff := cmp.Diff(want, For(server)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestWhatIsNotEnforcedIsNamed(t *testing.T) {
-	reference := &v1alpha1.LocalReference{Name: "r"}
-	for name, tc := range map[string]struct {
-		spec v1alpha1.MCPServerSpec
-		want []string
-	}{
-		"nothing":       {v1alpha1.MCPServerSpec{}, nil},
-		"group":         {v1alpha1.MCPServerSpec{GroupRef: reference}, nil},
-		"served":        {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStreamableHTTP}, nil},
-		"sse":           {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportSSE}, nil},
-		"stdio":         {v1alpha1.MCPServerSpec{Transport: v1alpha1.TransportStdio}, nil},
-		"policies":      {v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{AuthzConfig: &v1alpha1.AuthzConfig{}}}, nil},
-		"policy config": {v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{AuthzConfigRef: reference}}, nil},
-		"login":         {v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{}}}, nil},
-		"tools":         {v1alpha1.MCPServerSpec{ToolConfigRef: reference}, []string{"spec.toolConfigRef"}},
-		"exchange":      {v1alpha1.MCPServerSpec{ExternalAuthConfigRef: reference}, []string{"spec.externalAuthConfigRef"}},
-		"several": {
-			v1alpha1.MCPServerSpec{ToolConfigRef: reference, ExternalAuthConfigRef: reference},
-			[]string{"spec.externalAuthConfigRef", "spec.toolConfigRef"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := For(&v1alpha1.MCPServer{Spec: tc.spec}, "", nil, nil).NotEnforced
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -125,7 +95,7 @@ func TestForSharesNothingWithTheServer(t *testing.T) {
 		Args:              []string{"a"},
 		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{AllowedOrigins: []string{"a"}}},
 	}}
-	run := For(server, "", nil, nil)
+	run := For(server)
 	run.Backend.Args[0], run.Proxy.AllowedOrigins[0] = "x", "x"
 	if server.Spec.Args[0] != "a" || server.Spec.Proxy.AllowedOrigins[0] != "a" {
 		t.Errorf("the server changed: %v", server.Spec)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/authz"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -51,27 +53,27 @@ type Rendered struct {
 // Render renders a server, or an object in the form of one, of which opts.Remote is
 // not nil where it has no backend. It cannot fail: what is wrong is a problem.
 func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
-	url := URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
+	configs := registry.Bind(&server.Spec, opts.Configs)
 	if problem := tooLarge(server, opts); problem != nil {
 		return Rendered{
-			Content:  runspec.For(onlyChecks(server), url, opts.Login, opts.Policies),
+			Content:  onlyChecks(server, configs),
 			Problems: podtemplate.Problems{*problem}, owner: OwnerWith(server, opts.Objects), replicas: ProxyReplicas(server, opts.ProxyReplicas),
 		}
 	}
-	refused, reason := references(server, opts)
 	var run runconfig.RunConfig
 	var problems []podtemplate.Problem
 	if opts.Remote != nil {
-		run, problems = runspec.ForRemote(server, opts.Remote, url, opts.Login, opts.Policies), podtemplate.Check("spec", opts.Remote)
+		run, problems = runspec.ForRemote(server, opts.Remote), podtemplate.Check("spec", opts.Remote)
 		problems = append(problems, podtemplate.UnknownValues("spec", opts.Remote)...)
 	} else {
-		run = runspec.For(server, url, opts.Login, opts.Policies)
+		run = runspec.For(server)
 		applied := server.Spec
 		applied.Network = nil // in which an empty selector is written in other words
 		problems = append(podtemplate.Check("spec", &applied), renderBackend(&run, server.Status.Workload, opts)...)
 		problems = append(problems, CheckNetwork("spec.network", server.Spec.Network)...)
 		problems = append(problems, podtemplate.UnknownValues("spec", &server.Spec)...)
 	}
+	refused, reason := checks(&run, server, configs)
 	run.Proxy.SessionSecret = sessionSecret(server)
 	unmatched, wrong := policies(server.Spec.AuthzConfig)
 	problems = append(problems, wrong...)
@@ -82,7 +84,7 @@ func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
 	}
 	rendered.Problems = podtemplate.Sorted(append(problems, refused...))
 	rendered.replicas = ProxyReplicas(server, opts.ProxyReplicas)
-	rendered.OwnHash = ownHash(server, rendered.Content, opts)
+	rendered.OwnHash = ownHash(server, rendered.Content, configs, opts)
 	return rendered
 }
 
@@ -153,7 +155,7 @@ func policies(written *v1alpha1.AuthzConfig) (unmatched []string, unreadable []p
 	if written == nil {
 		return nil, nil
 	}
-	unmatched, err := runspec.Unmatched(written)
+	unmatched, err := authz.Unmatched(written)
 	if err != nil {
 		return nil, []podtemplate.Problem{{Field: "spec.authzConfig", Message: err.Error()}}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
@@ -84,8 +85,9 @@ var changes = map[string]struct {
 	"spec.path":          {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Path = "/other" }},
 	"spec.oidcConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef = nil }},
 	"MCPOIDCConfig.spec": {proxy, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
-		o.Login = login.DeepCopy()
-		o.Login.Spec.OIDC.UsernameClaim = "email"
+		other := login.DeepCopy()
+		other.Spec.OIDC.UsernameClaim = "email"
+		o.Configs = registry.Read(other)
 	}},
 	"spec.toolConfigRef": {proxy, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) {
 		s.Spec.ToolConfigRef = &v1alpha1.LocalReference{Name: "a"}
@@ -290,12 +292,12 @@ func TestServiceAccountsHaveNoScopes(t *testing.T) {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}, Spec: v1alpha1.MCPServerSpec{
 		Image: "i", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "own"}}},
 	}}
-	opts := podtemplate.Options{RunnerImage: "r", Login: accounts}
+	opts := podtemplate.Options{RunnerImage: "r", Configs: registry.Read(accounts)}
 	if problems := Render(server, opts).Problems; len(problems) > 0 {
 		t.Errorf("without scopes: %v", problems)
 	}
 	server.Spec.OIDCConfigRef.Scopes = []string{"tools"}
-	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != fieldLogin+".scopes" {
+	if problems := Render(server, opts).Problems; len(problems) != 1 || problems[0].Field != "spec.oidcConfigRef.scopes" {
 		t.Errorf("with scopes: %v", problems)
 	}
 }

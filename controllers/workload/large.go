@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -18,16 +21,14 @@ func tooLarge(server *v1alpha1.MCPServer, opts podtemplate.Options) *podtemplate
 	return nil
 }
 
-// onlyChecks is a server that asks the proxy for the same checks of calls and says nothing
-// else: what runs may go on if it makes them.
-func onlyChecks(server *v1alpha1.MCPServer) *v1alpha1.MCPServer {
-	small, spec := &v1alpha1.MCPServer{TypeMeta: server.TypeMeta, ObjectMeta: server.ObjectMeta}, &server.Spec
-	small.Spec = v1alpha1.MCPServerSpec{
-		ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: spec.OIDCConfigRef, AuthzConfigRef: spec.AuthzConfigRef},
-		ToolConfigRef:     spec.ToolConfigRef, ExternalAuthConfigRef: spec.ExternalAuthConfigRef,
+// onlyChecks is the content of a server that asks the proxy for the same checks of calls and
+// says nothing else: what runs may go on if it makes them.
+func onlyChecks(server *v1alpha1.MCPServer, configs frame.Set) runconfig.RunConfig {
+	run := runspec.For(&v1alpha1.MCPServer{TypeMeta: server.TypeMeta, ObjectMeta: server.ObjectMeta})
+	run.NotEnforced = registry.NotEnforced(&server.Spec)
+	if server.Spec.AuthzConfig != nil {
+		run.Proxy.Authorization = &runconfig.Authorization{}
 	}
-	if spec.AuthzConfig != nil {
-		small.Spec.AuthzConfig = &v1alpha1.AuthzConfig{}
-	}
-	return small
+	run.Proxy = configs.Own(run.Proxy, referrer(server))
+	return run
 }

@@ -11,12 +11,13 @@ import (
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // Guarded reports whether the spec asks the proxy to check who calls, or what.
 func Guarded(spec *v1alpha1.MCPServerSpec) bool {
-	return spec.OIDCConfigRef != nil || spec.AuthzConfig != nil || spec.AuthzConfigRef != nil
+	return spec.AuthzConfig != nil || registry.Guards(spec)
 }
 
 // BackendIngress is who may connect to the backend pods. A value of a later release is

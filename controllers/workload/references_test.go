@@ -7,20 +7,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 const readers = `permit(principal, action == Action::"call_tool", resource == Tool::"read");`
 
-// saying is what is read of an MCPAuthzConfig, one a text.
-func saying(texts ...string) *runspec.SharedPolicies {
+// saying is an MCPAuthzConfig, one policy a text.
+func saying(texts ...string) *v1alpha1.MCPAuthzConfig {
 	config := &v1alpha1.MCPAuthzConfig{}
 	for i, text := range texts {
 		config.Spec.Policies = append(config.Spec.Policies, v1alpha1.AuthzPolicy{Name: string(rune('a' + i)), Policy: text})
 	}
-	read := runspec.ReadPolicies(config)
-	return &read
+	return config
+}
+
+// with are configurations in place of those of options.
+func with(configs ...frame.Object) change {
+	return func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Configs = registry.Read(configs...) }
+}
+
+// loginWith is a login with an edit.
+func loginWith(edit func(*v1alpha1.MCPOIDCConfig)) *v1alpha1.MCPOIDCConfig {
+	other := login.DeepCopy()
+	edit(other)
+	return other
 }
 
 func shared(t *testing.T) *v1alpha1.MCPServer {
@@ -36,19 +48,13 @@ func TestWhatAConfigurationSaysIsNotTheServersOwn(t *testing.T) {
 		content, own bool // whether it changes
 		edit         change
 	}{
-		"nothing": {false, false, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
-		"spaces of a policy": {false, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
-			o.Policies = saying("// who reads\n" + strings.ReplaceAll(readers, " ", "\n "))
-		}},
-		"a policy": {true, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Policies = saying(readers, readers) }},
-		"a login": {true, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
-			o.Login = login.DeepCopy()
-			o.Login.Spec.OIDC.UsernameClaim = "email"
-		}},
-		"a login that is mounted": {true, false, func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
-			o.Login = login.DeepCopy()
-			o.Login.Spec.OIDC.CABundleRef = nil
-		}},
+		"nothing":            {false, false, func(*v1alpha1.MCPServer, *podtemplate.Options) {}},
+		"spaces of a policy": {false, false, with(login, saying("// who reads\n"+strings.ReplaceAll(readers, " ", "\n ")))},
+		"a policy":           {true, false, with(login, saying(readers, readers))},
+		"a login":            {true, false, with(saying(readers), loginWith(func(l *v1alpha1.MCPOIDCConfig) { l.Spec.OIDC.UsernameClaim = "email" }))},
+		"a login that is mounted": {
+			true, false, with(saying(readers), loginWith(func(l *v1alpha1.MCPOIDCConfig) { l.Spec.OIDC.CABundleRef = nil })),
+		},
 		"the scopes":  {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.OIDCConfigRef.Scopes = []string{"x"} }},
 		"the image":   {true, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.Image = "other" }},
 		"the name":    {false, true, func(s *v1alpha1.MCPServer, _ *podtemplate.Options) { s.Spec.AuthzConfigRef.Name = "other" }},
@@ -70,38 +76,36 @@ func TestWhatAConfigurationSaysIsNotTheServersOwn(t *testing.T) {
 }
 
 func TestAReferenceThatCannotBeFollowedIsAProblemWithItsReason(t *testing.T) {
-	gone := &metav1.Time{}
+	gone := func(config frame.Object) frame.Object {
+		config.SetDeletionTimestamp(&metav1.Time{})
+		return config
+	}
 	for name, tc := range map[string]struct {
 		edit         change
 		reason, says string
 	}{
 		"no policies": {
-			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Policies = nil },
-			v1alpha1.ReasonAuthzConfigNotFound, `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`,
+			with(login), v1alpha1.ReasonAuthzConfigNotFound, `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`,
 		},
 		"no login": {
-			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Login = nil },
-			v1alpha1.ReasonOIDCConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
+			with(saying(readers)), v1alpha1.ReasonOIDCConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
 		},
 		"neither": {
-			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Login, o.Policies = nil, nil },
-			v1alpha1.ReasonAuthzConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
+			with(), v1alpha1.ReasonAuthzConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
 		},
 		"no Cedar": {
-			func(_ *v1alpha1.MCPServer, o *podtemplate.Options) { o.Policies = saying(readers, "\npermit(") },
+			with(login, saying(readers, "\npermit(")),
 			v1alpha1.ReasonAuthzConfigInvalid, `spec.authzConfigRef: MCPAuthzConfig "team": policy "b", line 2, column`,
 		},
-		"policies that go": {func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
-			p := *o.Policies
-			p.Deleting, o.Policies = true, &p
-		}, v1alpha1.ReasonAuthzConfigDeleting, `spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`},
-		"a login that goes": {func(_ *v1alpha1.MCPServer, o *podtemplate.Options) {
-			o.Login = login.DeepCopy()
-			o.Login.DeletionTimestamp = gone
-		}, v1alpha1.ReasonOIDCConfigDeleting, `spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`},
+		"policies that go": {
+			with(login, gone(saying(readers))), v1alpha1.ReasonAuthzConfigDeleting, `spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`,
+		},
+		"a login that goes": {
+			with(saying(readers), gone(login.DeepCopy())), v1alpha1.ReasonOIDCConfigDeleting, `spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`,
+		},
 		"and something of its own": {func(s *v1alpha1.MCPServer, o *podtemplate.Options) {
 			s.Spec.Proxy.Service.Labels = map[string]string{"": ""}
-			o.Policies = nil
+			with(login)(s, o)
 		}, "", `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`},
 	} {
 		server, opts := shared(t), options
@@ -116,8 +120,9 @@ func TestAReferenceThatCannotBeFollowedIsAProblemWithItsReason(t *testing.T) {
 // A server that runs with a configuration does not stop because that is to go.
 func TestAServerGoesOnWithAConfigurationThatGoes(t *testing.T) {
 	server, opts := shared(t), options
-	opts.Policies = saying(readers)
-	opts.Policies.Deleting = true
+	policies := saying(readers)
+	policies.DeletionTimestamp = &metav1.Time{}
+	with(login, policies)(server, &opts)
 	server.Status.Workload = &v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "team", Hash: "before"}}}
 	sound(t, server, opts)
 }

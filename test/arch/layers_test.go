@@ -12,7 +12,8 @@ import (
 // below is what every controller may import.
 var below = []string{
 	"apis/...", "applyconfig/...", "controllers/apply", "controllers/authz", "controllers/complaints", "controllers/conditions",
-	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/policystore", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/registry", "controllers/configs/store",
+	"controllers/kinds", "controllers/metrics", "controllers/podtemplate", "controllers/reconcile", "controllers/references", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // layers is the picture of docs/architecture.md: which packages of ours a
@@ -32,26 +33,34 @@ var layers = map[string][]string{
 
 	"controllers/conditions":  {"apis/...", "applyconfig/..."},
 	"controllers/authz":       {},
-	"controllers/runspec":     {"apis/...", "applyconfig/...", "controllers/authz"},
+	"controllers/runspec":     {"apis/...", "applyconfig/..."},
 	"controllers/revision":    {},
 	"controllers/kinds":       {"apis/..."},
 	"controllers/rollout":     {"apis/...", "controllers/conditions", "controllers/kinds"},
-	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/revision", "controllers/runspec"},
-	"controllers/workload":    {"apis/...", "applyconfig/...", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec"},
+	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/revision", "controllers/runspec"},
+	"controllers/workload": {
+		"apis/...", "applyconfig/...", "controllers/configs/authz", "controllers/configs/frame", "controllers/configs/registry",
+		"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec",
+	},
+	// A kind of shared configuration is one package, and a line of the registry.
+	"controllers/configs/frame":    {"apis/...", "applyconfig/..."},
+	"controllers/configs/authz":    {"apis/...", "applyconfig/...", "controllers/authz", "controllers/configs/frame", "controllers/runspec"},
+	"controllers/configs/oidc":     {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/runspec"},
+	"controllers/configs/registry": {"apis/...", "controllers/configs/..."},
+	"controllers/configs/store":    {"apis/...", "controllers/configs/frame", "controllers/reconcile"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
-	"controllers/apply":       {"apis/ownership"},
-	"controllers/metrics":     {"apis/..."},
-	"controllers/complaints":  {"controllers/conditions", "controllers/workload"},
-	"controllers/reconcile":   {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
-	"controllers/references":  {"apis/...", "controllers/kinds"},
-	"controllers/policystore": {"apis/...", "controllers/reconcile", "controllers/runspec"},
+	"controllers/apply":      {"apis/ownership"},
+	"controllers/metrics":    {"apis/..."},
+	"controllers/complaints": {"controllers/conditions", "controllers/workload"},
+	"controllers/reconcile":  {"apis/...", "controllers/apply", "controllers/conditions", "controllers/metrics"},
+	"controllers/references": {"apis/...", "controllers/kinds"},
 
 	"controllers/backend":          below,
 	"controllers/mcpserver":        below,
 	"controllers/virtualmcpserver": below,
 	"controllers/mcpgroup":         below,
-	"controllers/config":           below,
+	"controllers/configs":          below,
 	"controllers":                  {"apis/...", "applyconfig/...", "controllers/..."},
 
 	"cmd/internal/...": {"apis/printable"},
@@ -59,7 +68,7 @@ var layers = map[string][]string{
 	"cmd/runner/...":   append([]string{"controllers/backend", "cmd/internal/...", "cmd/runner/..."}, below...),
 	// Of the controllers it has the writer, and what is pure.
 	"cmd/kubectl-freehold/...": {
-		"apis/...", "config/crd", "controllers/apply", "controllers/kinds", "controllers/podtemplate", "controllers/references", "controllers/runspec", "controllers/workload", "cmd/kubectl-freehold/...",
+		"apis/...", "config/crd", "controllers/apply", "controllers/configs/registry", "controllers/kinds", "controllers/podtemplate", "controllers/references", "controllers/runspec", "controllers/workload", "cmd/kubectl-freehold/...",
 	},
 
 	"config/...": {"apis/..."},
@@ -71,7 +80,9 @@ var layers = map[string][]string{
 
 // pure packages decide and never do.
 var pure = []string{
-	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable", "apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions", "controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
+	"apis/contract", "apis/ownership", "apis/ownership/admission", "apis/ownership/rbac", "apis/printable", "apis/runconfig", "cmd/runner/internal/protocol", "controllers/authz", "controllers/conditions",
+	"controllers/configs/authz", "controllers/configs/frame", "controllers/configs/oidc", "controllers/configs/registry",
+	"controllers/kinds", "controllers/podtemplate", "controllers/revision", "controllers/rollout", "controllers/runspec", "controllers/workload",
 }
 
 // outside is what apis may import beside the standard library: whoever

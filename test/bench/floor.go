@@ -23,8 +23,8 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -226,8 +226,8 @@ func afterBackend(server *v1alpha1.MCPServer) []statement {
 
 // contentOf is what runs for a server with policies that it refers to, under the number
 // that it has or is to get.
-func contentOf(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) (workload.Rendered, runconfig.RunConfig, error) {
-	rendered := workload.Render(server, podtemplate.Options{RunnerImage: runnerImage, Policies: policies})
+func contentOf(server *v1alpha1.MCPServer, policies frame.Set) (workload.Rendered, runconfig.RunConfig, error) {
+	rendered := workload.Render(server, podtemplate.Options{RunnerImage: runnerImage, Configs: policies})
 	if len(rendered.Problems) > 0 {
 		return rendered, rendered.Content, fmt.Errorf("rendering %s: %s", server.Name, rendered.Problems[0])
 	}

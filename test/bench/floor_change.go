@@ -13,8 +13,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/revision"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -65,7 +66,7 @@ func (c *changedFloor) told(o any) {
 }
 
 // take gives a server content that is new.
-func (c *changedFloor) take(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) {
+func (c *changedFloor) take(server *v1alpha1.MCPServer, policies frame.Set) {
 	c.turns <- func(ctx context.Context) error {
 		applies, err := beforeRollout(server, policies)
 		if err != nil {
@@ -87,9 +88,9 @@ func (c *changedFloor) changed(o any) {
 		c.first[config.UID] = config.Generation
 		return
 	}
-	policies := runspec.ReadPolicies(config)
+	policies := registry.Read(config)
 	for _, server := range c.servers {
-		c.take(server, &policies)
+		c.take(server, policies)
 	}
 	c.first[config.UID] = config.Generation
 }
@@ -114,7 +115,7 @@ func (c *changedFloor) rolled(o any) {
 	}
 }
 
-func beforeRollout(server *v1alpha1.MCPServer, policies *runspec.SharedPolicies) ([]statement, error) {
+func beforeRollout(server *v1alpha1.MCPServer, policies frame.Set) ([]statement, error) {
 	rendered, content, err := contentOf(server, policies)
 	if err != nil {
 		return nil, err

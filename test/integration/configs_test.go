@@ -20,7 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
-	"github.com/freehold-dev/freehold/controllers/config"
+	"github.com/freehold-dev/freehold/controllers/configs"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/references"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -82,8 +83,8 @@ func operateConfigs(s *kit.Env) *operator {
 		applier := controllers.NewApplier(mgr.GetClient(), mgr.GetAPIReader())
 		Expect(applier.Impersonate(mgr.GetConfig(), kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
 		Expect(references.Index(ctx, mgr.GetFieldIndexer())).To(Succeed())
-		for _, kind := range config.Kinds() {
-			c := config.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity))
+		for _, kind := range registry.All() {
+			c := configs.New(kind, mgr.GetClient(), mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Row().Identity))
 			Expect(c.Register(mgr, controller.Options{SkipNameValidation: &options.SkipNameValidation})).To(Succeed())
 		}
 		return nil

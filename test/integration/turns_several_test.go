@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/runspec"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -26,7 +26,7 @@ func loginHash(s *kit.Env) string {
 	GinkgoHelper()
 	live := &v1alpha1.MCPOIDCConfig{ObjectMeta: metav1.ObjectMeta{Name: "company", Namespace: s.Namespace}}
 	s.Read(live)
-	return runspec.LoginHash(live)
+	return registry.Read(live)[0].Verdict.Hash
 }
 
 // rolledOutSays waits until RolledOut of the MCPAuthzConfig company says a text.

@@ -15,10 +15,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -93,7 +93,7 @@ func hashOf(s *kit.Env) string {
 	GinkgoHelper()
 	live := policiesOf(s, "company")
 	s.Read(live)
-	return runspec.ReadPolicies(live).Hash
+	return registry.Read(live)[0].Verdict.Hash
 }
 
 // inTurns fails the test if more servers were under way at any time than the budget

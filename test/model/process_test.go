@@ -19,7 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/backend"
-	"github.com/freehold-dev/freehold/controllers/config"
+	sharedconfigs "github.com/freehold-dev/freehold/controllers/configs"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	workloads "github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -83,7 +84,7 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 	}
 	reconciler := mcpserver.New(workloads.Servers(), process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
-	configs := config.New(config.Kinds()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
+	configs := sharedconfigs.New(registry.All()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
 	configs.Now = now
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: p.name}}
 	return func(ctx context.Context) (time.Duration, error) {

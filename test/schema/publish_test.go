@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -44,7 +45,7 @@ func TestThePublishedPathsLeadToTheProxy(t *testing.T) {
 
 	server.Namespace = "team"
 	login := &v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}}}
-	rendered := workload.Render(server, podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Login: login})
+	rendered := workload.Render(server, podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Configs: registry.Read(login)})
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}

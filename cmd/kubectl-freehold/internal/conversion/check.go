@@ -18,11 +18,12 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/config/crd"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
-	"github.com/freehold-dev/freehold/controllers/runspec"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -34,12 +35,16 @@ type judge struct {
 }
 
 // judges are those of our kinds. To compile the rules takes a moment, and not all kinds occur.
-var judges = map[string]func() judge{
-	"MCPServer":      judgeOf("freehold.dev_mcpservers.yaml"),
-	"MCPRemoteProxy": judgeOf("freehold.dev_mcpremoteproxies.yaml"),
-	"MCPOIDCConfig":  judgeOf("freehold.dev_mcpoidcconfigs.yaml"),
-	"MCPAuthzConfig": judgeOf("freehold.dev_mcpauthzconfigs.yaml"),
-}
+var judges = func() map[string]func() judge {
+	all := map[string]func() judge{}
+	for _, w := range contract.Workloads() {
+		all[w.Object.Kind] = judgeOf("freehold.dev_" + w.Object.Resource() + ".yaml")
+	}
+	for _, c := range contract.Configs() {
+		all[c.Object.Kind] = judgeOf("freehold.dev_" + c.Object.Resource() + ".yaml")
+	}
+	return all
+}()
 
 func judgeOf(file string) func() judge {
 	return sync.OnceValue(func() judge {
@@ -138,14 +143,13 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 			return nil, fmt.Errorf("reading the %s: %w", kind, err)
 		}
 		return c.rendered(kinds.Form(proxy), podtemplate.Options{Remote: &proxy.Spec}, r), nil
-	case "MCPAuthzConfig":
-		config := &v1alpha1.MCPAuthzConfig{}
-		if err := json.Unmarshal(data, config); err != nil {
-			return nil, fmt.Errorf("reading the %s: %w", kind, err)
-		}
-		if _, err := runspec.Unmatched(&config.Spec); err != nil {
-			return []podtemplate.Problem{{Field: "spec.policies", Message: err.Error()}}, nil //nolint:nilerr // it is what is looked for
-		}
+	}
+	config := registry.Named(kind).New()
+	if err := json.Unmarshal(data, config); err != nil {
+		return nil, fmt.Errorf("reading the %s: %w", kind, err)
+	}
+	if err := registry.Named(kind).Check(config).Err; err != nil {
+		return []podtemplate.Problem{{Field: "spec", Message: err.Error()}}, nil
 	}
 	return nil, nil
 }
@@ -155,13 +159,13 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 func (c *conversion) rendered(server *v1alpha1.MCPServer, opts podtemplate.Options, r run) []podtemplate.Problem {
 	opts.RunnerImage = "runner"
 	if login := r.loginOf(c); login != nil {
-		opts.Login = as[v1alpha1.MCPOIDCConfig](login)
+		opts.Configs = append(opts.Configs, registry.Read(as[v1alpha1.MCPOIDCConfig](login))...)
 	}
 	if policies := r.named("MCPAuthzConfig", c); policies != nil {
-		opts.Policies = new(runspec.ReadPolicies(as[v1alpha1.MCPAuthzConfig](policies.main)))
+		opts.Configs = append(opts.Configs, registry.Read(as[v1alpha1.MCPAuthzConfig](policies.main))...)
 	}
 	return slices.DeleteFunc(workload.Render(server, opts).Problems, func(p podtemplate.Problem) bool {
-		return p.Field == "spec.oidcConfigRef" && opts.Login == nil || p.Field == "spec.authzConfigRef"
+		return p.Field == "spec.oidcConfigRef" && r.loginOf(c) == nil || p.Field == "spec.authzConfigRef"
 	})
 }
 

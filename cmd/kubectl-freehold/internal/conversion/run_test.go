@@ -176,7 +176,7 @@ func TestWhatIsNotAcceptedIsSaid(t *testing.T) {
 		},
 		"policies that cannot be read": {
 			"kind: MCPAuthzConfig\nmetadata: {name: a}\nspec: {type: cedarv1, config: {policies: ['permit(']}}",
-			"Freehold does not accept it: spec.policies",
+			"Freehold does not accept it: spec: policy",
 		},
 		"a URL with a query": {
 			"kind: MCPRemoteProxy\nmetadata: {name: a}\nspec: {remoteUrl: 'https://mcp.example.com/mcp?key=a'}",

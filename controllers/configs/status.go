@@ -1,24 +1,25 @@
-package config
+package configs
 
 import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
 // findings are the answers to all questions, by condition type. members are the
 // servers that take what the configuration says.
-func findings(j judgement, members []rollout.Member, percent int, conflicts []*apply.Conflict) map[string]conditions.Finding {
-	answer := valid(j)
+func findings(verdict frame.Verdict, members []rollout.Member, percent int, conflicts []*apply.Conflict) map[string]conditions.Finding {
+	answer := valid(verdict)
 	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer}
-	if j.invalid != nil {
+	if verdict.Err != nil {
 		found[v1alpha1.ConditionStalled] = conditions.True(answer.Reason, answer.Message) // only a person can change it
 	} else {
 		found[v1alpha1.ConditionRolledOut] = rollout.RolledOut(members, percent)
 	}
-	if len(j.unmatched) > 0 {
-		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(j.unmatched)
+	if len(verdict.Unmatched) > 0 {
+		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(verdict.Unmatched)
 	}
 	if len(conflicts) > 0 {
 		found[v1alpha1.ConditionFieldConflict] = conditions.FieldConflict(conflicts)
@@ -27,9 +28,9 @@ func findings(j judgement, members []rollout.Member, percent int, conflicts []*a
 }
 
 // valid says whether servers can run with the configuration.
-func valid(j judgement) conditions.Finding {
-	if j.invalid != nil {
-		return conditions.False(v1alpha1.ReasonSpecInvalid, j.invalid.Error())
+func valid(verdict frame.Verdict) conditions.Finding {
+	if verdict.Err != nil {
+		return conditions.False(v1alpha1.ReasonSpecInvalid, verdict.Err.Error())
 	}
 	return conditions.True(v1alpha1.ReasonValid, "the spec is valid")
 }
@@ -47,6 +48,6 @@ func (r *Reconciler) members(name, hash string, servers []v1alpha1.MCPServer) []
 }
 
 func (r *Reconciler) member(name, hash string, server *v1alpha1.MCPServer) (m rollout.Member, ok bool) {
-	kind, w := r.kind.Object.Kind, rollout.OfServer(server)
+	kind, w := r.row.Object.Kind, rollout.OfServer(server)
 	return w.Member(kind, name, hash), w.Claim != nil
 }

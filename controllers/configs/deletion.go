@@ -1,4 +1,4 @@
-package config
+package configs
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (r *Reconciler) delete(ctx context.Context, p *pass, w world) error {
 		return p.RemoveFinalizer(ctx)
 	}
 	movement, message := holds(w)
-	return errors.Join(r.count(ctx, p, want, r.kind.judge(p.config, r.Policies)), p.ReportDeleting(ctx, movement, message))
+	return errors.Join(r.count(ctx, p, want, r.verdict(p.config)), p.ReportDeleting(ctx, movement, message))
 }
 
 // mostNamed is how many workloads a message names.

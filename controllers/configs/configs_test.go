@@ -1,4 +1,4 @@
-package config
+package configs
 
 import (
 	"errors"
@@ -20,7 +20,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/policystore"
+	"github.com/freehold-dev/freehold/controllers/configs/authz"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/oidc"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
@@ -90,13 +92,10 @@ func TestAPolicyThatCannotBeReadIsSaid(t *testing.T) {
 		"entities of nil": {"permit(principal, action, resource);", "[null]", "entities"},
 	} {
 		c := &v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: tc.text}}, Entities: tc.entities}}
-		err := judgePolicies(c, policystore.New()).invalid
+		err := authz.Kind{}.Check(c).Err
 		if tc.says == "" && err != nil || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.says)
 		}
-	}
-	if j := judgePolicies(&v1alpha1.MCPOIDCConfig{}, policystore.New()); j.invalid != nil {
-		t.Errorf("of another kind: %v", j.invalid)
 	}
 }
 
@@ -106,15 +105,15 @@ func TestFindings(t *testing.T) {
 	everywhere := conditions.True("RolledOut", "every workload that refers to this configuration has its present content")
 	invalid := errors.New(`policy "a", line 1, column 2: no`)
 	for name, tc := range map[string]struct {
-		j    judgement
+		j    frame.Verdict
 		want map[string]conditions.Finding
 	}{
-		"valid": {judgement{}, map[string]conditions.Finding{"Ready": conditions.True("Valid", "the spec is valid"), "RolledOut": everywhere}},
-		"invalid": {judgement{invalid: invalid}, map[string]conditions.Finding{
+		"valid": {frame.Verdict{}, map[string]conditions.Finding{"Ready": conditions.True("Valid", "the spec is valid"), "RolledOut": everywhere}},
+		"invalid": {frame.Verdict{Err: invalid}, map[string]conditions.Finding{
 			"Ready": conditions.False("SpecInvalid", invalid.Error()), "Stalled": conditions.True("SpecInvalid", invalid.Error()),
 		}},
 		"valid, with a word that is none": {
-			judgePolicies(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `permit(principal is Person, action, resource);`}}}}, policystore.New()),
+			authz.Kind{}.Check(&v1alpha1.MCPAuthzConfig{Spec: v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: `permit(principal is Person, action, resource);`}}}}),
 			map[string]conditions.Finding{
 				"Ready":           conditions.True("Valid", "the spec is valid"),
 				"RolledOut":       everywhere,
@@ -130,11 +129,13 @@ func TestFindings(t *testing.T) {
 
 // An MCPOIDCConfig that no schema has looked at is said to be wrong.
 func TestALoginWithoutAnIssuerIsSaid(t *testing.T) {
-	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{}, policystore.New()); j.invalid == nil || j.hash != "" {
-		t.Errorf("it is %+v", j)
+	kind := oidc.Kind{}
+	if v := kind.Check(&v1alpha1.MCPOIDCConfig{}); v.Err == nil || v.Hash != "" {
+		t.Errorf("it is %+v", v)
 	}
-	if j := judgeLogin(&v1alpha1.MCPOIDCConfig{Spec: v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://a.example.com"}}}, policystore.New()); j.invalid != nil || j.hash == "" {
-		t.Errorf("it is %+v", j)
+	right := v1alpha1.MCPOIDCConfigSpec{OIDC: &v1alpha1.OIDCIssuer{Issuer: "https://a.example.com"}}
+	if v := kind.Check(&v1alpha1.MCPOIDCConfig{Spec: right}); v.Err != nil || v.Hash == "" {
+		t.Errorf("it is %+v", v)
 	}
 }
 
@@ -148,15 +149,15 @@ func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 		w.servers[i].Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}}}
 		w.servers[i].Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
 	}
-	r := New(Kinds()[1], nil, nil, &apply.Applier{}, nil)
+	r := New(authz.Kind{}, nil, nil, &apply.Applier{}, nil)
 	members := r.members("company", "new", w.servers)
 	if diff := cmp.Diff([]rollout.Member{{Name: "s000", Phase: rollout.Waiting}, {Name: "s001", Phase: rollout.Done}, {Name: "s003", Phase: rollout.Apart}}, members); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for wrong, want := range map[string]metav1.ConditionStatus{"": "False", "old": "True"} {
-		found := findings(judgement{hash: "new"}, r.members("company", "new", w.servers), 25, nil)
+		found := findings(frame.Verdict{Hash: "new"}, r.members("company", "new", w.servers), 25, nil)
 		if wrong != "" {
-			found = findings(judgement{hash: wrong}, r.members("company", wrong, w.servers[:1]), 25, nil)
+			found = findings(frame.Verdict{Hash: wrong}, r.members("company", wrong, w.servers[:1]), 25, nil)
 		}
 		if got := found["RolledOut"].Status; got != want {
 			t.Errorf("RolledOut is %s, want %s", got, want)
@@ -238,11 +239,11 @@ func TestAReferenceWakesWhatItNamesAndWhatItNamed(t *testing.T) {
 		"going":             {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = &metav1.Time{} }), []string{"ns/a 1s"}},
 		"other changes":     {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.Image, s.Status.URL = "i", "u" }), nil},
 		"took it":           {refers("a", nil), refers("a", has("old", "True")), []string{"ns/a 1s"}},
-		"takes it":          {refers("a", has("old", "True")), refers("a", has(judgePolicies(live, policystore.New()).hash, "False")), []string{"ns/a 1s"}},
+		"takes it":          {refers("a", has("old", "True")), refers("a", has(authz.Kind{}.Check(live).Hash, "False")), []string{"ns/a 1s"}},
 		"of another kind":   {refers("a", has("old", "True")), refers("a", func(s *v1alpha1.MCPServer) { has("old", "True")(s); s.Status.URL = "u" }), nil},
 		"another's":         {refers("a", nil), refers("a", func(s *v1alpha1.MCPServer) { s.Spec.OIDCConfigRef = nil }), nil},
 	} {
-		q, h := &recorded{}, New(Kinds()[1], reader, reader, &apply.Applier{}, nil).referrers()
+		q, h := &recorded{}, New(authz.Kind{}, reader, reader, &apply.Applier{}, nil).referrers()
 		switch {
 		case tc.before == nil:
 			h.Create(t.Context(), event.CreateEvent{Object: tc.after}, q)

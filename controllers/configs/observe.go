@@ -1,9 +1,10 @@
-package config
+package configs
 
 import (
 	"context"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
@@ -14,7 +15,7 @@ type world struct {
 	servers []v1alpha1.MCPServer
 }
 
-func (r *Reconciler) observe(ctx context.Context, c config) (world, error) {
-	servers, err := references.To(ctx, r.reader, r.kind.Object.Kind, c.GetNamespace(), c.GetName())
+func (r *Reconciler) observe(ctx context.Context, config frame.Object) (world, error) {
+	servers, err := references.To(ctx, r.reader, r.row.Object.Kind, config.GetNamespace(), config.GetName())
 	return world{servers: servers}, err
 }

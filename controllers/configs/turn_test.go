@@ -1,4 +1,4 @@
-package config
+package configs
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 )
 
@@ -42,7 +43,7 @@ func (p *parts) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 // Of many large configurations of one namespace each is read, whatever the passes over
 // them end with: a pass without the turn comes back, and one with it gives it back.
 func TestEachLargeConfigurationIsRead(t *testing.T) {
-	for _, kind := range Kinds() {
+	for _, kind := range registry.All() {
 		live := &parts{live: true, asked: map[string]int{}, fails: errors.New("the API server is away")}
 		r := New(kind, &parts{}, live, &apply.Applier{}, nil)
 		now := time.Unix(1000, 0)
@@ -68,7 +69,7 @@ func TestEachLargeConfigurationIsRead(t *testing.T) {
 				case live.asked[name] == 3:
 					delete(due, name)
 				default:
-					t.Fatalf("%s: a pass over %s ends with no turn, and nothing wakes it", kind.Object.Kind, name)
+					t.Fatalf("%s: a pass over %s ends with no turn, and nothing wakes it", kind.Row().Object.Kind, name)
 				}
 			}
 			if now = now.Add(10 * time.Millisecond); now.Equal(time.Unix(1002, 0)) {
@@ -79,7 +80,7 @@ func TestEachLargeConfigurationIsRead(t *testing.T) {
 			}
 		}
 		if len(due) > 0 || r.Large.Take("elsewhere", "other", now) != 0 {
-			t.Errorf("%s: after 50 s %d of 20 are not read, or the turn is not free", kind.Object.Kind, len(due))
+			t.Errorf("%s: after 50 s %d of 20 are not read, or the turn is not free", kind.Row().Object.Kind, len(due))
 		}
 	}
 }

@@ -1,12 +1,12 @@
-// Package config keeps the status of shared configurations, and holds their
+// Package configs keeps the status of shared configurations, and holds their
 // deletion while workloads refer to them. It is one controller for all kinds of
-// configurations; what tells them apart is data, in controller_kinds.go.
+// configurations; what tells them apart is in a package each, which registry lists.
 //
 // controller.go is the pass, observe.go its reads, desired.go what is wanted,
 // status.go what is reported, deletion.go the pass of a configuration that goes,
 // watches.go what wakes it. What a pass shares with those of other kinds is in
 // controllers/reconcile, who refers to what in controllers/references.
-package config
+package configs
 
 import (
 	"context"
@@ -16,8 +16,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/controllers/apply"
-	"github.com/freehold-dev/freehold/controllers/policystore"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
@@ -27,26 +29,27 @@ type Reconciler struct {
 	reconcile.Core
 	// Percent is how many of a hundred servers take a changed configuration at a time.
 	Percent int
-	// Large and Policies are those of the process.
-	Large    *reconcile.Turn
-	Policies *policystore.Store
-	kind     Kind
-	reader   client.Reader // the cache
-	live     client.Reader // the API server, for what the cache does not hold whole
+	// Large and Store are those of the process.
+	Large  *reconcile.Turn
+	Store  *store.Store
+	kind   frame.Kind
+	row    contract.Config
+	reader client.Reader // the cache
+	live   client.Reader // the API server, for what the cache does not hold whole
 }
 
 // New returns a Reconciler of a kind. reader may be a cache, live may not.
-func New(kind Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
+func New(kind frame.Kind, reader, live client.Reader, applier *apply.Applier, recorder events.EventRecorder) *Reconciler {
 	return &Reconciler{
-		Core:    reconcile.NewCore(applier, recorder, kind.frame()),
-		Percent: rollout.DefaultPercent, kind: kind, reader: reader, live: live,
-		Large: &reconcile.Turn{}, Policies: policystore.New(),
+		Core:    reconcile.NewCore(applier, recorder, framed(kind.Row())),
+		Percent: rollout.DefaultPercent, kind: kind, row: kind.Row(), reader: reader, live: live,
+		Large: &reconcile.Turn{}, Store: store.New(),
 	}
 }
 
 // Reconcile is one pass over one configuration.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object, turn := r.kind.empty(), r.Large.Of(req.Namespace, r.kind.Object.Kind+" "+req.Name)
+	object, turn := r.kind.New(), r.Large.Of(req.Namespace, r.row.Object.Kind+" "+req.Name)
 	defer turn.Leave()
 	wait, err := turn.Read(ctx, r.reader, r.live, req.NamespacedName, object, r.Now())
 	if wait > 0 {
@@ -73,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // pass is a pass over a configuration.
 type pass struct {
 	*reconcile.Pass
-	config config
+	config frame.Object
 }
 
 // run decides and writes. The finalizer comes first: a configuration that says who
@@ -84,14 +87,19 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	if !on {
 		return refused
 	}
-	j := r.kind.judge(p.config, r.Policies)
-	counted := r.count(ctx, p, want, j)
-	found := findings(j, r.members(p.config.GetName(), j.hash, w.servers), r.Percent, p.Conflicts)
+	verdict := r.verdict(p.config)
+	counted := r.count(ctx, p, want, verdict)
+	found := findings(verdict, r.members(p.config.GetName(), verdict.Hash, w.servers), r.Percent, p.Conflicts)
 	return errors.Join(refused, counted, p.Report(ctx, found))
 }
 
 // count states what the configuration says, and who refers to it.
-func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, j judgement) error {
-	_, err := p.Apply(ctx, r.kind.StatusManager, p.config, r.kind.intent(p.config.GetName(), p.config.GetNamespace(), want.status(j)))
+func (r *Reconciler) count(ctx context.Context, p *pass, want wanted, verdict frame.Verdict) error {
+	_, err := p.Apply(ctx, r.row.StatusManager, p.config, r.kind.Intent(p.config.GetName(), p.config.GetNamespace(), want.status(verdict)))
 	return err
+}
+
+func (r *Reconciler) verdict(config frame.Object) frame.Verdict {
+	verdict, _ := r.Store.Verdict(r.kind, config) // of a whole one it is always known
+	return verdict
 }

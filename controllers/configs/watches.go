@@ -1,4 +1,4 @@
-package config
+package configs
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 // Register adds the controller to a manager, whose cache must have the index of
 // controllers/references.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	name := strings.ToLower(r.kind.Object.Kind)
-	build := ctrl.NewControllerManagedBy(mgr).Named(name).Watches(r.kind.empty(), own()).WithOptions(options).WithLogConstructor(r.Log(mgr, name, "config"))
+	name := strings.ToLower(r.row.Object.Kind)
+	build := ctrl.NewControllerManagedBy(mgr).Named(name).Watches(r.kind.New(), own()).WithOptions(options).WithLogConstructor(r.Log(mgr, name, "config"))
 	for _, kind := range kinds.All() {
 		build.Watches(kind.New(), r.referrers())
 	}
@@ -61,7 +61,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // referrers wakes the configuration that a workload refers to, and the one that it
 // referred to before. The queue keeps the first of several times.
 func (r *Reconciler) referrers() handler.EventHandler {
-	kind := r.kind.Object.Kind
+	kind := r.row.Object.Kind
 	wake := func(ctx context.Context, q queue, workloads ...client.Object) {
 		for _, w := range workloads {
 			if name := references.From(w, kind); name != "" {
@@ -91,24 +91,24 @@ func (r *Reconciler) moved(ctx context.Context, before, after client.Object) boo
 	if old == nil || now == nil || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) {
 		return true
 	}
-	live, name := r.kind.empty(), references.From(after, r.kind.Object.Kind)
+	live, name := r.kind.New(), references.From(after, r.row.Object.Kind)
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.Namespace, Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
 		return false // it has a pass of its own once it is there
 	}
-	hash, known := r.kind.hash(live, r.Policies)
+	verdict, known := r.Store.Verdict(r.kind, live)
 	if !known {
 		return true
 	}
-	was, had := r.member(name, hash, old)
-	m, has := r.member(name, hash, now)
+	was, had := r.member(name, verdict.Hash, old)
+	m, has := r.member(name, verdict.Hash, now)
 	return was != m || had != has
 }
 
 // pause is how long a configuration waits after a change of a referrer.
 func (r *Reconciler) pause(ctx context.Context, key types.NamespacedName) time.Duration {
-	live := r.kind.empty()
+	live := r.kind.New()
 	err := r.reader.Get(ctx, key, live, client.UnsafeDisableDeepCopy)
-	if err != nil || live.GetDeletionTimestamp() != nil || !slices.Contains(live.GetFinalizers(), r.kind.Finalizer) {
+	if err != nil || live.GetDeletionTimestamp() != nil || !slices.Contains(live.GetFinalizers(), r.row.Finalizer) {
 		return soon
 	}
 	return burst

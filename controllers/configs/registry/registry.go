@@ -1,0 +1,74 @@
+// Package registry lists the kinds of shared configurations. It is pure.
+package registry
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/authz"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/configs/oidc"
+)
+
+var all = []frame.Kind{
+	oidc.Kind{},
+	authz.Kind{},
+}
+
+// All are the kinds.
+func All() []frame.Kind { return all }
+
+// Named is the kind of this name, nil if there is none.
+func Named(kind string) frame.Kind {
+	for _, k := range all {
+		if k.Row().Object.Kind == kind {
+			return k
+		}
+	}
+	return nil
+}
+
+// Bind is what a workload refers to, each with what was found of it. It leaves out kinds that
+// there are not.
+func Bind(spec *v1alpha1.MCPServerSpec, found frame.Set) frame.Set {
+	var set frame.Set
+	for _, ref := range spec.ConfigRefs() {
+		bound := frame.Bound{ConfigRef: ref, Rules: Named(ref.Kind)}
+		if bound.Rules == nil {
+			continue
+		}
+		if i := slices.IndexFunc(found, func(b frame.Bound) bool { return b.Kind == ref.Kind }); i >= 0 {
+			bound.Object, bound.Verdict = found[i].Object, found[i].Verdict
+		}
+		set = append(set, bound)
+	}
+	return set
+}
+
+// Guards reports whether a workload refers to a configuration that the proxy holds calls
+// against.
+func Guards(spec *v1alpha1.MCPServerSpec) bool { return len(Bind(spec, nil)) > 0 }
+
+// NotEnforced are the fields of a spec that refer to kinds that there are not.
+func NotEnforced(spec *v1alpha1.MCPServerSpec) (fields []string) {
+	for _, ref := range spec.ConfigRefs() {
+		if Named(ref.Kind) == nil {
+			fields = append(fields, "spec."+ref.Field)
+		}
+	}
+	return fields
+}
+
+// Read is what whole configurations say.
+func Read(configs ...frame.Object) (set frame.Set) {
+	for _, config := range configs {
+		for _, k := range all {
+			if reflect.TypeOf(config) == reflect.TypeOf(k.New()) {
+				ref := v1alpha1.ConfigRef{Kind: k.Row().Object.Kind, Name: config.GetName()}
+				set = append(set, frame.Bound{ConfigRef: ref, Rules: k, Object: config, Verdict: k.Check(config)})
+			}
+		}
+	}
+	return set
+}
