@@ -59,12 +59,13 @@ func (x *exchange) serve(send http.Handler, w http.ResponseWriter, r *http.Reque
 	send.ServeHTTP(w, r)
 }
 
-// resume asks for the rest of a stream until the answer is there.
+// resume asks for the rest of a stream until the answer is there; that of a session has none, and goes on.
 func (x *exchange) resume(send http.Handler, r *http.Request, logger *slog.Logger) {
-	if r.Method != http.MethodPost || r.Header.Get(protocol.HeaderSession) == "" {
+	if r.Header.Get(protocol.HeaderSession) == "" {
 		return
 	}
-	for failed := 0; x.events != nil && !x.rest.replied && x.rest.last != "" && (x.err == nil || x.err == errBroken); { //nolint:errorlint // it is ours, unwrapped
+	standing := r.Method == http.MethodGet
+	for failed := 0; x.events != nil && (standing || !x.rest.replied) && x.rest.last != "" && (x.err == nil || x.err == errBroken); { //nolint:errorlint // it is ours, unwrapped
 		x.err = errBroken
 		select {
 		case <-time.After(cmp.Or(x.rest.pause, usualPause)):

@@ -151,3 +151,31 @@ func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
 		})
 	}
 }
+
+// A stream of a session that ends, as where a load balancer cuts it, goes on.
+func TestTheStreamOfASessionGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pieces []func(http.ResponseWriter, string)
+		asked  []string
+	}{
+		"with ids":              {[]func(http.ResponseWriter, string){piece(primed, true), piece("id: b\ndata:\n\n", false), status(404)}, []string{`GET "" s after 0s`, `GET "a" s after 200ms`, `GET "b" s after 400ms`}},
+		"without":               {[]func(http.ResponseWriter, string){piece(": hello\n\n", false)}, []string{`GET "" s after 0s`}},
+		"overloaded":            {[]func(http.ResponseWriter, string){piece(primed, true), status(503), status(503), status(503)}, []string{`GET "" s after 0s`, `GET "a" s after 200ms`, `GET "a" s after 400ms`, `GET "a" s after 600ms`}},
+		"there is none":         {[]func(http.ResponseWriter, string){status(405)}, []string{`GET "" s after 0s`}},
+		"none that is a stream": {[]func(http.ResponseWriter, string){func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "{}") }}, []string{`GET "" s after 0s`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend := &polled{pieces: tc.pieces, began: time.Now()}
+				translator := New(Config{Log: slog.New(slog.DiscardHandler)}, nil, backend)
+				stream := translator.exchange(t.Context(), httptest.NewRequest(http.MethodGet, "/mcp", nil), http.MethodGet, nil, http.Header{"Mcp-Session-Id": {"s"}})
+				for range stream.words {
+				}
+				stream.cancel()
+				if diff := cmp.Diff(tc.asked, backend.asked); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}

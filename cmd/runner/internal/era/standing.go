@@ -107,8 +107,8 @@ func (s *standing) close() {
 	}
 }
 
-// follow gives what comes on a stream to the calls of its session. A stream that ends is opened again for the next call; a server that
-// has none (HTTP 405) is not asked again.
+// follow gives what comes on a stream to the calls of its session. Another is opened for those that still wait when it has ended, or else
+// for the next one; a server that has none (HTTP 405) is not asked again.
 func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 	s := &h.standing
 	defer func() {
@@ -116,6 +116,9 @@ func (t *Translator) follow(h *held, stream *exchange, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.stream, s.closed = nil, s.closed || stream.status == http.StatusMethodNotAllowed
+		if stream.events != nil && len(s.calls) > 0 {
+			time.AfterFunc(usualPause, func() { t.stand(context.Background(), h, r) })
+		}
 	}()
 	<-stream.began
 	if stream.events == nil {

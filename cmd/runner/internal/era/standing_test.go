@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,6 +97,48 @@ func TestAQuestionOnTheStreamOfASessionReachesTheCallersClient(t *testing.T) {
 				t.Errorf("the server is answered %s", text)
 			}
 		})
+	}
+}
+
+// A stream that ends, as where a load balancer cuts it, is asked for again while a call waits for what comes there.
+func TestAQuestionAfterTheStreamOfASessionHasEnded(t *testing.T) {
+	for said, after := range map[string]string{"id: e\nretry: 100\ndata:\n\n": "e", ": hello\n\n": ""} {
+		b := newBackend(t, legacyOnly)
+		endpoint := front(t, b)
+		var streams atomic.Int64
+		answered, last := make(chan string, 1), make(chan string, 1)
+		b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+			m := message{}
+			_ = json.Unmarshal(body, &m)
+			switch {
+			case r.Method == http.MethodGet:
+				w.Header().Set("Content-Type", "text/event-stream")
+				if streams.Add(1) == 1 {
+					_, _ = io.WriteString(w, said)
+					break
+				}
+				last <- r.Header.Get("Last-Event-Id")
+				_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":"q","method":"ping"}`+"\n\n")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			case m.Method == "" && string(m.ID) == `"q"`:
+				answered <- string(body)
+				w.WriteHeader(http.StatusAccepted)
+			case m.Method == "tools/call":
+				select {
+				case got := <-answered:
+					_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, m.ID, got)
+				case <-r.Context().Done():
+				}
+			default:
+				return false
+			}
+			return true
+		})
+		_, got := send(t, endpoint, strings.Replace(asking("1", ""), `"name":"ask"`, `"name":"echo"`, 1), asModern("tools/call", "echo")...)
+		if !strings.Contains(fmt.Sprint(got.Result["content"]), `"result":{}`) || <-last != after {
+			t.Errorf("after %q: %+v", said, got)
+		}
 	}
 }
 
