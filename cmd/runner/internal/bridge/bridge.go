@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,7 +177,7 @@ const allowed = "GET, POST, DELETE"
 
 // ServeHTTP answers one request, whatever its path: that is the proxy's to judge.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get(protocol.HeaderVersion) >= protocol.Modern && r.Method != http.MethodPost {
+	if jsonrpc.NamesModern(r.Header) && r.Method != http.MethodPost {
 		// https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "revision "+protocol.Modern+" takes POST only", http.StatusMethodNotAllowed)
@@ -212,7 +213,7 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request) {
 	}
 	session := r.Header.Get(protocol.HeaderSession)
 	switch {
-	case isModern(r, messages):
+	case slices.ContainsFunc(messages, func(m jsonrpc.Message) bool { return jsonrpc.Modern(r.Header, m) }):
 		b.postModern(w, r, messages, batch)
 	case r.URL.Query().Get(protocol.QuerySession) != "":
 		b.postOld(w, r, messages)

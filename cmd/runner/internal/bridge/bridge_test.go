@@ -120,6 +120,16 @@ func TestTheModernEraIsServedFromOneProcess(t *testing.T) {
 	}
 }
 
+// Which revision that is has not been agreed on yet.
+func TestInitializeBeginsASessionWhateverItsHeaderSays(t *testing.T) {
+	f := serve(t, Config{Server: child("")})
+	for _, says := range []string{"2024-11-05", protocol.Modern, "2099-01-01"} {
+		a := f.post(hello, protocol.HeaderVersion, says)
+		f.want(a, http.StatusOK, `"protocolVersion":"2025-11-25"`)
+		f.want(f.call(a.header.Get(protocol.HeaderSession), "1", "pid"), http.StatusOK, "result")
+	}
+}
+
 func TestAServerOfTheLegacyEraSaysSo(t *testing.T) {
 	f := serve(t, Config{Server: child("")})
 	a := f.modernly("1", "pid", "")

@@ -16,18 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
-// legacyMethods are of the connection, which all clients share in the modern era
+// legacyMethods are of the connection, beside initialize, which all clients share in the modern era
 // (https://modelcontextprotocol.io/specification/2026-07-28/changelog).
-var legacyMethods = []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
-
-// isModern reports whether a request is of the modern era: its header or its message
-// says so, or it asks which there are.
-func isModern(r *http.Request, messages []jsonrpc.Message) bool {
-	if r.Header.Get(protocol.HeaderVersion) >= protocol.Modern {
-		return true
-	}
-	return len(messages) == 1 && (messages[0].Method == protocol.MethodDiscover || at(messages[0].Params, "_meta", protocol.MetaVersion) != nil)
-}
+var legacyMethods = []string{"ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 
 // modern is the one server that answers requests of the modern era. It gets no initialize: a server takes its connection for one era
 // (docs/adr/0034-one-server-a-session.md).

@@ -156,18 +156,14 @@ func listed(action, feature string) func(jsontext.Value) ([]authz.Call, error) {
 	}
 }
 
-// modern reports whether a request names revision 2026-07-28, or a later one.
-func modern(header http.Header) bool { return header.Get(protocol.HeaderVersion) >= protocol.Modern }
-
 // answers refuses an answer to a server that has asked nothing: from revision 2026-07-28
 // on a client answers with its next request (multi round-trip requests). Of an older
 // revision that cannot be told: another proxy may have carried the question.
 func answers(header http.Header) error {
-	revision, err := single(header, protocol.HeaderVersion)
-	if err != nil {
+	if _, err := single(header, protocol.HeaderVersion); err != nil {
 		return err
 	}
-	if revision >= protocol.Modern {
+	if jsonrpc.NamesModern(header) {
 		return fmt.Errorf("an answer to nothing: a server of revision %s asks nothing; send inputResponses with the request", protocol.Modern)
 	}
 	return nil

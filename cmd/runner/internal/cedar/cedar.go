@@ -206,7 +206,7 @@ func (j *judge) judge(r *http.Request, m jsonrpc.Message, batch bool) (*Refusal,
 		return nil, false
 	}
 	rule, known := rules[m.Method]
-	if modern(r.Header) && (!known || rule.legacy) {
+	if (!known || rule.legacy) && jsonrpc.Modern(r.Header, m) {
 		return refuse(NotFound, "an unknown method", "revision "+protocol.Modern+" does not have the method "+authz.Shown(m.Method))
 	}
 	if !known {

@@ -114,6 +114,7 @@ func attempts() map[string]attempt {
 		"a resource":                   {call("resources/read", `{"uri":"file:///a"}`), nil, 200, ""},
 		"a completion":                 {call("completion/complete", `{"ref":{"type":"ref/prompt","name":"hello"}}`), nil, 200, ""},
 		"initialize":                   {call("initialize", `{}`), nil, 200, ""},
+		"a newer header":               {call("initialize", `{}`), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}, 200, ""},
 		"discover":                     {call("server/discover", `{}`), nil, 200, ""},
 		"a notification":               {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, nil, 200, ""},
 		"an answer to the server":      {`{"jsonrpc":"2.0","id":3,"result":{}}`, nil, 200, ""},

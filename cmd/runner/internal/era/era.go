@@ -118,7 +118,7 @@ func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.Method == http.MethodPost && (r.Header.Get(protocol.HeaderSession) == "" || r.Header.Get(protocol.HeaderVersion) >= protocol.Modern):
+	case r.Method == http.MethodPost && (r.Header.Get(protocol.HeaderSession) == "" || jsonrpc.NamesModern(r.Header)):
 		t.post(w, r)
 	case speaks != nil && speaks.modernOnly() && (r.Method == http.MethodGet || r.Method == http.MethodDelete):
 		// Sessions and streams of their own are what this backend does not have.

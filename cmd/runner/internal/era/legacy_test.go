@@ -22,6 +22,28 @@ func TestInitializeIsAnsweredFromDiscover(t *testing.T) {
 	}
 }
 
+// Which revision that is has not been agreed on yet.
+func TestInitializeIsOfTheLegacyEraWhateverItsHeaderSays(t *testing.T) {
+	for name, speaks := range map[string]eras{"legacy": legacyOnly, "modern": modernOnly} {
+		b := newBackend(t, speaks)
+		b.answers(func(w http.ResponseWriter, _ *http.Request, body []byte) bool { // the SDK's own is stricter
+			if speaks == legacyOnly && strings.Contains(string(body), `"initialize"`) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`)
+				return true
+			}
+			return false
+		})
+		endpoint := front(t, b)
+		for _, says := range []string{"2025-03-26", "2026-07-28", "2099-01-01"} {
+			status, got := send(t, endpoint, initialize, "Mcp-Protocol-Version", says)
+			if status != http.StatusOK || got.Result["protocolVersion"] != "2025-06-18" {
+				t.Errorf("a %s backend, %s: HTTP %d with %+v", name, says, status, got)
+			}
+		}
+	}
+}
+
 // Clients refuse revisions that they do not know.
 func TestALegacyClientAgreesOnItsRevisionWithAModernBackend(t *testing.T) {
 	endpoint := front(t, newBackend(t, modernOnly))

@@ -12,8 +12,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -42,16 +40,6 @@ func (m Message) Call() bool { return m.Method != "" && m.Identified() }
 
 // Response reports whether the message answers a request.
 func (m Message) Response() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
-
-// Modern reports whether a message is of the modern era, which has no sessions (MCP specification 2026-07-28): by its header, and without
-// one by its own words.
-func Modern(header http.Header, m Message) bool {
-	if version := header.Get(protocol.HeaderVersion); version != "" {
-		return version >= protocol.Modern
-	}
-	_, told := Members(Members(m.Params)["_meta"])[protocol.MetaVersion]
-	return told
-}
 
 // envelope are the names that a message may have, in the case in which it has
 // them.

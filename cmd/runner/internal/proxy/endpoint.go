@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -24,7 +25,7 @@ const maxEndpoint = 8 << 10
 // session, and its Accept names events, as each client of the transport does.
 func opensOld(r *http.Request) bool {
 	_, names := media.Accepts(r.Header.Values("Accept"), media.Events)
-	return names && r.Method == http.MethodGet && r.Header.Get(protocol.HeaderVersion) < protocol.Modern
+	return names && r.Method == http.MethodGet && !jsonrpc.NamesModern(r.Header)
 }
 
 // oldIDs are the sessions that the query of a request names, nil for none. They are read

@@ -84,7 +84,7 @@ func (p *Proxy) place(r *http.Request, f *flight) *jsonrpc.Fault {
 	}
 	switch {
 	case len(ids) == 0:
-		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens || r.Method == http.MethodPost && r.Header.Get(protocol.HeaderVersion) < protocol.Modern {
+		if f.place.opens = p.pods != nil && opensOld(r); f.place.opens || r.Method == http.MethodPost && jsonrpc.MayInitialize(r.Header) {
 			f.place.begins, f.place.caller = true, p.config.Sessions.Caller(r)
 		}
 		return nil

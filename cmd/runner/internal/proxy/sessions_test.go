@@ -243,7 +243,7 @@ func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
 	b := newBackends(t, 2)
 	f := b.before(filepath.Join(t.TempDir(), "none")) // the key is not needed
 	for range 6 {
-		response := f.call(http.MethodPost, "/mcp", "call", "MCP-Protocol-Version", "2026-07-28")
+		response := f.call(http.MethodPost, "/mcp", "call", "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")
 		if got := answered(t, response); got["pod"] != "127.0.0.11" {
 			t.Errorf("got %v", got)
 		}
@@ -252,7 +252,7 @@ func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
 		t.Errorf("the resolver was asked %d times", b.asked)
 	}
 	// A backend that makes a session of one names a pod that nobody knows.
-	response := f.call(http.MethodPost, "/mcp", initialize, "MCP-Protocol-Version", "2026-07-28")
+	response := f.call(http.MethodPost, "/mcp", initialize, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")
 	if ids := response.Header[protocol.HeaderSession]; answered(t, response)["own"] == "" || len(ids) > 0 {
 		t.Errorf("got the backend's own id %q", ids)
 	}
@@ -263,6 +263,15 @@ func TestRequestsWithoutSessionsAreLeftToTheService(t *testing.T) {
 	}
 	if len(at) != 2 {
 		t.Errorf("calls went to %v", at)
+	}
+}
+
+// A client that sends initialize has agreed on no revision yet.
+func TestASessionBeginsWhateverItsHeaderSays(t *testing.T) {
+	f := newBackends(t, 2).before(secretOf(t))
+	id, pod := f.open("MCP-Protocol-Version", "2026-07-28")
+	if got := answered(t, f.in(id, http.MethodPost, "hello")); got["pod"] != pod {
+		t.Errorf("a call of the session at %s: %v", pod, got)
 	}
 }
 
