@@ -39,17 +39,25 @@ func indexOf(config string) string { return "refersTo" + config }
 // and name, in the form of MCPServers and sorted by kind and name. reader is a cache
 // with Index; what it returns is the cache's own, and must not be changed.
 func To(ctx context.Context, reader client.Reader, config, namespace, name string) ([]v1alpha1.MCPServer, error) {
-	var found []v1alpha1.MCPServer
+	var found []*v1alpha1.MCPServer
 	for _, kind := range kinds.All() {
 		list := kind.NewList()
 		err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexOf(config): name}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("listing each %s that refers to %s %s/%s: %w", kind.Object.Kind, config, namespace, name, err)
 		}
-		found = append(found, kinds.Forms(list)...)
+		forms := kinds.Forms(list)
+		for i := range forms {
+			found = append(found, &forms[i])
+		}
 	}
-	slices.SortFunc(found, func(a, b v1alpha1.MCPServer) int {
-		return cmp.Or(cmp.Compare(kinds.Of(&a).Object.Kind, kinds.Of(&b).Object.Kind), cmp.Compare(a.Name, b.Name))
+	// By pointers, since a server is large: sorting 500 would move megabytes.
+	slices.SortFunc(found, func(a, b *v1alpha1.MCPServer) int {
+		return cmp.Or(cmp.Compare(kinds.Of(a).Object.Kind, kinds.Of(b).Object.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	return found, nil
+	sorted := make([]v1alpha1.MCPServer, 0, len(found))
+	for _, server := range found {
+		sorted = append(sorted, *server)
+	}
+	return sorted, nil
 }
