@@ -186,8 +186,8 @@ func (j *checker) premise(o *operation) {
 	// A status never creates, and the API server ignores its uid: what lands on
 	// the next server of the name is corrected by the pass that sees that one.
 	case !o.main() && !grant.Versioned:
-	// What is written once is always born, whatever was there before.
-	case grant.Once && o.before == nil:
+	// A birth says itself that nothing has the name, whatever was there before.
+	case o.before == nil && (grant.Once || isBirth(o)):
 	case read != nil && uidOf(read) != uidOf(o.before):
 		j.found(resurrected, "%s by %s, which knew %s at %q", o, o.by, o.of, versionOf(read))
 	case read == nil && o.before != nil:
