@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+
+	"github.com/freehold-dev/freehold/test/kit"
 )
 
 // An answer says little about what was done: after each of these the write may
@@ -18,7 +20,7 @@ var _ = Describe("Answers that are wrong, late or lost", func() {
 				defer GinkgoRecover()
 				random := chance("answers", n)
 				f := &flaky{rate: 0.03 + 0.12*random.Float64(), random: random, drawn: map[string]int{}}
-				wire := func(config *rest.Config) { through(config, f.carry) }
+				wire := func(config *rest.Config) { kit.Through(config, f.carry) }
 				s := newEnv()
 				op := operate(s, func(o *operator) {
 					o.wire = func(config *rest.Config) <-chan struct{} { wire(config); return nil }

@@ -38,9 +38,9 @@ type killer struct {
 func (k *killer) doom(config *rest.Config) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	d := &doom{at: 1 + k.random.IntN(k.reach), before: k.random.IntN(2) == 0, died: make(chan struct{})}
+	d := newDoom(1+k.random.IntN(k.reach), k.random.IntN(2) == 0)
 	k.doomed = append(k.doomed, d)
-	through(config, d.carry)
+	kit.Through(config, d.carry)
 	return d.died
 }
 

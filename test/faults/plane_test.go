@@ -30,7 +30,7 @@ var _ = Describe("A life goes on after", func() {
 		// Operator, kube-controller-manager and kubelet each may list again late.
 		s := newEnv().Patient(2 * kit.Patience)
 		back := make(chan struct{})
-		t := &trap{spring: func() {
+		t := &trap{spring: func(*http.Request) {
 			defer GinkgoRecover()
 			Expect(process().Kill()).To(Succeed())
 			back = make(chan struct{})
@@ -42,7 +42,7 @@ var _ = Describe("A life goes on after", func() {
 			}()
 		}}
 		operate(s, func(o *operator) {
-			o.wire = func(config *rest.Config) <-chan struct{} { through(config, t.carry); return nil }
+			o.wire = func(config *rest.Config) <-chan struct{} { kit.Through(config, t.carry); return nil }
 		})
 		s.RunProxies()
 		echo := newLife(s, "echo")

@@ -107,7 +107,7 @@ var _ = It("Watches that come back after their past was compacted miss nothing",
 
 func throughDeaf(d *deaf) func(*operator) {
 	return func(o *operator) {
-		o.wire = func(config *rest.Config) <-chan struct{} { through(config, d.carry); return nil }
+		o.wire = func(config *rest.Config) <-chan struct{} { kit.Through(config, d.carry); return nil }
 	}
 }
 

@@ -2,8 +2,6 @@ package faults
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,18 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip sends.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// through puts do between a client and the API server.
-func through(config *rest.Config, do func(*http.Request, http.RoundTripper) (*http.Response, error)) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) { return do(req, next) })
-	})
-}
-
 // mapperOf spares every new process the discovery of what never changes.
 func mapperOf(s *kit.Env) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return s.Client.RESTMapper(), nil }
@@ -42,22 +28,26 @@ func isWrite(req *http.Request) bool {
 	return req.Method != http.MethodGet && !strings.HasSuffix(req.URL.Path, "/events")
 }
 
-func isWatch(req *http.Request) bool {
-	return strings.Contains(req.URL.RawQuery, "watch=true") || strings.Contains(req.URL.RawQuery, "watch=1")
-}
-
-// doom is the death of one process: at its n-th write, before it is sent or
-// after it was carried out and before the answer is seen. From then on nothing
-// that the process sends arrives, and nothing is answered.
+// doom is the death of one process at one of its writes. From then on nothing that the process sends
+// arrives, and nothing is answered.
 type doom struct {
-	at     int
-	before bool
-	died   chan struct{}
-
-	mu     sync.Mutex
-	writes int
+	trap
+	died <-chan struct{}
 	// last is the write at which it died.
 	last string
+}
+
+func newDoom(at int, before bool) *doom {
+	d := &doom{}
+	d.spring = func(req *http.Request) {
+		sent := kit.RequestOf(req)
+		d.last = fmt.Sprintf("%s %s %s", map[bool]string{true: "before", false: "after"}[before], sent.Verb, sent.Resource)
+		if sent.Manager != "" {
+			d.last += " as " + sent.Manager
+		}
+	}
+	d.died = d.arm(at, before)
+	return d
 }
 
 func (d *doom) dead() bool {
@@ -70,84 +60,17 @@ func (d *doom) dead() bool {
 }
 
 func (d *doom) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-	if d.dead() {
-		return nil, kit.ErrDead
-	}
-	fatal := false
-	if isWrite(req) {
-		d.mu.Lock()
-		d.writes++
-		fatal = d.writes == d.at
-		d.mu.Unlock()
-	}
-	if fatal && d.before {
-		d.die(req)
-		return nil, kit.ErrDead
-	}
-	answer, err := next.RoundTrip(req)
-	if fatal {
-		d.die(req)
-	}
+	answer, err := d.trap.carry(req, kit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if d.dead() {
+			return nil, kit.ErrDead
+		}
+		return next.RoundTrip(req)
+	}))
 	if d.dead() {
 		discard(answer)
 		return nil, kit.ErrDead
 	}
 	return answer, err
-}
-
-func (d *doom) die(req *http.Request) {
-	when := "after"
-	if d.before {
-		when = "before"
-	}
-	sent := kit.RequestOf(req)
-	d.last = fmt.Sprintf("%s %s %s", when, sent.Verb, sent.Resource)
-	if sent.Manager != "" {
-		d.last += " as " + sent.Manager
-	}
-	close(d.died)
-}
-
-// fault is an answer other than the API server's. With after, the API server
-// had done what was asked.
-type fault struct {
-	name   string
-	after  bool
-	answer func(*http.Request) (*http.Response, error)
-}
-
-var errReset = errors.New("read: connection reset by peer")
-
-func reset(*http.Request) (*http.Response, error) { return nil, errReset }
-
-func status(code int, reason metav1.StatusReason, message string, header ...string) func(*http.Request) (*http.Response, error) {
-	return func(req *http.Request) (*http.Response, error) {
-		body, err := json.Marshal(metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-			Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, //nolint:gosec // an HTTP status
-		})
-		answer := &http.Response{
-			StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-		}
-		for i := 0; i+1 < len(header); i += 2 {
-			answer.Header.Set(header[i], header[i+1])
-		}
-		return answer, err
-	}
-}
-
-// faults are what goes wrong between a process and an API server.
-var faults = []fault{
-	{"the connection breaks before the request arrives", false, reset},
-	{"the connection breaks before the answer arrives", true, reset},
-	{"half an answer arrives", true, nil},
-	{"429 with Retry-After", false, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", "Retry-After", "1")},
-	{"429", false, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests")},
-	{"500", false, status(http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: leader changed")},
-	{"500 after the write", true, status(http.StatusInternalServerError, "", "etcdserver: request timed out")},
-	{"503", false, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "apiserver is shutting down")},
-	{"504 after the write", true, status(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "request did not complete within the allotted timeout")},
 }
 
 // flaky lets requests go wrong, each with the same chance.
@@ -159,14 +82,14 @@ type flaky struct {
 	drawn  map[string]int
 }
 
-func (f *flaky) draw() *fault {
+func (f *flaky) draw() *kit.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.random.Float64() >= f.rate {
 		return nil
 	}
-	drawn := &faults[f.random.IntN(len(faults))]
-	f.drawn[drawn.name]++
+	drawn := &kit.Faults[f.random.IntN(len(kit.Faults))]
+	f.drawn[drawn.Name]++
 	return drawn
 }
 
@@ -181,40 +104,11 @@ func (f *flaky) wrong() (n int, how map[string]int) {
 }
 
 func (f *flaky) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-	wrong := f.draw()
-	if wrong == nil {
-		return next.RoundTrip(req)
+	if wrong := f.draw(); wrong != nil {
+		return wrong.Carry(req, next)
 	}
-	if wrong.after {
-		answer, err := next.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
-		if wrong.answer == nil {
-			return halved(answer)
-		}
-		discard(answer)
-	}
-	if wrong.after && isWatch(req) {
-		return reset(req)
-	}
-	return wrong.answer(req)
+	return next.RoundTrip(req)
 }
-
-// halved is an answer whose connection breaks in the middle.
-func halved(answer *http.Response) (*http.Response, error) {
-	body := answer.Body
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(io.LimitReader(body, 100), broken{}), body}
-	return answer, nil
-}
-
-type broken struct{}
-
-// Read finds the connection broken.
-func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func discard(answer *http.Response) {
 	if answer != nil {
@@ -293,7 +187,7 @@ func (d *deaf) listen() {
 }
 
 func (d *deaf) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-	if !isWatch(req) {
+	if !kit.IsWatch(req) {
 		return next.RoundTrip(req)
 	}
 	d.mu.Lock()
@@ -307,7 +201,7 @@ func (d *deaf) carry(req *http.Request, next http.RoundTripper) (*http.Response,
 		}
 	}
 	if refused {
-		return status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "watches are not served")(req)
+		return kit.Refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "watches are not served").Carry(req, next)
 	}
 	answer, err := next.RoundTrip(req)
 	if err != nil {
@@ -367,7 +261,7 @@ func (e *ear) Close() error {
 // trap hurts something at the n-th write after it was armed, before it is sent
 // or after it was carried out and before its answer is seen.
 type trap struct {
-	spring func()
+	spring func(*http.Request)
 
 	mu     sync.Mutex
 	left   int
@@ -396,15 +290,15 @@ func (t *trap) steps(req *http.Request) (now, before bool) {
 func (t *trap) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 	now, before := t.steps(req)
 	if now && before {
-		t.spring()
+		t.spring(req)
 		close(t.sprung)
 	}
 	answer, err := next.RoundTrip(req)
 	if now && !before {
-		t.spring()
+		t.spring(req)
 		close(t.sprung)
 		discard(answer)
-		return nil, errReset
+		return nil, kit.ErrReset
 	}
 	return answer, err
 }

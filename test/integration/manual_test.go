@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -127,30 +126,22 @@ func (r *reader) remembered(key string, into any, read func() error) error {
 
 // rewritten changes the body of each apply on its way to the API server.
 func rewritten(change func(path string, body map[string]any)) func(*rest.Config) {
-	return func(config *rest.Config) {
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(req *http.Request) (*http.Response, error) {
-				if req.Method != http.MethodPatch || !strings.Contains(req.Header.Get("Content-Type"), "apply") {
-					return next.RoundTrip(req)
-				}
-				body := map[string]any{}
-				if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
-					return nil, err
-				}
-				change(req.URL.RequestURI(), body)
-				text, err := json.Marshal(body)
-				if err != nil {
-					return nil, err
-				}
-				req = req.Clone(req.Context())
-				req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
-				return next.RoundTrip(req)
-			})
-		})
+	carry := func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kit.RequestOf(req).Verb != "apply" {
+			return next.RoundTrip(req)
+		}
+		body := map[string]any{}
+		if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
+			return nil, err
+		}
+		change(req.URL.RequestURI(), body)
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		req = req.Clone(req.Context())
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		return next.RoundTrip(req)
 	}
+	return func(config *rest.Config) { kit.Through(config, carry) }
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip sends.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -46,7 +46,7 @@ type Mark int
 // Wrap returns a copy of config whose clients are recorded.
 func (r *Requests) Wrap(config *rest.Config) *rest.Config {
 	wrapped := rest.CopyConfig(config)
-	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{r, next} })
+	Through(wrapped, r.carry)
 	return wrapped
 }
 
@@ -138,20 +138,15 @@ var requestInfo = request.RequestInfoFactory{
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-type recorder struct {
-	requests *Requests
-	next     http.RoundTripper
-}
-
-func (r recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *Requests) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 	sent := RequestOf(req)
-	response, err := r.next.RoundTrip(req)
+	response, err := next.RoundTrip(req)
 	if response != nil {
 		sent.Code = response.StatusCode
 	}
-	r.requests.mu.Lock()
-	defer r.requests.mu.Unlock()
-	r.requests.sent = append(r.requests.sent, sent)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = append(r.sent, sent)
 	return response, err
 }
 

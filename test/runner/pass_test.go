@@ -1,9 +1,7 @@
 package runner
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,7 +38,7 @@ func (s *server) steps(run runconfig.RunConfig) *steps {
 	s.Helper()
 	p := &steps{server: s, clock: time.Now()}
 	config := p.sent.Wrap(plane.AsServiceAccount(s.Namespace, workload.RunnerName("echo")))
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return refusing{p, next} })
+	kit.Through(config, p.carry)
 	direct, err := client.New(config, client.Options{Scheme: s.Scheme, Mapper: s.Client.RESTMapper()})
 	s.Must(err, "connecting as the runner")
 	now := func() time.Time { return p.clock }
@@ -50,24 +48,13 @@ func (s *server) steps(run runconfig.RunConfig) *steps {
 	return p
 }
 
-type refusing struct {
-	*steps
-	next http.RoundTripper
-}
-
-func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
-	if r.refuse == nil || req.Method == http.MethodGet {
-		return r.next.RoundTrip(req)
+func (p *steps) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if p.refuse != nil && req.Method != http.MethodGet {
+		if text := p.refuse(req); text != "" {
+			return kit.Refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, text).Carry(req, next)
+		}
 	}
-	text := r.refuse(req)
-	if text == "" {
-		return r.next.RoundTrip(req)
-	}
-	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":%q}`, text)
-	return &http.Response{
-		StatusCode: http.StatusUnprocessableEntity, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewBufferString(body)), Request: req,
-	}, nil
+	return next.RoundTrip(req)
 }
 
 // pass makes a pass that returns no error.
