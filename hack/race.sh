@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test under Go's race detector, and every program that tests build.
 #
-#   FREEHOLD_GATE_RUNS   how many random runs test/gate makes, 50 by default
+#   FREEHOLD_GATE_RUNS   how many random runs of runners only test/model makes, 50 by default
 #   FREEHOLD_MODEL_OPS   how many random writes test/model makes, 1000 by default
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

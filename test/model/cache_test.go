@@ -109,6 +109,21 @@ func (l *lagging) referrers(list *v1alpha1.MCPServerList, options *client.ListOp
 	return nil
 }
 
+// seeing reads as a runner does, past what is planted before its eyes.
+type seeing struct {
+	client.Reader
+	process *process
+}
+
+// Get reads.
+func (s seeing) Get(ctx context.Context, name client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := s.Reader.Get(ctx, name, obj, opts...)
+	if eyes := s.process.scenario.plant.eyes; err == nil && eyes != nil {
+		eyes(s.process, obj)
+	}
+	return err
+}
+
 // hears brings the cache up to date with what stands, each object with a chance
 // of one in n. It reports whether there was news.
 func (l *lagging) hears(n int) bool {

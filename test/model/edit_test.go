@@ -38,7 +38,7 @@ func ourLeaves(o *unstructured.Unstructured, subresource string) []fieldpath.Pat
 
 // untouched are fields that nobody can change, or that nobody's change of can be
 // undone: a workload generation only rises, and one that no claim made stays.
-// test/gate and test/policy are about those.
+// Runs of runners only and test/policy are about those.
 var untouched = []string{
 	"ownerReferences", "finalizers", "selector", "workload", "runtime", "lastTransitionTime", "roleRef",
 	revision.AnnotationGeneration, revision.AnnotationHash,

@@ -1,13 +1,17 @@
 package model
 
 import (
+	"context"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/controllers/backend"
+	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
@@ -18,6 +22,11 @@ type plant struct {
 	wire func(*scenario, *operation)
 	// memory changes what the API server notes of owners.
 	memory func(*operation)
+	// eyes changes what a runner reads, and ears what it finds in its environment.
+	eyes func(*process, client.Object)
+	ears func(*backend.Runner)
+	// deaf keeps SIGTERM from the pass.
+	deaf bool
 	// blind keeps from the operator who refers to a configuration.
 	blind bool
 	// from is how many runs of the test's own seed are known to find nothing. Where other code moves
@@ -37,6 +46,19 @@ func (f plant) answered(o *operation) {
 	if f.memory != nil && o.answer != nil {
 		f.memory(o)
 	}
+}
+
+func (f plant) environment(r *backend.Runner) {
+	if f.ears != nil {
+		f.ears(r)
+	}
+}
+
+func (f plant) context(ctx context.Context) context.Context {
+	if f.deaf {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // birthVersion is what a birth carries.
@@ -60,6 +82,10 @@ func isGate(o *operation) bool {
 	return gated && !isBirth(o)
 }
 func always(*operation) bool { return true }
+
+func isNoBirth(o *operation) bool {
+	return o.by != nil && !isBirth(o)
+}
 
 // alsoStates adds a field to what a manager states.
 func alsoStates(manager ownership.Manager, value func(*scenario, *operation) any, path ...string) func(*scenario, *operation) {
@@ -122,6 +148,38 @@ func observed(_ *scenario, o *operation) any {
 // unimpersonated sends what a controller of the operator writes as the operator.
 func unimpersonated(_ *scenario, o *operation) { o.plain = true }
 
+// sameNumber makes every content under the number of a runner look like its own.
+func sameNumber(a *process, o client.Object) {
+	annotations := o.GetAnnotations()
+	if rev, err := revision.Of(annotations); err == nil && rev.Generation == a.revision.Generation {
+		annotations[revision.AnnotationHash] = a.revision.Hash
+	}
+}
+
+// fallBack takes the revision from the file where the environment has none.
+func fallBack(r *backend.Runner) {
+	if r.EnvErr != nil {
+		r.Env = revision.Revision{Generation: r.Run.Workload.Generation, Hash: r.Run.Workload.Hash}
+		r.EnvErr = nil
+	}
+}
+
+// number is the workload generation of a StatefulSet.
+func number(_ *scenario, o *operation) any {
+	if o.of.kind != contract.StatefulSet.Kind {
+		return nil
+	}
+	return o.content.GetAnnotations()[revision.AnnotationGeneration]
+}
+
+// one is the replicas of a StatefulSet.
+func one(_ *scenario, o *operation) any {
+	if o.of.kind != contract.StatefulSet.Kind {
+		return nil
+	}
+	return int64(1)
+}
+
 // ours is the value of a foreign field.
 func ours(*scenario, *operation) any { return "ours" }
 
@@ -153,38 +211,61 @@ var planted = map[string]struct {
 	"one scalar of two managers":     {plant{wire: alsoStates(contract.MCPServerAddress, observed, "status", "observedGeneration")}, sharedField, true},
 }
 
+// plantedInRunners are those that are planted in runs of runners only.
+var plantedInRunners = map[string]struct {
+	plant plant
+	want  rule
+}{
+	"births without their version":          {plant{wire: without("resourceVersion", isBirth)}, rolledBack},
+	"a gate without resourceVersion":        {plant{wire: without("resourceVersion", isNoBirth)}, rolledBack},
+	"a gate on the number without the hash": {plant{eyes: sameNumber}, overwritten},
+	"fallback to the file":                  {plant{ears: fallBack}, unsoundWrote},
+	"writes after SIGTERM":                  {plant{deaf: true}, wroteAfterTerm},
+	"the number in the pod template": {plant{wire: alsoStates(contract.RunnerBackend, number,
+		"spec", "template", "metadata", "annotations", revision.AnnotationGeneration)}, replaced},
+	"replicas that are stated": {plant{wire: alsoStates(contract.RunnerBackend, one, "spec", "replicas")}, statedReplicas},
+}
+
 func TestEachPlantedFaultIsFound(t *testing.T) {
 	for name, tc := range planted {
 		if tc.refused {
 			tc.want = byPolicy
 		}
-		t.Run(name, func(t *testing.T) { find(t, tc.plant, tc.want) })
+		t.Run(name, func(t *testing.T) { find(t, everybody, tc.plant, tc.want) })
 	}
 }
 
 // What policies refuse is found without them as well: the rules of the checker are
 // not there for nothing.
 func TestEachPlantedFaultIsFoundWithoutPolicies(t *testing.T) {
-	err := plane.WithoutPolicies(t.Context(), func() {
-		t.Run("no policies", func(t *testing.T) { find(t, plant{}, letThrough) })
+	withoutPolicies(t, func(t *testing.T) {
+		t.Run("no policies", func(t *testing.T) { find(t, everybody, plant{}, letThrough) })
 		for name, tc := range planted {
 			if tc.refused {
-				t.Run(name, func(t *testing.T) { find(t, tc.plant, tc.want) })
+				t.Run(name, func(t *testing.T) { find(t, everybody, tc.plant, tc.want) })
 			}
 		}
+		for name, tc := range plantedInRunners {
+			t.Run("runners only, "+name, func(t *testing.T) { find(t, runnersOnly, tc.plant, tc.want) })
+		}
 	})
-	if err != nil {
+}
+
+// withoutPolicies runs a test while no policy is in force, and puts them in force again however it ends.
+func withoutPolicies(t *testing.T, do func(*testing.T)) {
+	t.Helper()
+	if err := plane.WithoutPolicies(t.Context(), func() { t.Run("without policies", do) }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // find looks for a fault in runs of its own.
-func find(t *testing.T, plant plant, want rule) {
+func find(t *testing.T, mode mode, plant plant, want rule) {
 	t.Helper()
 	seed := kit.Seed(t)
 	plant.want = want
 	for i := plant.from; i < plant.from+search; i++ {
-		if runScenario(t, seed+uint64(i), plant).checker.violated(want) {
+		if runScenario(t, seed+uint64(i), mode, plant).checker.violated(want) {
 			t.Logf("found in run %d", i+1)
 			return
 		}

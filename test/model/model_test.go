@@ -31,13 +31,7 @@ func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
 	runs := uint64(0)
 	for ; done < operations; runs++ {
 		seed := seed + runs
-		p := runScenario(t, seed, plant{})
-		for _, f := range p.checker.findings {
-			t.Errorf("FREEHOLD_SEED=%d: %s: %s", seed, f.rule, f.what)
-		}
-		if t.Failed() {
-			t.Fatal(p.script.String())
-		}
+		p := holdsTo(t, seed, everybody)
 		done += p.operations
 		for what, n := range p.tally {
 			tally[what] += n
@@ -58,15 +52,34 @@ func TestNoOrderOfWritersBreaksOwnership(t *testing.T) {
 	}
 }
 
+// holdsTo runs the scenario of a seed, and fails where an invariant does not hold.
+func holdsTo(t *testing.T, seed uint64, mode mode) *scenario {
+	t.Helper()
+	p := runScenario(t, seed, mode, plant{})
+	for _, f := range p.checker.findings {
+		t.Errorf("FREEHOLD_SEED=%d: %s: %s", seed, f.rule, f.what)
+	}
+	if t.Failed() {
+		t.Fatal(p.script.String())
+	}
+	return p
+}
+
 // of each run are its name, what the API server numbers, and hashes, which
 // depend on the server's uid.
 var ofEachRun = regexp.MustCompile(`run-[0-9]+|session-[0-9a-f]{8}|"[0-9]+"|[0-9a-f]{64}|[0-9a-f]{10}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func TestASeedReplays(t *testing.T) {
+	replays(t, everybody)
+	withoutPolicies(t, func(t *testing.T) { replays(t, runnersOnly) })
+}
+
+func replays(t *testing.T, mode mode) {
+	t.Helper()
 	seed := kit.Seed(t)
 	var scripts [2]string
 	for i := range scripts {
-		scripts[i] = ofEachRun.ReplaceAllString(runScenario(t, seed, plant{}).script.String(), "…")
+		scripts[i] = ofEachRun.ReplaceAllString(runScenario(t, seed, mode, plant{}).script.String(), "…")
 	}
 	if diff := cmp.Diff(scripts[0], scripts[1]); diff != "" {
 		t.Errorf("FREEHOLD_SEED=%d: two runs differ (-first +second):\n%s", seed, diff)

@@ -39,12 +39,15 @@ type process struct {
 	client client.Client
 	// start makes it anew, with nothing remembered, and returns its pass; nil
 	// where it cannot run now.
-	start func(*process) func(context.Context) (time.Duration, error)
+	start func(*process) pass
 
-	// What there is while it runs.
-	pass  func(context.Context) (time.Duration, error)
-	cache *lagging
-	turn  *kit.Turn
+	// What there is while it runs. SIGTERM ends ctx.
+	pass       pass
+	cache      *lagging
+	turn       *kit.Turn
+	ctx        context.Context
+	terminate  context.CancelFunc
+	terminated bool
 	// live is what it read from the API server in this pass, and known the
 	// versions that it was last told of, by reading and by writing.
 	live  map[key]*unstructured.Unstructured
@@ -59,13 +62,20 @@ type process struct {
 	// write of about in its hand.
 	held  int
 	about key
-	// revision is a runner's.
+	// revision is a runner's, and learned says that it knows what the backend has.
 	revision revision.Revision
+	learned  bool
+	// run is what the pod of a runner was made with, and env its environment, where the run makes them up.
+	run runconfig.RunConfig
+	env environment
 }
 
+// pass makes a process act once, and returns when it is to act again, 0 for not before something happens.
+type pass func(context.Context) (time.Duration, error)
+
 // newProcess makes a process that does not run yet.
-func (p *scenario) newProcess(name string, as *rest.Config, start func(*process) func(context.Context) (time.Duration, error)) *process {
-	process := &process{scenario: p, name: name, start: start}
+func (p *scenario) newProcess(name string, as *rest.Config, start func(*process) pass) *process {
+	process := &process{scenario: p, name: name, start: start, terminate: func() {}}
 	process.config = p.wired(process, as)
 	process.client = p.connect(process.config)
 	p.processes = append(p.processes, process)
@@ -73,7 +83,7 @@ func (p *scenario) newProcess(name string, as *rest.Config, start func(*process)
 }
 
 // operator is an operator that believes to lead.
-func operator(process *process) func(context.Context) (time.Duration, error) {
+func operator(process *process) pass {
 	p := process.scenario
 	process.cache.labelled = true
 	now := func() time.Time { return p.clock }
@@ -95,19 +105,27 @@ func operator(process *process) func(context.Context) (time.Duration, error) {
 }
 
 // runner is the runner of a pod of the proxy as it stands now.
-func runner(process *process) func(context.Context) (time.Duration, error) {
-	p := process.scenario
-	rev, config := p.rolledOut()
+func runner(process *process) pass {
+	rev, config := process.scenario.rolledOut()
 	if config == nil {
 		return nil
 	}
 	process.revision = rev
+	return process.runs(*config, rev, nil)
+}
+
+// runs is the pass of a runner that finds a run config in its file, and a revision or an error in its environment.
+func (a *process) runs(file runconfig.RunConfig, env revision.Revision, envErr error) pass {
+	p := a.scenario
 	now := func() time.Time { return p.clock }
-	applier := controllers.NewApplier(process.client, process.client)
+	live := seeing{a.client, a}
+	applier := controllers.NewApplier(a.client, live)
 	applier.Now = now
-	r := &backend.Runner{Reader: process.cache, Live: process.client, Applier: applier, Run: *config, Env: rev, Now: now}
+	r := &backend.Runner{Reader: seeing{a.cache, a}, Live: live, Applier: applier, Run: file, Env: env, EnvErr: envErr, Now: now}
+	p.plant.environment(r)
 	facts := backend.Facts{Answers: kit.Answers}
-	if p.random.IntN(2) == 0 {
+	// Replicas may learn different things; they must not quarrel about it.
+	if a.learned = p.random.IntN(2) == 0; a.learned {
 		facts.Tools = new(int32(p.random.IntN(3)))
 	}
 	r.Learn(facts)
@@ -153,7 +171,8 @@ func (a *process) begin() {
 	a.cache = &lagging{process: a, shown: map[key]*unstructured.Unstructured{}}
 	a.live, a.known = nil, map[key]string{}
 	a.cache.hears(1)
-	a.due, a.woken = time.Time{}, true
+	a.due, a.woken, a.terminated = time.Time{}, true, false
+	a.ctx, a.terminate = context.WithCancel(a.scenario.t.Context())
 	if a.pass = a.start(a); a.pass != nil {
 		a.scenario.note("%s: starts with workload generation %d", a.name, a.revision.Generation)
 	}
@@ -166,6 +185,21 @@ func (a *process) kill() {
 		a.scenario.tally["fault SIGKILL in a pass"]++
 		a.turn.Kill()
 	}
+	a.ended()
+}
+
+// stop is SIGTERM: a pass on its way goes on to its end.
+func (a *process) stop() {
+	a.scenario.note("%s: SIGTERM", a.name)
+	a.terminated = true
+	a.terminate()
+	if a.turn == nil {
+		a.ended()
+	}
+}
+
+func (a *process) ended() {
+	a.terminate()
 	a.pass, a.turn, a.held = nil, nil, 0
 }
 
@@ -196,6 +230,9 @@ func (a *process) advance() bool {
 	}
 	if !waiting {
 		a.turn = nil
+		if a.terminated {
+			a.ended()
+		}
 	}
 	return waiting
 }
@@ -211,10 +248,10 @@ func (a *process) beginPass() (waiting bool) {
 	if stale {
 		a.scenario.tally["pass on a stale cache"]++
 	}
-	pass := a.pass
+	pass, ctx := a.pass, a.scenario.plant.context(a.ctx)
 	_, waiting = kit.BeginTurn(func(t *kit.Turn) {
 		a.turn = t
-		again, err := pass(a.scenario.t.Context())
+		again, err := pass(ctx)
 		a.failed = err
 		if a.woken = a.woken || err != nil; again > 0 {
 			a.due = a.scenario.clock.Add(again)
@@ -262,8 +299,10 @@ func (a *process) read(k key) *unstructured.Unstructured {
 // The races are about what others do meanwhile, so one is held at a time.
 func (p *scenario) hold(a *process, about key) {
 	a.about = about
-	if p.heldProcess() == nil && p.disorder && p.random.IntN(3) == 0 {
-		a.held = p.now + p.random.IntN(15)
+	holds := p.mode.holds
+	concerned := holds.kind == "" || holds.kind == about.kind
+	if concerned && p.heldProcess() == nil && p.disorder && p.random.IntN(holds.oneIn) == 0 {
+		a.held = p.now + p.random.IntN(holds.steps)
 		p.tally["held before a write"]++
 	}
 }

@@ -45,7 +45,7 @@ func (j *checker) refusal(o *operation, body []byte) {
 	case refusedByPolicy:
 		j.found(byPolicy, "%s by %s: %s", o, o.by, said(string(body)))
 	case o.Code != http.StatusForbidden:
-	case o.by.runs() && !p.runnerMay():
+	case o.by.isRunner() && !p.runnerMay():
 		p.tally["fault 403"]++
 	default:
 		j.found(byRole, "%s by %s: %s", o, o.by, body)
@@ -57,8 +57,8 @@ func (p *scenario) runner() *rest.Config {
 	return plane.AsServiceAccount(namespace, workload.RunnerName(p.name))
 }
 
-// runs reports whether the process is a runner.
-func (a *process) runs() bool { return slices.Contains(a.scenario.processes[2:4], a) }
+// isRunner reports whether the process is a runner.
+func (a *process) isRunner() bool { return a.revision.Valid() }
 
 // grantsRunner reports whether an object has to do with what runners may do.
 func grantsRunner(k key) bool {

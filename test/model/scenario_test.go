@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// steps is how much happens before a run is left to come to rest.
-	steps = 200
 	// rounds is how many passes each process may need to come to rest.
 	rounds = 12
 	// round is how long one takes: by then whoever fought for fields is forgotten,
@@ -28,11 +26,42 @@ const (
 	round = time.Hour
 )
 
+// holds are the writes before which a process is left where it is: one in so many, for fewer
+// steps than that, and of one kind only where that is named.
+type holds struct {
+	oneIn, steps int
+	kind         string
+}
+
+// mode is who meets in a run.
+type mode struct {
+	// steps is how much happens before a run is left to come to rest.
+	steps int
+	holds holds
+	// prepare makes the server and the processes, and step lets one thing happen.
+	prepare, step func(*scenario)
+	// around is what happens around the processes while they come to rest.
+	around func(*scenario)
+	// end lets the run come to rest and looks at what is left.
+	end func(*scenario)
+}
+
+// everybody are runs in which all meet who may meet in a cluster.
+var everybody = mode{
+	steps: 200, holds: holds{oneIn: 3, steps: 15}, prepare: (*scenario).all, step: (*scenario).step, end: (*scenario).end,
+	around: func(p *scenario) {
+		p.roll()
+		p.collect()
+		p.runWorkloads()
+	},
+}
+
 // scenario is one run.
 type scenario struct {
 	t         *testing.T
 	name      string // the server's
 	random    *rand.Rand
+	mode      mode
 	plant     plant
 	now       int // counts steps
 	clock     time.Time
@@ -47,6 +76,8 @@ type scenario struct {
 	reviewer client.Client // the runners', past the wire
 	world    *world
 	checker  *checker
+	// gate judges runs of runners only, nil in others.
+	gate *gate
 	// disorder is whether requests are refused and answers get lost.
 	disorder bool
 	// operations counts writes, accepted those of them that were not refused, and
@@ -62,39 +93,44 @@ type scenario struct {
 var scenarios int
 
 // runScenario runs the scenario of a seed to its end.
-func runScenario(t *testing.T, seed uint64, plant plant) *scenario {
+func runScenario(t *testing.T, seed uint64, mode mode, plant plant) *scenario {
 	t.Helper()
 	kit.Announce(t, seed)
 	scenarios++
 	p := &scenario{
 		t: t, name: fmt.Sprintf("run-%d", scenarios),
-		random: rand.New(rand.NewPCG(seed, 0)), plant: plant,
+		random: rand.New(rand.NewPCG(seed, 0)), mode: mode, plant: plant,
 		clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		world: newWorld(), tally: map[string]int{}, orphaned: map[types.UID]bool{}, kind: int(seed % 2),
 	}
 	p.checker = &checker{scenario: p}
 	p.others = &others{scenario: p}
 	p.others.Client = p.connect(p.wired(nil, plane.Config))
-	p.reviewer = p.connect(p.runner())
-	p.newProcess("operator", plane.OperatorConfig(), operator)
-	p.newProcess("old operator", plane.OperatorConfig(), operator)
-	p.newProcess("runner", p.runner(), runner)
-	p.newProcess("other runner", p.runner(), runner)
+	mode.prepare(p)
 	p.disorder = true
-	p.want()
-	for p.now < steps && p.broken == nil && !p.found() {
+	for p.now < mode.steps && p.broken == nil && !p.found() {
 		p.now++
 		p.clock = p.clock.Add(time.Second)
-		p.step()
+		mode.step(p)
 	}
 	if !p.found() {
-		p.end()
+		mode.end(p)
 	}
 	p.sweep()
 	if p.broken != nil {
 		t.Fatalf("FREEHOLD_SEED=%d: %v\n%s", seed, p.broken, p.script.String())
 	}
 	return p
+}
+
+// all makes two operators, of which one has lost its lease and does not know, and two runners.
+func (p *scenario) all() {
+	p.reviewer = p.connect(p.runner())
+	p.newProcess("operator", plane.OperatorConfig(), operator)
+	p.newProcess("old operator", plane.OperatorConfig(), operator)
+	p.newProcess("runner", p.runner(), runner)
+	p.newProcess("other runner", p.runner(), runner)
+	p.want()
 }
 
 // broke notes that the test itself could not go on.
@@ -208,9 +244,7 @@ func (p *scenario) settle() bool {
 		p.clock = p.clock.Add(round)
 		late := slices.ContainsFunc(p.processes, (*process).busy)
 		before := p.accepted
-		p.roll()
-		p.collect()
-		p.runWorkloads()
+		p.mode.around(p)
 		for _, a := range p.processes {
 			if a.alive() && a.turn == nil {
 				a.cache.hears(1)
@@ -257,7 +291,7 @@ func (p *scenario) quiet() {
 			continue
 		}
 		var invalid *apply.BadIntent
-		if apierrors.IsForbidden(a.failed) && a.runs() && !p.runnerMay() {
+		if apierrors.IsForbidden(a.failed) && a.isRunner() && !p.runnerMay() {
 			continue // a Role of that name is another's
 		}
 		if a.failed != nil && !errors.As(a.failed, &invalid) { // of that, see checker.answered

@@ -15,6 +15,10 @@
 // Role that the operator made and that others may delete or change. Policies
 // refuse others what they forbid, and nobody refuses us anything.
 //
+// Other runs are of runners only, two to four of different age, with generation, environment
+// and file varied independently: one of them may break the gate, roll a backend back, write
+// what it must not, or leave the wrong content standing. There no policy is in force.
+//
 // Whatever the API server takes is repeated on its own field manager in process
 // as well, which says who must own what afterwards.
 //
@@ -22,11 +26,11 @@
 // they see, foreign_test.go the others, edit_test.go how those change a field,
 // wire_test.go is where all requests pass, rights_test.go has who may do what,
 // oracle_test.go what must come of it, checks_test.go and rest_test.go have the
-// invariants, world_test.go knows what stands, and faults_test.go plants what the
-// checker must find.
+// invariants, world_test.go knows what stands, gate_test.go are the runs of runners only,
+// gate_checks_test.go has their invariants, and faults_test.go plants what the checker must find.
 //
 // FREEHOLD_SEED replays the run of a seed; FREEHOLD_MODEL_OPS sets how many
-// writes there are at least.
+// writes there are at least, FREEHOLD_GATE_RUNS how many runs of runners only.
 package model
 
 import (

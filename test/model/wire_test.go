@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,15 +22,11 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// errLost is what a process sees of a request whose answer did not arrive.
-var errLost = errors.New("the connection broke before the answer")
-
 // wire is the way of one process, or of all the others, to the API server.
 type wire struct {
 	scenario *scenario
 	// process is nil for those that are not ours.
 	process *process
-	next    http.RoundTripper
 }
 
 // wired is config with the run's wire between whoever uses it and the API server.
@@ -39,7 +34,7 @@ func (p *scenario) wired(process *process, config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	// What passes is read here.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &wire{p, process, next} })
+	kit.Through(config, (&wire{p, process}).carry)
 	return config
 }
 
@@ -79,8 +74,8 @@ func (o *operation) subresource() string {
 	return sub
 }
 
-// RoundTrip carries one request to the API server, and its answer back.
-func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+// carry carries one request to the API server, and its answer back.
+func (w *wire) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 	sent := kit.RequestOf(req)
 	resource, _, _ := strings.Cut(sent.Resource, "/")
 	of := key{kinds[resource].Kind, sent.Name}
@@ -95,7 +90,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if !write {
-		return w.read(req, sent, of)
+		return w.read(req, next, sent, of)
 	}
 	o := &operation{Request: sent, by: w.process, of: of, force: req.URL.Query().Get("force") == "true"}
 	o.forbidden = w.process == nil && w.scenario.others.forbidden
@@ -105,12 +100,12 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	return w.write(req, o)
+	return w.write(req, next, o)
 }
 
-func (w *wire) read(req *http.Request, sent kit.Request, of key) (*http.Response, error) {
+func (w *wire) read(req *http.Request, next http.RoundTripper, sent kit.Request, of key) (*http.Response, error) {
 	w.scenario.tally["read"]++
-	response, err := w.next.RoundTrip(req)
+	response, err := next.RoundTrip(req)
 	if err != nil || w.process == nil || of.kind == "" || of.name == "" {
 		return response, err
 	}
@@ -134,7 +129,7 @@ func (w *wire) read(req *http.Request, sent kit.Request, of key) (*http.Response
 	return response, nil
 }
 
-func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
+func (w *wire) write(req *http.Request, next http.RoundTripper, o *operation) (*http.Response, error) {
 	p := w.scenario
 	o.before = p.world.stands[o.of]
 	if o.of.name == "" { // a POST names the object in its body
@@ -143,10 +138,10 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 		o.before = p.world.stands[o.of]
 	}
 	if w.process != nil {
-		if refusal := p.refusal(req); refusal != nil {
-			p.note("%s: %s: %d at random", w.process.name, o, refusal.StatusCode)
-			p.tally[fmt.Sprintf("fault %d", refusal.StatusCode)]++
-			return refusal, nil
+		if fault := p.refuses(); fault != nil {
+			p.note("%s: %s: %s at random", w.process.name, o, fault.Name)
+			p.tally["fault "+fault.Name]++
+			return fault.Carry(req, next)
 		}
 	}
 	o.decode()
@@ -154,7 +149,8 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 		p.plant.change(p, o)
 		o.decode()
 	}
-	response, err := w.next.RoundTrip(o.request(req))
+	p.gate.sends(o)
+	response, err := next.RoundTrip(o.request(req))
 	if err != nil {
 		p.broke(fmt.Errorf("%s: %w", o, err))
 		return nil, err
@@ -183,7 +179,7 @@ func (w *wire) write(req *http.Request, o *operation) (*http.Response, error) {
 	if w.process != nil && p.disorder && p.random.IntN(25) == 0 {
 		p.note("%s: the answer is lost", w.process.name)
 		p.tally["fault lost answer"]++
-		return nil, errLost
+		return nil, kit.ErrReset
 	}
 	if w.process != nil && o.answer != nil {
 		w.process.answered(o)
@@ -213,7 +209,7 @@ func (o *operation) request(req *http.Request) *http.Request {
 		changed.Header.Set("Content-Type", string(o.media))
 		o.Verb, o.force = "patch", false
 	}
-	if o.plain && o.by != nil && !o.by.runs() {
+	if o.plain && o.by != nil && !o.by.isRunner() {
 		changed.Header.Del(authenticationv1.ImpersonateUserHeader)
 	}
 	if !o.force {
@@ -224,28 +220,19 @@ func (o *operation) request(req *http.Request) *http.Request {
 	return changed
 }
 
-// refusal is one that the API server gives now and then, or nil.
-func (p *scenario) refusal(req *http.Request) *http.Response {
+// refusals are the faults by which the API server refuses a write now and then.
+var refusals = []kit.Fault{
+	kit.Refusal(http.StatusConflict, metav1.StatusReasonConflict, "a conflict at random"),
+	kit.Refusal(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests at random"),
+	kit.Refusal(http.StatusInternalServerError, metav1.StatusReasonInternalError, "an internal error at random"),
+}
+
+// refuses is the refusal that a write meets, or nil.
+func (p *scenario) refuses() *kit.Fault {
 	if !p.disorder || p.random.IntN(20) != 0 {
 		return nil
 	}
-	status := []metav1.Status{
-		{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "a conflict at random"},
-		{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests at random"},
-		{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "an internal error at random"},
-	}[p.random.IntN(3)]
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	status.Status = metav1.StatusFailure
-	body, err := json.Marshal(status)
-	if err != nil {
-		p.broke(err)
-	}
-	return &http.Response{
-		StatusCode: int(status.Code), Status: strconv.Itoa(int(status.Code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:  http.Header{"Content-Type": {runtime.ContentTypeJSON}},
-		Body:    io.NopCloser(bytes.NewReader(body)),
-		Request: req,
-	}
+	return &refusals[p.random.IntN(len(refusals))]
 }
 
 // carriedOut notes what the API server made of an operation, and lets it be
@@ -272,6 +259,7 @@ func (p *scenario) carriedOut(o *operation, body []byte) {
 		p.awaitRights()
 	}
 	p.plant.answered(o)
+	p.gate.sees(o.of)
 	p.checker.carriedOut(o)
 }
 
