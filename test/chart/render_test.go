@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/contract"
@@ -27,10 +28,11 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 const chart = "../../config/chart"
 
-// cases are what the chart is rendered with; a case is a golden file. The CRDs
-// are left out of them: TestChartBringsTheCRDs compares those with config/crd.
+// cases are what the chart is rendered with; a case is a golden file. CRDs and policies
+// are left out of them: TestChartBringsTheCRDs compares those with config/crd, and
+// TestChartBringsThePolicies with config/policy.
 var cases = map[string][]string{
-	"default": {"--set", "crds.install=false"},
+	"default": {"--set", "crds.install=false,policy.install=false"},
 	"everything": {
 		"--values", "testdata/everything.values.yaml",
 		"--set", "crds.install=false",
@@ -152,6 +154,38 @@ func TestChartBringsTheCRDs(t *testing.T) {
 		}
 		if metadata(crd)["annotations"].(map[string]any)["helm.sh/resource-policy"] != "keep" {
 			t.Errorf("%s would go with the chart, and every server with it: annotate it with helm.sh/resource-policy: keep", name)
+		}
+	}
+}
+
+// TestChartBringsThePolicies holds that what is installed by default is what is generated, and carries
+// the labels of its release.
+func TestChartBringsThePolicies(t *testing.T) {
+	installed := map[string]map[string]any{}
+	for _, object := range documents(t, render(t, "--show-only", "templates/policy.yaml")) {
+		key := fmt.Sprint(object["kind"], " ", metadata(object)["name"])
+		if installed[key] != nil {
+			t.Errorf("there are two of %s", key)
+		}
+		installed[key] = object
+		if labels := metadata(object)["labels"].(map[string]any); labels["app.kubernetes.io/instance"] != "freehold" {
+			t.Errorf("%s has the labels %v", key, labels)
+		}
+	}
+	sources, err := filepath.Glob("../../config/policy/*.yaml")
+	if err != nil || len(installed) != 2*len(sources) {
+		t.Errorf("the chart brings %d objects, config/policy holds %d files (%v): run make generate", len(installed), len(sources), err)
+	}
+	for _, name := range sources {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range documents(t, string(text)) {
+			object := installed[fmt.Sprint(source["kind"], " ", metadata(source)["name"])]
+			if diff := cmp.Diff(source["spec"], object["spec"]); diff != "" {
+				t.Errorf("the chart's copy of %s differs: run make generate (-source +chart):\n%s", name, diff)
+			}
 		}
 	}
 }

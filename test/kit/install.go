@@ -23,8 +23,8 @@ import (
 const SystemNamespace = "freehold-system"
 
 // Install does what the chart does for an operator, but for its Deployment: it
-// applies the chart's default rendering, in which are the identities, their
-// roles and the policies. It returns once the API server holds to them.
+// applies the chart's default rendering, in which are the identities and their
+// roles, and the policies. It returns once the API server holds to them.
 func (p *Plane) Install(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
@@ -37,13 +37,16 @@ func (p *Plane) Install(ctx context.Context) error {
 	if err := p.applyFile(ctx, filepath.Join(root, rendering), "Deployment"); err != nil {
 		return err
 	}
+	if err := p.ApplyDir(ctx, filepath.Join(root, "config", "policy")); err != nil {
+		return err
+	}
 	if p.operator, err = p.ConfigOf(ctx, SystemNamespace, contract.IdentityOperator); err != nil {
 		return err
 	}
 	return p.awaitPolicyIs(ctx, true)
 }
 
-// rendering is what test/chart holds the chart to, without the CRDs.
+// rendering is what test/chart holds the chart to, without CRDs and policies.
 const rendering = "test/chart/testdata/default.golden.yaml"
 
 // OperatorConfig is ConfigOf the operator that Install installed.
