@@ -50,8 +50,8 @@ func allConditions(ctx context.Context, reader client.Reader, scheme *runtime.Sc
 
 // conditionsOf are those in the status of an object of ours.
 func conditionsOf(object runtime.Object) []metav1.Condition {
-	if server := kinds.Form(object); server != nil {
-		return server.Status.Conditions
+	if workload, ok := object.(kinds.Object); ok {
+		return workload.GetProxyStatus().Conditions
 	}
 	if config, ok := object.(interface {
 		GetConfigStatus() *v1alpha1.ConfigStatus

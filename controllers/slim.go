@@ -117,26 +117,26 @@ var finalizers = func() (names []string) {
 
 // cutOwn keeps whom a large object refers to and how it fares, which passes over others read.
 func cutOwn(from, to client.Object) {
-	login := func(ref *v1alpha1.OIDCConfigReference) *v1alpha1.OIDCConfigReference {
-		if ref == nil {
-			return nil
-		}
-		return &v1alpha1.OIDCConfigReference{LocalReference: ref.LocalReference}
-	}
 	switch from := from.(type) {
 	case *v1alpha1.MCPServer:
 		to := to.(*v1alpha1.MCPServer)
-		to.Spec.OIDCConfigRef, to.Spec.AuthzConfigRef = login(from.Spec.OIDCConfigRef), from.Spec.AuthzConfigRef
-		to.Spec.Suspend, to.Spec.Replicas, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.Replicas, from.Spec.ProgressDeadlineSeconds
-		to.Status = from.Status
+		to.Spec.ProxyWorkloadSpec, to.Spec.Replicas, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Spec.Replicas, from.Status
 	case *v1alpha1.MCPRemoteProxy:
 		to := to.(*v1alpha1.MCPRemoteProxy)
-		to.Spec.OIDCConfigRef, to.Spec.AuthzConfigRef = login(from.Spec.OIDCConfigRef), from.Spec.AuthzConfigRef
-		to.Spec.Suspend, to.Spec.ProgressDeadlineSeconds = from.Spec.Suspend, from.Spec.ProgressDeadlineSeconds
-		to.Status = from.Status
+		to.Spec.ProxyWorkloadSpec, to.Status = cutSpec(&from.Spec.ProxyWorkloadSpec), from.Status
 	case frame.Object:
 		*to.(frame.Object).GetConfigStatus() = *from.GetConfigStatus()
 	}
+}
+
+func cutSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
+	small := v1alpha1.ProxyWorkloadSpec{
+		AuthzConfigRef: from.AuthzConfigRef, Suspend: from.Suspend, ProgressDeadlineSeconds: from.ProgressDeadlineSeconds,
+	}
+	if ref := from.OIDCConfigRef; ref != nil {
+		small.OIDCConfigRef = &v1alpha1.OIDCConfigReference{LocalReference: ref.LocalReference}
+	}
+	return small
 }
 
 // slimChild drops from a child, in place, what no pass reads of it: nearly all that the

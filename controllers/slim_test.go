@@ -181,8 +181,9 @@ func TestOfALargeObjectOfOursAPartIsKept(t *testing.T) {
 			!slices.Equal(small.GetFinalizers(), []string{"freehold.dev/mcpserver"}) {
 			t.Errorf("of a %T it keeps %d bytes: %+v", kind, sizeOf(t, small), small)
 		}
-		if server := kinds.Form(small); server != nil {
-			if !reflect.DeepEqual(server.Spec.OIDCConfigRef, login) || !reflect.DeepEqual(server.Spec.AuthzConfigRef, authz) || server.Status.Workload.Generation != 7 {
+		if server, ok := small.(kinds.Object); ok {
+			spec := server.GetProxySpec()
+			if !reflect.DeepEqual(spec.OIDCConfigRef, login) || !reflect.DeepEqual(spec.AuthzConfigRef, authz) || server.GetProxyStatus().Workload.Generation != 7 {
 				t.Errorf("of a %T it keeps %+v", kind, server)
 			}
 		} else if digest == "" || small.(interface{ GetConfigStatus() *v1alpha1.ConfigStatus }).GetConfigStatus().Workloads == nil {

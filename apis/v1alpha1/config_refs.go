@@ -31,17 +31,30 @@ type ConfigRef struct {
 
 // ConfigRefs are the references to shared configurations, sorted by field. Each kind has one
 // field.
+func (s *MCPServer) ConfigRefs() []ConfigRef { return s.Spec.ConfigRefs() }
+
+// ConfigRefs are the references to shared configurations, sorted by field. Each kind has one
+// field.
+func (p *MCPRemoteProxy) ConfigRefs() []ConfigRef { return p.Spec.ConfigRefs() }
+
+// ConfigRefs are the references to shared configurations, sorted by field.
 func (s *MCPServerSpec) ConfigRefs() []ConfigRef {
-	var refs []ConfigRef
+	return configRefs(&s.ProxyWorkloadSpec, s.ExternalAuthConfigRef, s.ToolConfigRef)
+}
+
+// ConfigRefs are the references to shared configurations, sorted by field.
+func (s *ProxyWorkloadSpec) ConfigRefs() []ConfigRef { return configRefs(s, nil, nil) }
+
+func configRefs(s *ProxyWorkloadSpec, externalAuth, tools *LocalReference) (refs []ConfigRef) {
 	add := func(kind, field string, ref *LocalReference) {
 		if ref != nil {
 			refs = append(refs, ConfigRef{Kind: kind, Name: ref.Name, Field: field})
 		}
 	}
 	add("MCPAuthzConfig", "authzConfigRef", s.AuthzConfigRef)
-	add("MCPExternalAuthConfig", "externalAuthConfigRef", s.ExternalAuthConfigRef)
+	add("MCPExternalAuthConfig", "externalAuthConfigRef", externalAuth)
 	add("MCPOIDCConfig", "oidcConfigRef", s.OIDCConfigRef.local())
-	add("MCPToolConfig", "toolConfigRef", s.ToolConfigRef)
+	add("MCPToolConfig", "toolConfigRef", tools)
 	return refs
 }
 

@@ -100,3 +100,15 @@ type ProxyWorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	URL string `json:"url,omitempty"`
 }
+
+// GetProxySpec is what the spec shares with those of the other kinds with a proxy.
+func (s *MCPServer) GetProxySpec() *ProxyWorkloadSpec { return &s.Spec.ProxyWorkloadSpec }
+
+// GetProxyStatus is what the status shares with those of the other kinds with a proxy.
+func (s *MCPServer) GetProxyStatus() *ProxyWorkloadStatus { return &s.Status.ProxyWorkloadStatus }
+
+// GetProxySpec is what the spec shares with those of the other kinds with a proxy.
+func (p *MCPRemoteProxy) GetProxySpec() *ProxyWorkloadSpec { return &p.Spec.ProxyWorkloadSpec }
+
+// GetProxyStatus is what the status shares with those of the other kinds with a proxy.
+func (p *MCPRemoteProxy) GetProxyStatus() *ProxyWorkloadStatus { return &p.Status.ProxyWorkloadStatus }

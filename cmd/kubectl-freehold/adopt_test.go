@@ -7,9 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/golden"
 )
@@ -23,10 +24,22 @@ func adopted(t *testing.T, file, stage string) string {
 	return d.out.String()
 }
 
-// serves reports whether clients call an object. A remote proxy has the fields of a
-// server that are read here.
-func serves(server *v1alpha1.MCPServer) bool {
-	return server.Kind == "MCPServer" || server.Kind == "MCPRemoteProxy"
+// servedBy is the object of a document, nil if clients do not call it.
+func servedBy(t *testing.T, document string) kinds.Object {
+	t.Helper()
+	var meta metav1.TypeMeta
+	if err := yaml.Unmarshal([]byte(document), &meta); err != nil {
+		t.Fatal(err)
+	}
+	kind, known := kinds.Named(meta.Kind)
+	if !known || meta.Kind == "" {
+		return nil
+	}
+	object := kind.New()
+	if err := yaml.Unmarshal([]byte(document), object); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 // Nothing of ours serves while theirs does, and then a Service of the old name leads to
@@ -37,28 +50,23 @@ func TestAdoptKeepsTheURL(t *testing.T) {
 		name, before := strings.TrimSuffix(filepath.Base(file), ".yaml"), adoptions["MCPServer"]
 		golden.File(t, filepath.Join("testdata", "golden", "adopt-"+name+".yaml"), adopted(t, file, "switch"))
 		for _, document := range documents(adopted(t, file, "prepare")) {
-			server := &v1alpha1.MCPServer{}
-			if err := yaml.Unmarshal([]byte(document), server); err != nil {
-				t.Fatal(err)
-			}
-			if server.Kind == "Service" || serves(server) && !server.Spec.Suspend {
+			server := servedBy(t, document)
+			if strings.Contains(document, "\nkind: Service\n") || server != nil && !server.GetProxySpec().Suspend {
 				t.Errorf("%s: it serves beside the other operator's:\n%s", file, document)
 			}
 		}
 		running := documents(adopted(t, file, "switch"))
 		for i, document := range running {
-			server, service := &v1alpha1.MCPServer{}, &corev1.Service{}
-			if err := yaml.Unmarshal([]byte(document), server); err != nil {
-				t.Fatal(err)
-			}
-			if !serves(server) {
+			server, service := servedBy(t, document), &corev1.Service{}
+			if server == nil {
 				continue
 			}
-			adoptions[server.Kind]++
+			adoptions[kinds.Of(server).Object.Kind]++
 			if err := yaml.UnmarshalStrict([]byte(running[i+1]), service); err != nil {
 				t.Fatal(err)
 			}
-			own := workload.ProxyService(workload.OwnerOf(server), server.Spec.Proxy)
+			proxy := server.GetProxySpec().Proxy
+			own := workload.ProxyService(workload.OwnerOf(server), proxy)
 			if diff := cmp.Diff(own.Spec.Selector, service.Spec.Selector); diff != "" {
 				t.Errorf("%s: the Service selects other pods than the proxy's own (-own +old):\n%s", file, diff)
 			}
@@ -67,7 +75,7 @@ func TestAdoptKeepsTheURL(t *testing.T) {
 					own.Spec.Ports[0].TargetPort)
 			}
 			host := service.Name + "." + service.Namespace + ".svc.cluster.local:"
-			if url := server.Spec.Proxy.PublicURL; !strings.HasPrefix(url, "http://"+host) &&
+			if url := proxy.PublicURL; !strings.HasPrefix(url, "http://"+host) &&
 				!strings.Contains(document, "and not that of Service "+service.Name) {
 				t.Errorf("%s: the proxy knows itself as %q, and clients call %s", file, url, host)
 			}

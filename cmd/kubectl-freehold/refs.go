@@ -101,8 +101,8 @@ func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 	return of(u, found)
 }
 
-// workloadOf reads a workload, in the form of an MCPServer.
-func workloadOf(u *unstructured.Unstructured) (*v1alpha1.MCPServer, error) {
+// workloadOf reads a workload.
+func workloadOf(u *unstructured.Unstructured) (kinds.Object, error) {
 	kind, known := kinds.Named(u.GetKind())
 	if !known {
 		return nil, fmt.Errorf("%s is no workload", title(u))
@@ -111,7 +111,7 @@ func workloadOf(u *unstructured.Unstructured) (*v1alpha1.MCPServer, error) {
 	if err := decode(u, object); err != nil {
 		return nil, err
 	}
-	return kinds.Form(object), nil
+	return object, nil
 }
 
 // workloadsOf are those that refer to a configuration.
@@ -123,7 +123,7 @@ func workloadsOf(config *unstructured.Unstructured, servers []*unstructured.Unst
 			return nil, err
 		}
 		if references.From(server, config.GetKind()) == config.GetName() {
-			ends = append(ends, endOf(referenceTo(u), content(server, config), server.Status.Conditions))
+			ends = append(ends, endOf(referenceTo(u), content(server, config), server.GetProxyStatus().Conditions))
 		}
 	}
 	return ends, nil
@@ -173,15 +173,16 @@ func decode(u *unstructured.Unstructured, into any) error {
 
 // content is what a server runs with of a configuration, empty where the
 // configuration does not say what it is now.
-func content(server *v1alpha1.MCPServer, config *unstructured.Unstructured) string {
+func content(server kinds.Object, config *unstructured.Unstructured) string {
 	now, _, err := unstructured.NestedString(config.Object, "status", "hash")
 	if err != nil || now == "" {
 		return ""
 	}
-	if server.Status.Workload == nil {
+	claimed := server.GetProxyStatus().Workload
+	if claimed == nil {
 		return contentNone
 	}
-	for _, has := range server.Status.Workload.Configs {
+	for _, has := range claimed.Configs {
 		switch {
 		case has.Kind != config.GetKind() || has.Name != config.GetName():
 		case has.Hash == now:

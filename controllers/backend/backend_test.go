@@ -82,7 +82,7 @@ func TestIdle(t *testing.T) {
 		"deleting":  {func(s *v1alpha1.MCPServer) { s.DeletionTimestamp = new(metav1.Now()) }, "the MCPServer is being deleted"},
 		"another":   {func(s *v1alpha1.MCPServer) { s.UID = "u2" }, "the MCPServer is another one of the same name"},
 	} {
-		if got := r.idle(world{server: server(r, tc.edit)}); got != tc.want {
+		if got := r.idle(world{owner: server(r, tc.edit)}); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
@@ -307,11 +307,11 @@ func TestTheFirstReportWaitsForABackendThatRuns(t *testing.T) {
 		set := &appsv1.StatefulSet{}
 		set.Spec.Template.Annotations = map[string]string{workload.AnnotationBackendHash: "b"}
 		set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, UpdateRevision: "a"}
-		w := world{statefulSet: set, server: server(r, func(s *v1alpha1.MCPServer) {
+		w := world{statefulSet: set, owner: server(r, func(s *v1alpha1.MCPServer) {
 			s.Status.Runtime = &v1alpha1.RuntimeStatus{ServerUID: "u1", Generation: 2}
 		})}
 		if tc.edit != nil {
-			tc.edit(r, w.server, set)
+			tc.edit(r, w.owner.(*v1alpha1.MCPServer), set)
 		}
 		r.asksFirst(w)
 		now = now.Add(tc.passed)

@@ -32,7 +32,7 @@ func (r *Runner) statefulSet(w world) (object, error) {
 	meta := *intent.ObjectMetaApplyConfiguration
 	meta.Labels, meta.Annotations = maps.Clone(meta.Labels), maps.Clone(meta.Annotations)
 	intent.ObjectMetaApplyConfiguration = &meta
-	workload.Described(&intent, workload.RunnersObjects(w.server))
+	workload.Described(&intent, workload.RunnersObjects(w.owner))
 	o := object{kind: "StatefulSet", intent: &intent}
 	if w.statefulSet != nil {
 		o.live = w.statefulSet
@@ -69,7 +69,7 @@ func (r *Runner) started(s *appsv1.StatefulSet) Start {
 
 // services are where the proxy calls, and what names each backend pod.
 func (r *Runner) services(w world) []object {
-	meta := workload.RunnersObjects(w.server)
+	meta := workload.RunnersObjects(w.owner)
 	service, headless := r.service("Service", workload.BackendService, meta), r.service("headless Service", workload.HeadlessService, meta)
 	if w.service != nil {
 		service.live = w.service

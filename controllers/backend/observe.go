@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -18,9 +17,8 @@ import (
 
 // world is everything a look sees. What is nil was not there.
 type world struct {
-	// owner is the object whose proxy this is, server its form.
-	owner       client.Object
-	server      *v1alpha1.MCPServer
+	// owner is the object whose proxy this is.
+	owner       kinds.Object
 	statefulSet *appsv1.StatefulSet
 	service     *corev1.Service
 	headless    *corev1.Service
@@ -66,10 +64,8 @@ func (r *Runner) readOwner(ctx context.Context, reader client.Reader, w *world) 
 	if !known {
 		return fmt.Errorf("the run config is of a %s, which this runner does not know", r.Run.Server.Kind)
 	}
-	object, err := get[client.Object](ctx, reader, r.key(r.Run.Server.Name), kind.New())
-	if object != nil {
-		w.owner, w.server = object, kinds.Form(object)
-	}
+	var err error
+	w.owner, err = get(ctx, reader, r.key(r.Run.Server.Name), kind.New())
 	return err
 }
 
@@ -94,24 +90,25 @@ func get[T client.Object](ctx context.Context, reader client.Reader, key client.
 // nor to report. It is empty if it has.
 func (r *Runner) idle(w world) string {
 	mine, kind := r.mine().Generation, cmp.Or(r.Run.Server.Kind, "MCPServer")
-	switch s := w.server; {
-	case s == nil:
+	if w.owner == nil {
 		return "the " + kind + " is gone"
-	case string(s.UID) != r.Run.Server.UID:
+	}
+	switch status := w.owner.GetProxyStatus(); {
+	case string(w.owner.GetUID()) != r.Run.Server.UID:
 		return "the " + kind + " is another one of the same name"
-	case s.DeletionTimestamp != nil:
+	case w.owner.GetDeletionTimestamp() != nil:
 		return "the " + kind + " is being deleted"
-	case s.Spec.Suspend:
+	case w.owner.GetProxySpec().Suspend:
 		return "the " + kind + " is suspended"
-	case s.Status.Workload == nil || s.Status.Workload.Generation < mine:
+	case status.Workload == nil || status.Workload.Generation < mine:
 		// A status that was lost, until the operator has recovered the number.
 		// The API server would refuse our report.
 		return fmt.Sprintf("status.workload of the %s does not know workload generation %d", kind, mine)
-	case s.Status.Workload.Generation == mine && s.Status.Workload.Hash != r.mine().Hash:
+	case status.Workload.Generation == mine && status.Workload.Hash != r.mine().Hash:
 		// Born under this number, our content would keep the claimed one out.
 		return fmt.Sprintf("workload generation %d was claimed for other content", mine)
-	case s.Status.Runtime != nil && s.Status.Runtime.Generation > mine:
-		return fmt.Sprintf("workload generation %d has reported, ours is %d", s.Status.Runtime.Generation, mine)
+	case status.Runtime != nil && status.Runtime.Generation > mine:
+		return fmt.Sprintf("workload generation %d has reported, ours is %d", status.Runtime.Generation, mine)
 	}
 	return ""
 }

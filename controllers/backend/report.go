@@ -33,23 +33,23 @@ type Facts struct {
 // sends nothing where that already stands. What it says about the backend's
 // objects stays as it is until the gate has spoken.
 func (r *Runner) announce(ctx context.Context, w world) error {
-	server := w.server
+	server := w.owner
 	if reported(server, r) {
 		return nil
 	}
-	status := v1alpha1ac.MCPServerStatus().WithRuntime(r.runtime(server))
-	if last := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied); last != nil {
+	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
+	if last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied); last != nil {
 		f := conditions.Finding{Status: last.Status, Reason: last.Reason, Message: last.Message}
 		status.WithConditions(r.stamp(server, last.Type, f))
 	}
-	return r.putStatus(ctx, w, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
+	return r.putStatus(ctx, server, status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server))))
 }
 
 // asksFirst is how long the first report still waits for what the backend says. Where
 // only the proxy's half is new, a backend of this content runs already, and one report
 // tells all.
 func (r *Runner) asksFirst(w world) time.Duration {
-	if r.fresh || reported(w.server, r) || r.started(w.statefulSet) == (Start{}) {
+	if r.fresh || reported(w.owner, r) || r.started(w.statefulSet) == (Start{}) {
 		return 0
 	}
 	if r.waits.IsZero() {
@@ -58,49 +58,48 @@ func (r *Runner) asksFirst(w world) time.Duration {
 	return r.waits.Add(r.AskFirst).Sub(r.now())
 }
 
-func reported(server *v1alpha1.MCPServer, r *Runner) bool {
-	runtime := server.Status.Runtime
+func reported(server kinds.Object, r *Runner) bool {
+	runtime := server.GetProxyStatus().Runtime
 	return runtime != nil && runtime.Generation == r.mine().Generation && runtime.ServerUID == r.Run.Server.UID
 }
 
 // state reports the outcome, with what was learned since the last report.
 func (r *Runner) state(ctx context.Context, w world, f conditions.Finding) error {
-	server := w.server
-	status := v1alpha1ac.MCPServerStatus().WithRuntime(r.runtime(server))
+	server := w.owner
+	status := v1alpha1ac.ProxyWorkloadStatus().WithRuntime(r.runtime(server))
 	if r.Run.Remote == nil {
 		status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendApplied, f))
 	}
 	status.WithConditions(r.stamp(server, v1alpha1.ConditionBackendAnswers, r.answers(server)))
-	if err := r.putStatus(ctx, w, status); err != nil {
+	if err := r.putStatus(ctx, server, status); err != nil {
 		return err
 	}
 	r.fresh = false
 	return nil
 }
 
-func (r *Runner) putStatus(ctx context.Context, w world, status *v1alpha1ac.MCPServerStatusApplyConfiguration) error {
-	kind := kinds.Of(w.server)
-	return r.put(ctx, kind.ReportManager, w.owner, v1alpha1ac.MCPServer(w.server.Name, w.server.Namespace).WithKind(kind.Object.Kind).WithStatus(status))
+func (r *Runner) putStatus(ctx context.Context, server kinds.Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) error {
+	return r.put(ctx, kinds.Of(server).ReportManager, server, kinds.Status(server, status))
 }
 
-func (r *Runner) stamp(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {
-	return conditions.Stamp(server.Status.Conditions, conditionType, f, observed(server, conditionType, f), r.now())
+func (r *Runner) stamp(server kinds.Object, conditionType string, f conditions.Finding) *metav1ac.ConditionApplyConfiguration {
+	return conditions.Stamp(server.GetProxyStatus().Conditions, conditionType, f, observed(server, conditionType, f), r.now())
 }
 
 // observed is the metadata.generation that a condition speaks of. It moves
 // only with the finding: a new spec that changes nothing here, such as another
 // number of replicas, would otherwise be a write of every runner. What somebody
 // took out is stated anew: the API server drops a 0.
-func observed(server *v1alpha1.MCPServer, conditionType string, f conditions.Finding) int64 {
-	last := meta.FindStatusCondition(server.Status.Conditions, conditionType)
+func observed(server kinds.Object, conditionType string, f conditions.Finding) int64 {
+	last := meta.FindStatusCondition(server.GetProxyStatus().Conditions, conditionType)
 	if last != nil && last.ObservedGeneration > 0 && last.Status == f.Status && last.Reason == f.Reason && last.Message == f.Message {
 		return last.ObservedGeneration
 	}
-	return server.Generation
+	return server.GetGeneration()
 }
 
 // runtime is this runner's part of the status.
-func (r *Runner) runtime(server *v1alpha1.MCPServer) *v1alpha1ac.RuntimeStatusApplyConfiguration {
+func (r *Runner) runtime(server kinds.Object) *v1alpha1ac.RuntimeStatusApplyConfiguration {
 	facts := r.facts(server)
 	runtime := v1alpha1ac.RuntimeStatus().
 		WithServerUID(r.Run.Server.UID).
@@ -121,9 +120,9 @@ func (r *Runner) runtime(server *v1alpha1.MCPServer) *v1alpha1ac.RuntimeStatusAp
 // different things do not write in turns; and if nothing stands any more, since
 // one that knew nothing reported on an old view, what is known is said again.
 // What stands of another generation says nothing about this one's backend.
-func (r *Runner) facts(server *v1alpha1.MCPServer) Facts {
+func (r *Runner) facts(server kinds.Object) Facts {
 	if reported(server, r) && (!r.fresh || r.known.empty()) {
-		s := server.Status.Runtime
+		s := server.GetProxyStatus().Runtime
 		stands := Facts{Server: s.Server, ProtocolVersions: s.ProtocolVersions, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources}
 		if !stands.empty() {
 			return stands
@@ -137,8 +136,8 @@ func (r *Runner) facts(server *v1alpha1.MCPServer) Facts {
 // runs elsewhere has no pods to tell it, so there also True gives way to what is
 // learned. Of two replicas that were told different things, the one that learns
 // speaks last, and one that was answered over one that was not.
-func (r *Runner) answers(server *v1alpha1.MCPServer) conditions.Finding {
-	stands := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendAnswers)
+func (r *Runner) answers(server kinds.Object) conditions.Finding {
+	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendAnswers)
 	news := r.known.Answers
 	if stands == nil || !reported(server, r) {
 		stands = &metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAsked, Message: r.notAsked()}
@@ -166,7 +165,7 @@ func (f Facts) empty() bool {
 //
 // Where another manager holds fields of the backend the words follow from what
 // stands there alone, so that two replicas do not say it in turns.
-func (r *Runner) finding(server *v1alpha1.MCPServer, err error) (conditions.Finding, error) {
+func (r *Runner) finding(server kinds.Object, err error) (conditions.Finding, error) {
 	conflicts, err := apply.Conflicts(err), apply.WithoutConflicts(err)
 	var back *standingBack
 	var problems podtemplate.Problems
@@ -197,8 +196,8 @@ const reworded = time.Minute
 // steady keeps the words of a refusal that stand, of the same reason and workload
 // generation. They are the API server's, or a webhook's, and may be others each
 // time: each change is a write, which wakes the pass that is refused again.
-func (r *Runner) steady(server *v1alpha1.MCPServer, f conditions.Finding) conditions.Finding {
-	stands := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionBackendApplied)
+func (r *Runner) steady(server kinds.Object, f conditions.Finding) conditions.Finding {
+	stands := meta.FindStatusCondition(server.GetProxyStatus().Conditions, v1alpha1.ConditionBackendApplied)
 	now := r.now()
 	news := stands == nil || stands.Reason != f.Reason || !reported(server, r)
 	switch {

@@ -174,14 +174,14 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 		return Report{Waiting: "the report could not be made"}, unlessGone(err)
 	}
 	if r.Run.Remote != nil {
-		report := Report{Finding: r.answers(w.server), Start: Start{UID: w.server.UID, Revision: r.mine().Hash}}
+		report := Report{Finding: r.answers(w.owner), Start: Start{UID: w.owner.GetUID(), Revision: r.mine().Hash}}
 		return report, unlessGone(r.state(ctx, w, conditions.Finding{}))
 	}
 	decision, err := r.write(ctx, w, live)
 	if settled(err) {
 		return Report{Decision: decision, Waiting: err.Error()}, nil
 	}
-	finding, err := r.finding(w.server, err)
+	finding, err := r.finding(w.owner, err)
 	report := Report{Decision: decision, Finding: finding, Start: r.started(w.statefulSet)}
 	if finding.Reason == "" {
 		return report, err
@@ -195,7 +195,7 @@ func (r *Runner) ahead(ctx context.Context, w world, live bool) (time.Duration, 
 	if live {
 		return 0, nil
 	}
-	return r.Applier.Ahead(ctx, w.owner, kinds.Of(w.server).ReportManager)
+	return r.Applier.Ahead(ctx, w.owner, kinds.Of(w.owner).ReportManager)
 }
 
 // put writes as a manager, and keeps for the report of this pass what came of it.

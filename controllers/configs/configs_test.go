@@ -30,10 +30,10 @@ import (
 func referrers(n int, going ...int) world {
 	w := world{}
 	for i := range n {
-		w.servers = append(w.servers, v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%03d", i)}})
+		w.servers = append(w.servers, &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%03d", i)}})
 	}
 	for _, i := range going {
-		w.servers[i].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		w.servers[i].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	}
 	return w
 }
@@ -143,11 +143,11 @@ func TestALoginWithoutAnIssuerIsSaid(t *testing.T) {
 // configuration says. One that runs with another configuration is.
 func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 	w := referrers(4)
-	w.servers[3].Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "other", Hash: "new"}}}
-	w.servers[3].Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "SpecInvalid"}}
+	w.servers[3].GetProxyStatus().Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "other", Hash: "new"}}}
+	w.servers[3].GetProxyStatus().Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "SpecInvalid"}}
 	for i, hash := range []string{"old", "new"} {
-		w.servers[i].Status.Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}}}
-		w.servers[i].Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
+		w.servers[i].GetProxyStatus().Workload = &v1alpha1.WorkloadStatus{Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPAuthzConfig", Name: "company", Hash: hash}}}
+		w.servers[i].GetProxyStatus().Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
 	}
 	r := New(authz.Kind{}, nil, nil, &apply.Applier{}, nil)
 	members := r.members("company", "new", w.servers)

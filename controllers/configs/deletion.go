@@ -30,11 +30,11 @@ const mostNamed = 5
 // A person has to act unless all of them are going.
 func holds(w world) (movement, message string) {
 	var staying, going []string
-	for i := range w.servers {
-		if w.servers[i].DeletionTimestamp == nil {
-			staying = append(staying, kinds.Key(&w.servers[i]))
+	for _, server := range w.servers {
+		if server.GetDeletionTimestamp() == nil {
+			staying = append(staying, kinds.Key(server))
 		} else {
-			going = append(going, kinds.Key(&w.servers[i]))
+			going = append(going, kinds.Key(server))
 		}
 	}
 	const waits = "deletion waits until no workload refers to this configuration. "

@@ -3,16 +3,16 @@ package configs
 import (
 	"context"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
 
 // world is everything a pass looks at beside the configuration.
 type world struct {
-	// servers are the workloads that refer to it, in the form of MCPServers, sorted by
-	// kind and name, also those that are being deleted. They are the cache's own.
-	servers []v1alpha1.MCPServer
+	// servers are the workloads that refer to it, sorted by kind and name, also those
+	// that are being deleted. They are the cache's own.
+	servers []kinds.Object
 }
 
 func (r *Reconciler) observe(ctx context.Context, config frame.Object) (world, error) {

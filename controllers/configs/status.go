@@ -5,6 +5,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
@@ -37,17 +38,17 @@ func valid(verdict frame.Verdict) conditions.Finding {
 
 // members are the servers that run with something, by how far they are with what the
 // configuration says now. A new one starts with that.
-func (r *Reconciler) members(name, hash string, servers []v1alpha1.MCPServer) []rollout.Member {
+func (r *Reconciler) members(name, hash string, servers []kinds.Object) []rollout.Member {
 	var members []rollout.Member
 	for i := range servers {
-		if m, ok := r.member(name, hash, &servers[i]); ok {
+		if m, ok := r.member(name, hash, servers[i]); ok {
 			members = append(members, m)
 		}
 	}
 	return members
 }
 
-func (r *Reconciler) member(name, hash string, server *v1alpha1.MCPServer) (m rollout.Member, ok bool) {
-	kind, w := r.row.Object.Kind, rollout.OfServer(server)
+func (r *Reconciler) member(name, hash string, server kinds.Object) (m rollout.Member, ok bool) {
+	kind, w := r.row.Object.Kind, rollout.Of(server)
 	return w.Member(kind, name, hash), w.Claim != nil
 }

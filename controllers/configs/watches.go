@@ -87,21 +87,22 @@ func (r *Reconciler) referrers() handler.EventHandler {
 // moved reports whether what a configuration says of a server can change, which goes
 // on to refer to it.
 func (r *Reconciler) moved(ctx context.Context, before, after client.Object) bool {
-	old, now := kinds.Form(before), kinds.Form(after)
-	if old == nil || now == nil || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) {
+	old, was := before.(kinds.Object)
+	now, is := after.(kinds.Object)
+	if !was || !is || (old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil) {
 		return true
 	}
 	live, name := r.kind.New(), references.From(after, r.row.Object.Kind)
-	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.Namespace, Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: now.GetNamespace(), Name: name}, live, client.UnsafeDisableDeepCopy); err != nil {
 		return false // it has a pass of its own once it is there
 	}
 	verdict, known := r.Store.Verdict(r.kind, live)
 	if !known {
 		return true
 	}
-	was, had := r.member(name, verdict.Hash, old)
-	m, has := r.member(name, verdict.Hash, now)
-	return was != m || had != has
+	stood, had := r.member(name, verdict.Hash, old)
+	stands, has := r.member(name, verdict.Hash, now)
+	return stood != stands || had != has
 }
 
 // pause is how long a configuration waits after a change of a referrer.

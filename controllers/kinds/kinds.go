@@ -1,27 +1,31 @@
-// Package kinds knows the kinds of objects that have a proxy, and reads an object of
-// any of them in one form: that of an MCPServer, of which every other kind has a
-// part. So whoever looks at the proxy, its children and its status is written once.
-// It is pure.
+// Package kinds knows the kinds of objects that have a proxy. Whoever looks at the
+// proxy, its children and its status takes an Object of any of them. It is pure.
 package kinds
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 )
 
-// Object is an object of the API.
+// Object is an object of a kind with a proxy.
 type Object interface {
 	metav1.Object
 	runtime.Object
+	GetProxySpec() *v1alpha1.ProxyWorkloadSpec
+	GetProxyStatus() *v1alpha1.ProxyWorkloadStatus
+	ConfigRefs() []v1alpha1.ConfigRef
 }
 
-// List is a list of them.
+// List is a list of objects of one kind.
 type List interface {
 	metav1.ListInterface
 	runtime.Object
@@ -33,13 +37,20 @@ type Kind struct {
 	// New and NewList are empty ones.
 	New     func() Object
 	NewList func() List
+	// status is an intent about the status of the object of that name.
+	status func(name, namespace string, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration
 }
 
 // Servers is the kind MCPServer.
 func Servers() Kind {
 	return Kind{
 		Workload: contract.MCPServers(),
-		New:      func() Object { return &v1alpha1.MCPServer{} }, NewList: func() List { return &v1alpha1.MCPServerList{} },
+		New:      func() Object { return &v1alpha1.MCPServer{} },
+		NewList:  func() List { return &v1alpha1.MCPServerList{} },
+		status: func(name, namespace string, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration {
+			return v1alpha1ac.MCPServer(name, namespace).
+				WithStatus(&v1alpha1ac.MCPServerStatusApplyConfiguration{ProxyWorkloadStatusApplyConfiguration: *status})
+		},
 	}
 }
 
@@ -47,16 +58,28 @@ func Servers() Kind {
 func RemoteProxies() Kind {
 	return Kind{
 		Workload: contract.MCPRemoteProxies(),
-		New:      func() Object { return &v1alpha1.MCPRemoteProxy{} }, NewList: func() List { return &v1alpha1.MCPRemoteProxyList{} },
+		New:      func() Object { return &v1alpha1.MCPRemoteProxy{} },
+		NewList:  func() List { return &v1alpha1.MCPRemoteProxyList{} },
+		status: func(name, namespace string, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration {
+			return v1alpha1ac.MCPRemoteProxy(name, namespace).
+				WithStatus(&v1alpha1ac.MCPRemoteProxyStatusApplyConfiguration{ProxyWorkloadStatusApplyConfiguration: *status})
+		},
 	}
 }
 
 var (
 	all    = []Kind{Servers(), RemoteProxies()}
 	byKind = func() map[string]Kind {
-		kinds := map[string]Kind{"": all[0]} // an MCPServer that a client has read
+		kinds := map[string]Kind{"": all[0]}
 		for _, k := range all {
 			kinds[k.Object.Kind] = k
+		}
+		return kinds
+	}()
+	byType = func() map[reflect.Type]Kind {
+		kinds := map[reflect.Type]Kind{}
+		for _, k := range all {
+			kinds[reflect.TypeOf(k.New())] = k
 		}
 		return kinds
 	}()
@@ -66,14 +89,25 @@ var (
 func All() []Kind { return all }
 
 // Named is the kind of this name, and whether there is one. No name is that of an
-// MCPServer.
+// MCPServer, which a run config leaves out.
 func Named(kind string) (Kind, bool) {
 	k, ok := byKind[kind]
 	return k, ok
 }
 
-// Of is the kind of an object in the form of an MCPServer.
-func Of(server *v1alpha1.MCPServer) Kind { return byKind[server.Kind] }
+// Of is the kind of an object, by its Go type: a client leaves the TypeMeta of what it
+// reads empty. A form has that of the object that it was made of.
+func Of(object Object) Kind {
+	if server, ok := object.(*v1alpha1.MCPServer); ok {
+		return byKind[server.Kind]
+	}
+	return byType[reflect.TypeOf(object)]
+}
+
+// Status is an intent about the status of the object.
+func Status(object Object, status *v1alpha1ac.ProxyWorkloadStatusApplyConfiguration) runtime.ApplyConfiguration {
+	return Of(object).status(object.GetName(), object.GetNamespace(), status)
+}
 
 // Key names an object among those of all kinds in its namespace: NAME for an
 // MCPServer, NAME.SUFFIX for another, and no name holds a dot.
@@ -84,8 +118,8 @@ func (k Kind) Key(name string) string {
 	return name + "." + k.Suffix
 }
 
-// Key is that of an object in the form of an MCPServer.
-func Key(server *v1alpha1.MCPServer) string { return Of(server).Key(server.Name) }
+// Key is that of an object.
+func Key(object Object) string { return Of(object).Key(object.GetName()) }
 
 // OfKey is the kind and name of the object with this key; the kind is zero if none
 // has its suffix.
@@ -105,10 +139,42 @@ func Title(key string) string {
 	return fmt.Sprintf("%s %q", kind.Object.Kind, name)
 }
 
+// Items are the objects of a list. They share memory with it.
+func Items(list List) []Object {
+	switch l := list.(type) {
+	case *v1alpha1.MCPServerList:
+		return pointers(l.Items)
+	case *v1alpha1.MCPRemoteProxyList:
+		return pointers(l.Items)
+	}
+	return nil
+}
+
+func pointers[T any, P interface {
+	*T
+	Object
+}](items []T) []Object {
+	objects := make([]Object, len(items))
+	for i := range items {
+		objects[i] = P(&items[i])
+	}
+	return objects
+}
+
+// BackendReplicas is how many pods the backend is to have: 0 while the object is
+// suspended, else 1 where the spec does not say, or the kind has no backend.
+func BackendReplicas(object Object) int32 {
+	if object.GetProxySpec().Suspend {
+		return 0
+	}
+	if server, ok := object.(*v1alpha1.MCPServer); ok {
+		return ptr.Deref(server.Spec.Replicas, 1)
+	}
+	return 1
+}
+
 // Form is an object in the form of an MCPServer, nil if it is of no kind with a proxy.
-// An MCPServer is its own. The form of another has its metadata and status, and of
-// its spec what an MCPServer has too; its TypeMeta tells the kind. It shares memory
-// with the object, and is not for writing.
+// An MCPServer is its own. It shares memory with the object, and is not for writing.
 func Form(obj runtime.Object) *v1alpha1.MCPServer {
 	switch o := obj.(type) {
 	case *v1alpha1.MCPServer:
@@ -117,32 +183,13 @@ func Form(obj runtime.Object) *v1alpha1.MCPServer {
 		if o == nil {
 			return nil
 		}
-		return remote(o)
-	}
-	return nil
-}
-
-func remote(o *v1alpha1.MCPRemoteProxy) *v1alpha1.MCPServer {
-	return &v1alpha1.MCPServer{
-		TypeMeta:   metav1.TypeMeta{APIVersion: contract.MCPRemoteProxy.GroupVersion().String(), Kind: contract.MCPRemoteProxy.Kind},
-		ObjectMeta: o.ObjectMeta,
-		Spec:       v1alpha1.MCPServerSpec{ProxyWorkloadSpec: o.Spec.ProxyWorkloadSpec, Transport: v1alpha1.Transport(o.Spec.Transport)},
-		Status:     v1alpha1.MCPServerStatus{ProxyWorkloadStatus: o.Status.ProxyWorkloadStatus},
-	}
-}
-
-// Forms are the objects of a list in the form of MCPServers. They share memory with
-// the list.
-func Forms(list List) []v1alpha1.MCPServer {
-	switch l := list.(type) {
-	case *v1alpha1.MCPServerList:
-		return l.Items
-	case *v1alpha1.MCPRemoteProxyList:
-		forms := make([]v1alpha1.MCPServer, len(l.Items))
-		for i := range l.Items {
-			forms[i] = *remote(&l.Items[i])
+		server := &v1alpha1.MCPServer{
+			TypeMeta:   metav1.TypeMeta{APIVersion: contract.MCPRemoteProxy.GroupVersion().String(), Kind: contract.MCPRemoteProxy.Kind},
+			ObjectMeta: o.ObjectMeta,
 		}
-		return forms
+		server.Spec.Transport = v1alpha1.Transport(o.Spec.Transport)
+		server.Spec.ProxyWorkloadSpec, server.Status.ProxyWorkloadStatus = o.Spec.ProxyWorkloadSpec, o.Status.ProxyWorkloadStatus
+		return server
 	}
 	return nil
 }

@@ -3,69 +3,51 @@ package kinds
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 )
-
-// A field of the kind that an MCPServer has too would else be forgotten in its form.
-func TestTheFormHasAllThatBothKindsHave(t *testing.T) {
-	text := `{"metadata":{"name":"echo","namespace":"team","uid":"u","generation":3},
-		"spec":{"transport":"sse","path":"/p","proxy":{"replicas":2},"oidcConfigRef":{"name":"a"},"authzConfigRef":{"name":"b"},
-			"authzConfig":{"policies":[{"name":"c","policy":"d"}]},"suspend":true,"restartedAt":"2026-01-01T00:00:00Z","progressDeadlineSeconds":7},
-		"status":{"observedGeneration":2,"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"R","message":""}],
-			"workload":{"generation":4,"hash":"h"},"runtime":{"serverUID":"u","generation":4},"url":"http://x"}}`
-	var remote v1alpha1.MCPRemoteProxy
-	var want v1alpha1.MCPServer
-	for _, into := range []any{&remote, &want} {
-		if err := json.Unmarshal([]byte(text), into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want.TypeMeta = metav1.TypeMeta{APIVersion: "freehold.dev/v1alpha1", Kind: "MCPRemoteProxy"}
-	if diff := cmp.Diff(&want, Form(&remote)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	// Each field of the kind is in the form, or is its own.
-	own := map[string]bool{"url": true, "allowHTTP": true, "allowedNetworks": true, "caBundleRef": true, "headers": true}
-	for name := range schemaOf(t, v1alpha1.MCPRemoteProxySpec{
-		URL: "u", AllowHTTP: true, AllowedNetworks: []string{"n"}, CABundleRef: &v1alpha1.CABundleReference{}, Headers: []v1alpha1.RemoteHeader{{}},
-		Transport: "sse", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{
-			Path: "/p", Proxy: &v1alpha1.ProxySpec{}, OIDCConfigRef: &v1alpha1.OIDCConfigReference{}, AuthzConfigRef: &v1alpha1.LocalReference{},
-			AuthzConfig: &v1alpha1.AuthzConfig{}, Suspend: true, RestartedAt: &metav1.Time{Time: time.Unix(1, 0)}, ProgressDeadlineSeconds: new(int32(1)),
-		},
-	}) {
-		if _, both := schemaOf(t, Form(&remote).Spec)[name]; both == own[name] {
-			t.Errorf("spec.%s is in the form: %t", name, both)
-		}
-	}
-}
-
-func schemaOf(t *testing.T, spec any) (fields map[string]any) {
-	t.Helper()
-	data, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &fields); err != nil {
-		t.Fatal(err)
-	}
-	return fields
-}
 
 func TestAnObjectIsKnownByItsKey(t *testing.T) {
 	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
-	remote := Form(&v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: "echo"}})
+	remote := &v1alpha1.MCPRemoteProxy{ObjectMeta: metav1.ObjectMeta{Name: "echo"}}
 	if Key(server) != "echo" || Key(remote) != "echo.remote" || Of(remote).Backend || !Of(server).Backend {
 		t.Errorf("the keys are %s and %s", Key(server), Key(remote))
 	}
 	if Title("echo") != `MCPServer "echo"` || Title("echo.remote") != `MCPRemoteProxy "echo"` {
 		t.Errorf("the titles are %s and %s", Title("echo"), Title("echo.remote"))
 	}
-	if Form(&v1alpha1.MCPOIDCConfig{}) != nil {
-		t.Error("a configuration has a form")
+}
+
+// What a client has read has no TypeMeta, and what a file held has.
+func TestAnIntentAboutTheStatusIsOfTheKind(t *testing.T) {
+	for _, kind := range All() {
+		object := kind.New()
+		object.SetName("echo")
+		object.SetNamespace("team")
+		text, err := json.Marshal(Status(object, v1alpha1ac.ProxyWorkloadStatus().WithURL("http://x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"kind":"` + kind.Object.Kind + `","apiVersion":"freehold.dev/v1alpha1","metadata":{"name":"echo","namespace":"team"},"status":{"url":"http://x"}}`
+		if string(text) != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+}
+
+func TestItemsAreThoseOfTheList(t *testing.T) {
+	for _, kind := range All() {
+		list := kind.NewList()
+		if err := json.Unmarshal([]byte(`{"items":[{"metadata":{"name":"a"},"spec":{"suspend":true}},{"metadata":{"name":"b"}}]}`), list); err != nil {
+			t.Fatal(err)
+		}
+		items := Items(list)
+		if len(items) != 2 || Of(items[0]).Object.Kind != kind.Object.Kind || items[1].GetName() != "b" ||
+			BackendReplicas(items[0]) != 0 || BackendReplicas(items[1]) != 1 {
+			t.Errorf("%s: the items are %v", kind.Object.Kind, items)
+		}
 	}
 }

@@ -130,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // pass is a pass over an object, of which server is the form.
 type pass struct {
 	*reconcile.Pass
-	object client.Object
+	object kinds.Object
 	server *v1alpha1.MCPServer
 	turn   *reconcile.Holder
 }

@@ -75,8 +75,8 @@ type wanted struct {
 // pods, and what stands stays as it is.
 func desired(server *v1alpha1.MCPServer, w world, options podtemplate.Options) wanted {
 	want := wanted{owner: workload.OwnerWith(server, options.Objects)}
-	options.Configs, options.Remote = w.shared, w.remote
-	rendered := workload.Render(server, options)
+	options.Configs = w.shared
+	rendered := workload.Render(w.rendered(server), options)
 	keeps := want.takesTurns(server, &w, &rendered, options)
 	want.content, want.problems, want.unmatched, want.reason = rendered.Content, rendered.Problems, rendered.Unmatched, rendered.Reason
 	want.ownHash = rendered.OwnHash
@@ -130,7 +130,7 @@ func (want *wanted) carry(server *v1alpha1.MCPServer, w world, rendered workload
 // may then be guarded, though the spec is not, so none goes. One that the API server
 // would refuse is not sent: what stands stays, until the problem in the spec is corrected.
 func (want *wanted) isolate(server *v1alpha1.MCPServer, w world, options podtemplate.Options) {
-	policy := workload.BackendNetworkPolicy(server, options)
+	policy := workload.BackendNetworkPolicy(w.rendered(server), options)
 	switch {
 	case len(workload.CheckNetwork("spec.network", server.Spec.Network)) > 0:
 	case policy == nil:
@@ -237,7 +237,7 @@ func (want *wanted) changes(server *v1alpha1.MCPServer, w world) string {
 
 func (want *wanted) replaces(w world) string {
 	switch {
-	case w.proxy == nil && w.remote != nil:
+	case w.proxy == nil && w.object != nil && !kinds.Of(w.object).Backend:
 		return "creates the proxy"
 	case w.proxy == nil:
 		return "creates the proxy and its backend"

@@ -17,7 +17,7 @@ import (
 func (want *wanted) record(server *v1alpha1.MCPServer, w world) {
 	want.configs = nil
 	for _, turn := range w.turns {
-		want.configs = append(want.configs, rollout.OfServer(server).Records(turn, want.claimed(server)))
+		want.configs = append(want.configs, rollout.Of(server).Records(turn, want.claimed(server)))
 	}
 }
 
@@ -44,13 +44,13 @@ func (want *wanted) takesTurns(server *v1alpha1.MCPServer, w *world, rendered *w
 		if turn.Admitted {
 			continue
 		}
-		had, told := options.Configs.Before(turn.Kind, &w.ran.Proxy, rollout.OfServer(server).Records(turn, true).Hash)
+		had, told := options.Configs.Before(turn.Kind, &w.ran.Proxy, rollout.Of(server).Records(turn, true).Hash)
 		if !told {
 			return true
 		}
 		options.Configs = had
 	}
-	before := workload.Render(server, options)
+	before := workload.Render(w.rendered(server), options)
 	if len(before.Problems) > 0 {
 		return true
 	}

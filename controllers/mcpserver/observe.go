@@ -46,8 +46,8 @@ type world struct {
 	// ownBackend and ownPolicy say that the backend and its NetworkPolicy belong to this
 	// server, and not to an earlier one of its name or to somebody else.
 	ownBackend, ownPolicy bool
-	// remote is the spec of an MCPRemoteProxy, nil for a server.
-	remote *v1alpha1.MCPRemoteProxySpec
+	// object is what was read, of which the server is the form; nil where it is the server.
+	object kinds.Object
 	// configs are run configs, without their data.
 	configs []metav1.PartialObjectMetadata
 	// shared is what the server refers to, and turns how far it is with each.
@@ -112,12 +112,12 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 	return w, w.list(ctx, reader, server)
 }
 
-// remote is the spec of an object if it is an MCPRemoteProxy.
-func remote(object client.Object) *v1alpha1.MCPRemoteProxySpec {
-	if o, ok := object.(*v1alpha1.MCPRemoteProxy); ok {
-		return &o.Spec
+// rendered is the object that is rendered: server is a form of it.
+func (w *world) rendered(server *v1alpha1.MCPServer) kinds.Object {
+	if w.object != nil {
+		return w.object
 	}
-	return nil
+	return server
 }
 
 func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {

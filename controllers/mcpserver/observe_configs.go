@@ -24,7 +24,7 @@ import (
 // read yet.
 func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, err error) {
 	server := p.server
-	w.remote = remote(p.object)
+	w.object = p.object
 	for i := range w.shared {
 		config := &w.shared[i]
 		if config.Object == nil {
@@ -37,7 +37,7 @@ func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, 
 			}
 		}
 		now := named(config.Kind, config.Name, config.Verdict.Hash)
-		turn, err := rollout.OfServer(server).Turn(now, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, now) })
+		turn, err := rollout.Of(server).Turn(now, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, now) })
 		if err != nil {
 			return false, err
 		}
@@ -98,7 +98,7 @@ func (r *Reconciler) plan(ctx context.Context, namespace string, config v1alpha1
 	}
 	members := make([]rollout.Member, 0, len(servers))
 	for i := range servers {
-		members = append(members, rollout.OfServer(&servers[i]).Member(config.Kind, config.Name, config.Hash))
+		members = append(members, rollout.Of(servers[i]).Member(config.Kind, config.Name, config.Hash))
 	}
 	return rollout.For(members, r.Percent), nil
 }

@@ -64,8 +64,8 @@ func (r *Reconciler) referring(config string) handler.EventHandler {
 		}
 		requests := make([]reconcile.Request, 0, len(servers))
 		for i := range servers {
-			if kinds.Of(&servers[i]).Suffix == r.kind.Suffix {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers[i])})
+			if kinds.Of(servers[i]).Suffix == r.kind.Suffix {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(servers[i])})
 			}
 		}
 		return requests

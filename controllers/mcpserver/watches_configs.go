@@ -111,7 +111,7 @@ func (v waves) wake(ctx context.Context, of followed, q queue) {
 func alike(before, after client.Object) bool {
 	b, a := kinds.Form(before), kinds.Form(after)
 	return b != nil && a != nil && slices.Equal(b.Spec.ConfigRefs(), a.Spec.ConfigRefs()) &&
-		apiequality.Semantic.DeepEqual(rollout.OfServer(b), rollout.OfServer(a))
+		apiequality.Semantic.DeepEqual(rollout.Of(b), rollout.Of(a))
 }
 
 // phase is how far a server is that refers to a configuration, -1 for one that does
@@ -121,7 +121,7 @@ func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 	if server == nil || references.From(server, config.Kind) != config.Name {
 		return -1
 	}
-	return rollout.OfServer(server).Member(config.Kind, config.Name, config.Hash).Phase
+	return rollout.Of(server).Member(config.Kind, config.Name, config.Hash).Phase
 }
 
 // errUnknown says that a configuration is of a kind that there is not, or large, and that nobody

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
@@ -37,16 +38,12 @@ func proxyOf(server *v1alpha1.MCPServer) (*corev1ac.PodTemplateSpecApplyConfigur
 	return proxyWith(server, options)
 }
 
-func proxyWith(server *v1alpha1.MCPServer, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	spec := server.Spec.Proxy
-	if spec == nil {
-		spec = &v1alpha1.ProxySpec{}
-	}
+func proxyWith(object kinds.Object, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
 	names := Names{
 		Labels: map[string]string{"app.kubernetes.io/component": "proxy"}, ServiceAccount: "echo-runner",
 		RunConfig: "echo-run-0-",
 	}
-	return Proxy(names, spec, runspec.For(server), opts)
+	return Proxy(names, object.GetProxySpec(), runspec.For(object), opts)
 }
 
 // problemsOf are the texts of all problems of a server's templates.

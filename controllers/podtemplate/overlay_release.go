@@ -35,7 +35,7 @@ func CheckRelease(opts Options) []Problem {
 		return []Problem{{releaseOverlay(nil).field, fmt.Sprintf("is longer than %d bytes: keep what all proxies need, and put long texts into ConfigMaps", releaseLimit)}}
 	}
 	key := &runconfig.Key{Name: "a", Key: "a"}
-	_, problems := Proxy(Names{ServiceAccount: "a", RunConfig: "a"}, &v1alpha1.ProxySpec{}, runconfig.RunConfig{
+	_, problems := Proxy(Names{ServiceAccount: "a", RunConfig: "a"}, &v1alpha1.ProxyWorkloadSpec{}, runconfig.RunConfig{
 		Proxy:  runconfig.Proxy{Port: runspec.ProxyPort(nil), SessionSecret: "a", Authentication: &runconfig.Authentication{CABundle: key}},
 		Remote: &runconfig.Remote{Transport: string(v1alpha1.TransportSSE), CABundle: key},
 	}, opts)
@@ -44,11 +44,14 @@ func CheckRelease(opts Options) []Problem {
 
 // overlaid is a proxy's template with the overlay of the spec over that of the release.
 // Where there are problems neither is in it; those of the release alone come first,
-// since whoever wrote the spec cannot correct them.
-func overlaid(template *corev1ac.PodTemplateSpecApplyConfiguration, spec *v1alpha1.ProxySpec, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
-	release, own := releaseOverlay(opts.ProxyTemplate), proxyOverlay(spec)
+// since whoever wrote the spec cannot correct them. containers says whether that of the
+// spec may add some.
+func overlaid(
+	template *corev1ac.PodTemplateSpecApplyConfiguration, spec *v1alpha1.ProxySpec, containers bool, ofRelease []byte,
+) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	release, own := releaseOverlay(ofRelease), proxyOverlay(spec)
 	merged, problems := own.over(release).complete(template)
-	if opts.Remote != nil && !opts.RemoteContainers {
+	if !containers {
 		problems = append(problems, own.ownContainers()...)
 	}
 	if len(problems) == 0 {

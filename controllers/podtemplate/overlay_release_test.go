@@ -162,5 +162,5 @@ func withOverlays(t *testing.T, release, own string) (any, []Problem) {
 	}
 	run := runspec.For(server)
 	run.Proxy.Port = 8000
-	return Proxy(Names{ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}, server.Spec.Proxy, run, opts)
+	return Proxy(Names{ServiceAccount: "echo-runner", RunConfig: "echo-run-0-"}, server.GetProxySpec(), run, opts)
 }

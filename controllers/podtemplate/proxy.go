@@ -63,8 +63,6 @@ type Options struct {
 	Objects ObjectDefaults
 	// Configs are what is found of the configurations that the server refers to.
 	Configs frame.Set
-	// Remote is the spec of an MCPRemoteProxy; nil for an MCPServer.
-	Remote *v1alpha1.MCPRemoteProxySpec
 }
 
 // Names are what the pods of a proxy are told of their owner.
@@ -78,9 +76,10 @@ type Names struct {
 }
 
 // Proxy is the template of a proxy's pods without its revision, merged with the
-// overlays of the release and of spec, which is the owner's spec.proxy. Where there
-// are problems neither overlay is in it.
-func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+// overlays of the release and of spec.proxy. Where there are problems neither overlay
+// is in it.
+func Proxy(names Names, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts Options) (*corev1ac.PodTemplateSpecApplyConfiguration, []Problem) {
+	stated := cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{})
 	secrets := make([]*corev1ac.LocalObjectReferenceApplyConfiguration, 0, len(opts.RunnerPullSecrets))
 	for _, name := range opts.RunnerPullSecrets {
 		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(name))
@@ -97,7 +96,7 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 			WithTerminationGracePeriodSeconds(int64(cmp.Or(run.Proxy.GraceSeconds, runconfig.DefaultGrace))).
 			WithSecurityContext(podSecurity()).
 			WithImagePullSecrets(secrets...).
-			WithContainers(proxyContainer(spec, run.Proxy, opts)).
+			WithContainers(proxyContainer(stated, run.Proxy, opts)).
 			WithVolumes(
 				RunConfig{Name: names.RunConfig}.volume(),
 				tokenSource()))
@@ -115,10 +114,10 @@ func Proxy(names Names, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts 
 	if run.Remote != nil && run.Remote.Bridged() {
 		template.Spec.Containers[0].WithPorts(containerPort(PortPeers, runconfig.PeerPort)).WithEnv(podIP())
 	}
-	if opts.Remote != nil {
-		template.WithAnnotations(restarted(runspec.RestartedAt(opts.Remote.RestartedAt)))
+	if run.Remote != nil { // else the run config has the time, for the backend
+		template.WithAnnotations(restarted(runspec.RestartedAt(spec.RestartedAt)))
 	}
-	return overlaid(template, spec, opts)
+	return overlaid(template, stated, run.Remote == nil || opts.RemoteContainers, opts.ProxyTemplate)
 }
 
 // sessionKeys is the volume of the keys of session ids, mounted without subPath, so

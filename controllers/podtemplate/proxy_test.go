@@ -36,7 +36,7 @@ func TestWhoseResourcesAProxyGets(t *testing.T) {
 		template, problems := Proxy(Names{
 			Labels: map[string]string{"a": "b"}, ServiceAccount: "echo-runner",
 			RunConfig: "echo-run-0-",
-		}, server.Spec.Proxy, runspec.For(server), opts)
+		}, server.GetProxySpec(), runspec.For(server), opts)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

@@ -92,15 +92,15 @@ func TestARemoteProxyAddsNoContainers(t *testing.T) {
 		`{spec: {containers: [{name: proxy}], nodeName: "a"}}`: "",
 	} {
 		opts := options
-		opts.ProxyTemplate, opts.Remote = release, &v1alpha1.MCPRemoteProxySpec{}
-		server := minimal(t)
-		server.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
-		_, problems := proxyWith(server, opts)
+		opts.ProxyTemplate = release
+		remote := &v1alpha1.MCPRemoteProxy{}
+		remote.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: raw(t, overlay)}
+		_, problems := proxyWith(remote, opts)
 		if got := Problems(Sorted(problems)).Error(); got != want {
 			t.Errorf("%s: got %q, want %q", overlay, got, want)
 		}
 		opts.RemoteContainers = true
-		if _, problems = proxyWith(server, opts); len(problems) > 0 {
+		if _, problems = proxyWith(remote, opts); len(problems) > 0 {
 			t.Errorf("%s, where the platform lets it: %v", overlay, problems)
 		}
 	}

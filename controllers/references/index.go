@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
@@ -36,28 +35,20 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 func indexOf(config string) string { return "refersTo" + config }
 
 // To returns the workloads of a namespace that refer to the configuration of a kind
-// and name, in the form of MCPServers and sorted by kind and name. reader is a cache
-// with Index; what it returns is the cache's own, and must not be changed.
-func To(ctx context.Context, reader client.Reader, config, namespace, name string) ([]v1alpha1.MCPServer, error) {
-	var found []*v1alpha1.MCPServer
+// and name, sorted by kind and name. reader is a cache with Index; what it returns is
+// the cache's own, and must not be changed.
+func To(ctx context.Context, reader client.Reader, config, namespace, name string) ([]kinds.Object, error) {
+	var found []kinds.Object
 	for _, kind := range kinds.All() {
 		list := kind.NewList()
 		err := reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{indexOf(config): name}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			return nil, fmt.Errorf("listing each %s that refers to %s %s/%s: %w", kind.Object.Kind, config, namespace, name, err)
 		}
-		forms := kinds.Forms(list)
-		for i := range forms {
-			found = append(found, &forms[i])
-		}
+		found = append(found, kinds.Items(list)...)
 	}
-	// By pointers, since a server is large: sorting 500 would move megabytes.
-	slices.SortFunc(found, func(a, b *v1alpha1.MCPServer) int {
-		return cmp.Or(cmp.Compare(kinds.Of(a).Object.Kind, kinds.Of(b).Object.Kind), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(found, func(a, b kinds.Object) int {
+		return cmp.Or(cmp.Compare(kinds.Of(a).Object.Kind, kinds.Of(b).Object.Kind), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	sorted := make([]v1alpha1.MCPServer, 0, len(found))
-	for _, server := range found {
-		sorted = append(sorted, *server)
-	}
-	return sorted, nil
+	return found, nil
 }

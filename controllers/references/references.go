@@ -12,11 +12,11 @@ import (
 // From is the name of the configuration of a kind that a workload refers to, empty
 // if to none.
 func From(workload client.Object, config string) string {
-	server := kinds.Form(workload)
-	if server == nil {
+	object, ok := workload.(kinds.Object)
+	if !ok {
 		return ""
 	}
-	for _, ref := range server.Spec.ConfigRefs() {
+	for _, ref := range object.ConfigRefs() {
 		if ref.Kind == config {
 			return ref.Name
 		}

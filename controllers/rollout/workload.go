@@ -28,14 +28,13 @@ type Workload struct {
 	Conditions []metav1.Condition
 }
 
-// OfServer is an object in the form of an MCPServer as a workload.
-func OfServer(server *v1alpha1.MCPServer) Workload {
-	none := func(replicas *int32) bool { return replicas != nil && *replicas == 0 }
-	spec, status := &server.Spec, &server.Status
+// Of is an object as the plan reads it.
+func Of(object kinds.Object) Workload {
+	proxy, status := object.GetProxySpec().Proxy, object.GetProxyStatus()
 	return Workload{
-		Name: kinds.Key(server),
-		Stopped: server.DeletionTimestamp != nil || spec.Suspend || none(spec.Replicas) ||
-			spec.Proxy != nil && none(spec.Proxy.Replicas),
+		Name: kinds.Key(object),
+		Stopped: object.GetDeletionTimestamp() != nil || kinds.BackendReplicas(object) == 0 ||
+			proxy != nil && proxy.Replicas != nil && *proxy.Replicas == 0,
 		Claim: status.Workload, Served: status.ServedGeneration, URL: status.URL, Runtime: status.Runtime, Conditions: status.Conditions,
 	}
 }

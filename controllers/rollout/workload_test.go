@@ -140,11 +140,11 @@ func TestAServerThatServesNoCallsIsStopped(t *testing.T) {
 		"no proxy":      {Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{Replicas: &zero}}}},
 		"it is leaving": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}},
 	} {
-		if !OfServer(server).Stopped {
+		if !Of(server).Stopped {
 			t.Errorf("%s: it is not", what)
 		}
 	}
-	if OfServer(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}}}).Stopped {
+	if Of(&v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{}}}}).Stopped {
 		t.Error("one that runs is")
 	}
 }

@@ -1,5 +1,5 @@
-// Package runspec turns the spec of an MCPServer into the run config that its
-// runner reads. It is pure.
+// Package runspec turns the spec of an object with a proxy into the run config that
+// its runner reads. For is where to begin. It is pure.
 package runspec
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 )
 
 // The defaults of the schema, for a server that did not pass through it.
@@ -25,26 +26,30 @@ const (
 	defaultSessions  = 100
 )
 
-// For is the run config of a server, without its Workload, which only a claim gives, its
+// For is the run config of an object, without its Workload, which only a claim gives, its
 // Rendering, which only the pod templates give, and without what the proxy holds calls against.
 // Replicas, suspension, group, labels and the proxy's Service are not in it:
 // changing them restarts nothing.
-func For(server *v1alpha1.MCPServer) runconfig.RunConfig {
-	return runconfig.RunConfig{
-		Version: runconfig.Version,
-		Server:  Server(server),
-		Backend: backend(server.Spec.DeepCopy()),
-		Proxy:   proxy(&server.Spec),
+func For(object kinds.Object) runconfig.RunConfig {
+	run := runconfig.RunConfig{Version: runconfig.Version, Server: Server(object), Proxy: proxy(object.GetProxySpec())}
+	switch o := object.(type) {
+	case *v1alpha1.MCPServer:
+		run.Backend = backend(o.Spec.DeepCopy())
+	case *v1alpha1.MCPRemoteProxy:
+		run.Remote = remote(&o.Spec)
 	}
+	return run
 }
 
-// Server is which server it is.
-func Server(server *v1alpha1.MCPServer) runconfig.Server {
-	kind := server.Kind
+// Server is which object it is. The kind MCPServer is left out.
+func Server(object kinds.Object) runconfig.Server {
+	kind := kinds.Of(object).Object.Kind
 	if kind == contract.MCPServer.Kind {
-		kind = "" // only what a client decodes from a file has it
+		kind = ""
 	}
-	return runconfig.Server{Kind: kind, Namespace: server.Namespace, Name: server.Name, UID: string(server.UID)}
+	return runconfig.Server{
+		Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
+	}
 }
 
 func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
@@ -56,7 +61,7 @@ func backend(spec *v1alpha1.MCPServerSpec) runconfig.Backend {
 		EnvFrom:            spec.EnvFrom,
 		Port:               cmp.Or(spec.Port, defaultPort),
 		Path:               Path(spec.Path),
-		Transport:          string(transport(*spec)),
+		Transport:          string(transport(spec.Transport)),
 		Volumes:            spec.Volumes,
 		VolumeMounts:       spec.VolumeMounts,
 		ImagePullPolicy:    spec.ImagePullPolicy,
@@ -100,7 +105,7 @@ func claims(templates []v1alpha1.VolumeClaimTemplate) []corev1.PersistentVolumeC
 // bridge is what stands in the pods of a backend that does not speak streamable HTTP,
 // without its image, which the operator knows.
 func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
-	switch transport(*spec) {
+	switch transport(spec.Transport) {
 	case v1alpha1.TransportStdio:
 		stdio := cmp.Or(spec.Stdio, &v1alpha1.StdioSpec{})
 		if stdio.Process == v1alpha1.StdioShared {
@@ -115,7 +120,7 @@ func bridge(spec *v1alpha1.MCPServerSpec) *runconfig.Bridge {
 }
 
 // proxy is how the runner serves.
-func proxy(spec *v1alpha1.MCPServerSpec) runconfig.Proxy {
+func proxy(spec *v1alpha1.ProxyWorkloadSpec) runconfig.Proxy {
 	p := runconfig.Proxy{Port: ProxyPort(spec.Proxy), Path: Path(spec.Path)}
 	if spec.Proxy == nil {
 		return p
@@ -132,8 +137,8 @@ func ProxyPort(spec *v1alpha1.ProxySpec) int32 {
 	return cmp.Or(cmp.Or(spec, &v1alpha1.ProxySpec{}).Port, defaultProxyPort)
 }
 
-func transport(spec v1alpha1.MCPServerSpec) v1alpha1.Transport {
-	return cmp.Or(spec.Transport, v1alpha1.TransportStreamableHTTP)
+func transport(stated v1alpha1.Transport) v1alpha1.Transport {
+	return cmp.Or(stated, v1alpha1.TransportStreamableHTTP)
 }
 
 // Path is spec.path, or its default.

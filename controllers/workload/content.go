@@ -13,6 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -50,42 +51,55 @@ type Rendered struct {
 	short bool
 }
 
-// Render renders a server, or an object in the form of one, of which opts.Remote is
-// not nil where it has no backend. It cannot fail: what is wrong is a problem.
-func Render(server *v1alpha1.MCPServer, opts podtemplate.Options) Rendered {
-	configs := registry.Bind(&server.Spec, opts.Configs)
-	if problem := tooLarge(server, opts); problem != nil {
+// Render renders an object. It cannot fail: what is wrong is a problem.
+func Render(object kinds.Object, opts podtemplate.Options) Rendered {
+	owner, spec := OwnerWith(object, opts.Objects), object.GetProxySpec()
+	configs, replicas := registry.Bind(object, opts.Configs), ProxyReplicas(object, opts.ProxyReplicas)
+	if problem := tooLarge(object); problem != nil {
 		return Rendered{
-			Content:  onlyChecks(server, configs),
-			Problems: podtemplate.Problems{*problem}, owner: OwnerWith(server, opts.Objects), replicas: ProxyReplicas(server, opts.ProxyReplicas),
+			Content: onlyChecks(object, configs), Problems: podtemplate.Problems{*problem}, owner: owner, replicas: replicas,
 		}
 	}
-	var run runconfig.RunConfig
-	var problems []podtemplate.Problem
-	if opts.Remote != nil {
-		run, problems = runspec.ForRemote(server, opts.Remote), podtemplate.Check("spec", opts.Remote)
-		problems = append(problems, podtemplate.UnknownValues("spec", opts.Remote)...)
-	} else {
-		run = runspec.For(server)
-		applied := server.Spec
-		applied.Network = nil // in which an empty selector is written in other words
-		problems = append(podtemplate.Check("spec", &applied), renderBackend(&run, server.Status.Workload, opts)...)
-		problems = append(problems, CheckNetwork("spec.network", server.Spec.Network)...)
-		problems = append(problems, podtemplate.UnknownValues("spec", &server.Spec)...)
+	run, problems := runspec.For(object), check(object)
+	if owner.Backend {
+		problems = append(problems, renderBackend(&run, object.GetProxyStatus().Workload, opts)...)
 	}
-	refused, reason := checks(&run, server, configs)
-	run.Proxy.SessionSecret = sessionSecret(server)
-	unmatched, wrong := policies(server.Spec.AuthzConfig)
+	refused, reason := checks(&run, object, configs)
+	run.Proxy.SessionSecret = sessionSecret(object)
+	unmatched, wrong := policies(spec.AuthzConfig)
 	problems = append(problems, wrong...)
-	rendered := RenderProxy(OwnerWith(server, opts.Objects), server.Spec.Proxy, run, opts)
+	rendered := RenderProxy(owner, spec, run, opts)
 	rendered.Unmatched = unmatched
 	if problems = append(problems, rendered.Problems...); len(problems) == 0 {
 		rendered.Reason = reason
 	}
 	rendered.Problems = podtemplate.Sorted(append(problems, refused...))
-	rendered.replicas = ProxyReplicas(server, opts.ProxyReplicas)
-	rendered.OwnHash = ownHash(server, rendered.Content, configs, opts)
+	rendered.replicas = replicas
+	rendered.OwnHash = ownHash(object, rendered.Content, configs, opts)
 	return rendered
+}
+
+// check finds what is wrong with a spec, whatever proxy and backend make of it.
+func check(object kinds.Object) []podtemplate.Problem {
+	applied := specOf(object)
+	var problems []podtemplate.Problem
+	if server, ok := object.(*v1alpha1.MCPServer); ok {
+		spec := server.Spec
+		spec.Network = nil // in which an empty selector is written in other words
+		applied, problems = &spec, CheckNetwork("spec.network", server.Spec.Network)
+	}
+	return slices.Concat(podtemplate.Check("spec", applied), problems, podtemplate.UnknownValues("spec", specOf(object)))
+}
+
+// specOf is the whole spec of an object.
+func specOf(object kinds.Object) any {
+	switch o := object.(type) {
+	case *v1alpha1.MCPServer:
+		return &o.Spec
+	case *v1alpha1.MCPRemoteProxy:
+		return &o.Spec
+	}
+	return nil
 }
 
 // renderBackend notes the hash of the backend's pod template. Where that has a bridge,
@@ -114,13 +128,12 @@ func hashBackend(run *runconfig.RunConfig) []podtemplate.Problem {
 	return problems
 }
 
-// RenderProxy renders the proxy in front of run, with one replica. spec is the
-// owner's spec.proxy. What else the owner's spec says, the caller checks.
-func RenderProxy(owner Owner, spec *v1alpha1.ProxySpec, run runconfig.RunConfig, opts podtemplate.Options) Rendered {
-	spec = cmp.Or(spec, &v1alpha1.ProxySpec{})
+// RenderProxy renders the proxy in front of run, with one replica. What else than
+// spec.proxy and spec.restartedAt the owner's spec says, the caller checks.
+func RenderProxy(owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.RunConfig, opts podtemplate.Options) Rendered {
 	rendered := Rendered{Content: run, owner: owner, replicas: 1}
 	var problems []podtemplate.Problem
-	if user := spec.Service; user != nil {
+	if user := cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{}).Service; user != nil {
 		problems = append(problems, podtemplate.Keys("spec.proxy.service.labels", user.Labels, true)...)
 		problems = append(problems, podtemplate.Keys("spec.proxy.service.annotations", user.Annotations, false)...)
 	}

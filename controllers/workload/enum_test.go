@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
@@ -22,7 +21,7 @@ import (
 func TestRender_AnUnknownValueOfAnEnum_IsAProblem(t *testing.T) {
 	for _, plural := range []string{"mcpservers", "mcpremoteproxies"} {
 		enums := map[string][]string{}
-		enumsIn(specOf(t, plural), "", enums)
+		enumsIn(schemaOf(t, plural), "", enums)
 		if len(enums) < 2 {
 			t.Fatalf("%s: the enums are %v", plural, enums)
 		}
@@ -43,14 +42,14 @@ func TestRender_AnUnknownValueOfAnEnum_IsAProblem(t *testing.T) {
 	// Those of the others add rights: an algorithm that the runner does not know verifies no token.
 	for plural, adding := range map[string][]string{"mcpoidcconfigs": {".oidc.algorithms[]"}, "mcpauthzconfigs": nil} {
 		enums := map[string][]string{}
-		enumsIn(specOf(t, plural), "", enums)
+		enumsIn(schemaOf(t, plural), "", enums)
 		if found := slices.Sorted(maps.Keys(enums)); !slices.Equal(found, adding) {
 			t.Errorf("%s: the enums are %v: say what becomes of a value that is not known", plural, found)
 		}
 	}
 }
 
-func specOf(t *testing.T, plural string) apiextensionsv1.JSONSchemaProps {
+func schemaOf(t *testing.T, plural string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	data, err := os.ReadFile("../../config/crd/freehold.dev_" + plural + ".yaml")
 	if err != nil {
@@ -91,19 +90,15 @@ func ofALaterRelease(t *testing.T, plural, path, value string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, opts := &v1alpha1.MCPServer{}, podtemplate.Options{RunnerImage: "runner"}
-	if plural == "mcpservers" {
-		err = json.Unmarshal(data, server)
-	} else {
-		remote := &v1alpha1.MCPRemoteProxy{}
-		err = json.Unmarshal(data, remote)
-		server, opts.Remote = kinds.Form(remote), &remote.Spec
+	object := kinds.Servers().New()
+	if plural != "mcpservers" {
+		object = kinds.RemoteProxies().New()
 	}
-	if err != nil {
+	if err := json.Unmarshal(data, object); err != nil {
 		t.Fatal(err)
 	}
 	var fields []string
-	for _, problem := range Render(server, opts).Problems {
+	for _, problem := range Render(object, podtemplate.Options{RunnerImage: "runner"}).Problems {
 		if strings.Contains(problem.Message, "of a later release") {
 			fields = append(fields, problem.Field)
 		}

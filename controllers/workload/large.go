@@ -2,33 +2,33 @@ package workload
 
 import (
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
 // tooLarge is the problem of a spec that is larger than what is rendered.
-func tooLarge(server *v1alpha1.MCPServer, opts podtemplate.Options) *podtemplate.Problem {
-	var spec any = &server.Spec
-	if opts.Remote != nil {
-		spec = opts.Remote
-	}
-	if err := runspec.TooLarge(spec); err != nil {
+func tooLarge(object kinds.Object) *podtemplate.Problem {
+	if err := runspec.TooLarge(specOf(object)); err != nil {
 		return &podtemplate.Problem{Field: "spec", Message: err.Error()}
 	}
 	return nil
 }
 
-// onlyChecks is the content of a server that asks the proxy for the same checks of calls and
+// onlyChecks is the content of an object that asks the proxy for the same checks of calls and
 // says nothing else: what runs may go on if it makes them.
-func onlyChecks(server *v1alpha1.MCPServer, configs frame.Set) runconfig.RunConfig {
-	run := runspec.For(&v1alpha1.MCPServer{TypeMeta: server.TypeMeta, ObjectMeta: server.ObjectMeta})
-	run.NotEnforced = registry.NotEnforced(&server.Spec)
-	if server.Spec.AuthzConfig != nil {
+func onlyChecks(object kinds.Object, configs frame.Set) runconfig.RunConfig {
+	small := kinds.Of(object).New()
+	small.SetNamespace(object.GetNamespace())
+	small.SetName(object.GetName())
+	small.SetUID(object.GetUID())
+	run := runspec.For(small)
+	run.NotEnforced = registry.NotEnforced(object)
+	if object.GetProxySpec().AuthzConfig != nil {
 		run.Proxy.Authorization = &runconfig.Authorization{}
 	}
-	run.Proxy = configs.Own(run.Proxy, referrer(server))
+	run.Proxy = configs.Own(run.Proxy, referrer(object))
 	return run
 }

@@ -1,12 +1,14 @@
 package workload
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
@@ -15,20 +17,23 @@ import (
 // it is seen whether what runs may go on.
 func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 	filler := &runtime.RawExtension{Raw: []byte(`{"metadata": {"annotations": {"a": "` + strings.Repeat("x", runspec.Largest) + `"}}}`)}
-	server, remote := read(t, "full"), &v1alpha1.MCPRemoteProxySpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{Proxy: &v1alpha1.ProxySpec{PodTemplate: filler}}}
+	server, remote := read(t, "full"), &v1alpha1.MCPRemoteProxy{}
 	whole := sound(t, server, options)
-	login := read(t, "full")
-	login.Spec.AuthzConfig, login.Spec.AuthzConfigRef, login.Spec.OIDCConfigRef = nil, nil, nil
+	open := read(t, "full")
+	open.Spec.AuthzConfig, open.Spec.AuthzConfigRef, open.Spec.OIDCConfigRef = nil, nil, nil
+	guarded := &v1alpha1.MCPRemoteProxy{}
+	guarded.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "a"}
 	for name, tc := range map[string]struct {
-		server *v1alpha1.MCPServer
-		remote *v1alpha1.MCPRemoteProxySpec
+		object kinds.Object
 		guards bool
-	}{"a server": {server, nil, true}, "one without checks": {login, nil, false}, "a remote proxy": {login, remote, false}} {
-		opts := options
-		if opts.Remote = tc.remote; tc.remote == nil {
-			tc.server.Spec.PodTemplate = filler
-		}
-		got := Render(tc.server, opts)
+	}{
+		"a server": {server, true}, "one without checks": {open, false},
+		"a remote proxy": {guarded, true}, "one of those without checks": {remote, false},
+	} {
+		spec := tc.object.GetProxySpec()
+		spec.Proxy = cmp.Or(spec.Proxy, &v1alpha1.ProxySpec{})
+		spec.Proxy.PodTemplate = filler
+		got := Render(tc.object, options)
 		if len(got.Problems) != 1 || !strings.HasPrefix(got.Problems.Error(), "spec: more than 393216 characters: move ") {
 			t.Fatalf("%s: %.300v", name, got.Problems)
 		}

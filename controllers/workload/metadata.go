@@ -3,7 +3,7 @@ package workload
 import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
@@ -28,8 +28,8 @@ func Described[T object[T]](ac T, meta podtemplate.Metadata) T {
 
 // RunnersObjects is the metadata of the objects that the runner of a server makes: what the
 // operator has recorded. So it changes without a new run config, which would replace pods.
-func RunnersObjects(server *v1alpha1.MCPServer) podtemplate.Metadata {
-	if claimed := server.Status.Workload; claimed != nil {
+func RunnersObjects(server kinds.Object) podtemplate.Metadata {
+	if claimed := server.GetProxyStatus().Workload; claimed != nil {
 		return podtemplate.Metadata{Labels: claimed.Labels, Annotations: claimed.Annotations}
 	}
 	return podtemplate.Metadata{}

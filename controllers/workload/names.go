@@ -39,13 +39,13 @@ func SessionName(key string, uid types.UID) string {
 // which: with another name its sessions would end.
 func olderSessionName(key string) string { return key + "-session" }
 
-// sessionSecret is the Secret of a server, or of an object in the form of one.
-func sessionSecret(server *v1alpha1.MCPServer) string {
-	key := kinds.Key(server)
-	if claimed := server.Status.Workload; claimed != nil && (claimed.SessionSecret == "" || claimed.SessionSecret == olderSessionName(key)) {
+// sessionSecret is the Secret of an object.
+func sessionSecret(object kinds.Object) string {
+	key := kinds.Key(object)
+	if claimed := object.GetProxyStatus().Workload; claimed != nil && (claimed.SessionSecret == "" || claimed.SessionSecret == olderSessionName(key)) {
 		return olderSessionName(key)
 	}
-	return SessionName(key, server.UID)
+	return SessionName(key, object.GetUID())
 }
 
 // ProxyName is the proxy's Deployment and Service.

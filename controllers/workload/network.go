@@ -12,6 +12,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
@@ -51,10 +52,14 @@ func egress(spec *v1alpha1.MCPServerSpec, defaults *v1alpha1.NetworkSpec) []v1al
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies). It is
 // nil where anyone may connect, to everything, or where there is no backend. It is no
 // content: other pods of the same content enforce nothing new.
-func BackendNetworkPolicy(server *v1alpha1.MCPServer, opts podtemplate.Options) *networkingv1ac.NetworkPolicyApplyConfiguration {
+func BackendNetworkPolicy(object kinds.Object, opts podtemplate.Options) *networkingv1ac.NetworkPolicyApplyConfiguration {
+	server, ok := object.(*v1alpha1.MCPServer)
+	if !ok {
+		return nil
+	}
 	owner := OwnerWith(server, opts.Objects)
 	closed, rules := BackendIngress(&server.Spec, opts.Network) == v1alpha1.BackendIngressProxyOnly, egress(&server.Spec, opts.Network)
-	if !owner.Backend || !closed && rules == nil {
+	if !closed && rules == nil {
 		return nil
 	}
 	pods := func(component string) *metav1ac.LabelSelectorApplyConfiguration {

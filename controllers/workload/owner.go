@@ -7,7 +7,6 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/runspec"
@@ -32,13 +31,13 @@ type Owner struct {
 	Metadata podtemplate.Metadata
 }
 
-// OwnerOf is a server, or an object in the form of one, as the owner of its children.
-func OwnerOf(server *v1alpha1.MCPServer) Owner { return OwnerIn(runspec.Server(server)) }
+// OwnerOf is an object as the owner of its children.
+func OwnerOf(object kinds.Object) Owner { return OwnerIn(runspec.Server(object)) }
 
 // OwnerWith is the same, with what the release says of all objects.
-func OwnerWith(server *v1alpha1.MCPServer, defaults podtemplate.ObjectDefaults) Owner {
-	owner := OwnerOf(server)
-	owner.Metadata = defaults.Of(server)
+func OwnerWith(object kinds.Object, defaults podtemplate.ObjectDefaults) Owner {
+	owner := OwnerOf(object)
+	owner.Metadata = defaults.Of(object)
 	return owner
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
@@ -59,11 +60,11 @@ func (r Rendered) Proxy(generation int64) (*appsv1ac.DeploymentApplyConfiguratio
 // ProxyReplicas is spec.proxy.replicas, where it is unset the release's, where that is
 // zero 1, and 0 for a server that is suspended or being deleted, or whose backend is
 // scaled to zero: a proxy is ready once it has reached a backend.
-func ProxyReplicas(server *v1alpha1.MCPServer, release int32) int32 {
-	if server.Spec.Suspend || ptr.Deref(server.Spec.Replicas, 1) == 0 || server.DeletionTimestamp != nil {
+func ProxyReplicas(object kinds.Object, release int32) int32 {
+	if kinds.BackendReplicas(object) == 0 || object.GetDeletionTimestamp() != nil {
 		return 0
 	}
-	return ptr.Deref(ptr.Deref(server.Spec.Proxy, v1alpha1.ProxySpec{}).Replicas, cmp.Or(release, 1))
+	return ptr.Deref(ptr.Deref(object.GetProxySpec().Proxy, v1alpha1.ProxySpec{}).Replicas, cmp.Or(release, 1))
 }
 
 // ScaledProxy states what the manager owns of the live Deployment, with so many

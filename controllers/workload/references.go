@@ -9,6 +9,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
@@ -16,21 +17,21 @@ import (
 // checks states in a run config what the proxy holds calls against. It finds what keeps the
 // configurations from being followed to which a server refers, and the reason that a condition
 // gives for the first.
-func checks(run *runconfig.RunConfig, server *v1alpha1.MCPServer, configs frame.Set) (problems []podtemplate.Problem, reason string) {
+func checks(run *runconfig.RunConfig, object kinds.Object, configs frame.Set) (problems []podtemplate.Problem, reason string) {
 	refuse := func(field, why, message string, args ...any) {
 		problems = append(problems, podtemplate.Problem{Field: field, Message: fmt.Sprintf(message, args...)})
 		if reason == "" {
 			reason = why
 		}
 	}
-	run.NotEnforced = registry.NotEnforced(&server.Spec)
-	run.Proxy.Authorization = authz.Of(server.Spec.AuthzConfig)
+	run.NotEnforced = registry.NotEnforced(object)
+	run.Proxy.Authorization = authz.Of(object.GetProxySpec().AuthzConfig)
 	for _, config := range configs {
-		wrong, field := config.AddTo(&run.Proxy, referrer(server)), "spec."+config.Field
+		wrong, field := config.AddTo(&run.Proxy, referrer(object)), "spec."+config.Field
 		switch {
 		case config.Object == nil:
 			refuse(field, reasonOf(config, "NotFound"), "%s %q does not exist in this namespace: create it, or remove the reference", config.Kind, config.Name)
-		case config.Deleting() && !rollout.OfServer(server).Has(config.Kind, config.Name):
+		case config.Deleting() && !rollout.Of(object).Has(config.Kind, config.Name):
 			refuse(field, reasonOf(config, "Deleting"), "%s %q is being deleted, and this server does not run with it yet: "+
 				"refer to another one, or remove the reference", config.Kind, config.Name)
 		case config.Verdict.Err != nil:
@@ -50,18 +51,19 @@ func reasonOf(config frame.Bound, what string) string {
 	return strings.TrimPrefix(config.Kind, "MCP") + what
 }
 
-func referrer(server *v1alpha1.MCPServer) frame.Referrer {
-	return frame.Referrer{Spec: &server.Spec, URL: URL(OwnerOf(server), server.Spec.Proxy, server.Spec.Path)}
+func referrer(object kinds.Object) frame.Referrer {
+	spec := object.GetProxySpec()
+	return frame.Referrer{Spec: spec, URL: URL(OwnerOf(object), spec.Proxy, spec.Path)}
 }
 
 // ownHash is rendered anew, since what a configuration says is in the pod template
 // too.
-func ownHash(server *v1alpha1.MCPServer, content runconfig.RunConfig, configs frame.Set, opts podtemplate.Options) string {
+func ownHash(object kinds.Object, content runconfig.RunConfig, configs frame.Set, opts podtemplate.Options) string {
 	if len(configs) == 0 {
 		return ""
 	}
-	content.Proxy = configs.Own(content.Proxy, referrer(server))
-	data, err := RenderProxy(OwnerOf(server), server.Spec.Proxy, content, opts).Content.Encode()
+	content.Proxy = configs.Own(content.Proxy, referrer(object))
+	data, err := RenderProxy(OwnerOf(object), object.GetProxySpec(), content, opts).Content.Encode()
 	if err != nil {
 		return "" // said better as a problem of the content
 	}

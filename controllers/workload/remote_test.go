@@ -13,7 +13,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/golden"
 )
@@ -27,9 +26,7 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 	if err := yaml.UnmarshalStrict(data, object); err != nil {
 		t.Fatal(err)
 	}
-	form, opts := kinds.Form(object), options
-	opts.Remote = &object.Spec
-	rendered := Render(form, opts)
+	rendered := Render(object, options)
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}
@@ -44,13 +41,13 @@ func TestWhatARemoteProxyIsBuiltOf(t *testing.T) {
 	if run, err := runconfig.Decode([]byte(config.Data[runconfig.FileName])); err != nil || run.Verify() != nil {
 		t.Errorf("its run config cannot be read: %v, %v", err, run.Verify())
 	}
-	if policy := BackendNetworkPolicy(form, options); policy != nil {
+	if policy := BackendNetworkPolicy(object, options); policy != nil {
 		t.Error("it has a policy for a backend")
 	}
-	owner := OwnerOf(form)
+	owner := OwnerOf(object)
 	for kind, ac := range map[string]any{
 		"serviceaccount": ServiceAccount(owner), "role": Role(owner), "rolebinding": RoleBinding(owner),
-		"run-config": config, "proxy": proxy, "proxy-service": ProxyService(owner, form.Spec.Proxy),
+		"run-config": config, "proxy": proxy, "proxy-service": ProxyService(owner, object.Spec.Proxy),
 	} {
 		got, err := yaml.Marshal(ac)
 		if err != nil {
@@ -65,9 +62,7 @@ func TestTheProxiesOfARemoteServerOfEventsFindEachOther(t *testing.T) {
 	for transport, want := range map[v1alpha1.RemoteTransport]bool{"sse": true, "streamable-http": false} {
 		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/sse", Transport: transport}}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
-		opts := options
-		opts.Remote = &object.Spec
-		rendered := Render(kinds.Form(object), opts)
+		rendered := Render(object, options)
 		proxy, err := rendered.Proxy(1)
 		if err != nil || len(rendered.Problems) > 0 || len(rendered.Content.NotEnforced) > 0 {
 			t.Fatal(rendered.Problems, rendered.Content.NotEnforced, err)
@@ -87,9 +82,7 @@ func TestARemoteProxyRestartsWithAnotherTime(t *testing.T) {
 	render := func(at *metav1.Time) (Rendered, string) {
 		object := &v1alpha1.MCPRemoteProxy{Spec: v1alpha1.MCPRemoteProxySpec{URL: "https://mcp.example.com/mcp", ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{RestartedAt: at}}}
 		object.Name, object.Namespace, object.UID = "far", "team", "1111"
-		opts := options
-		opts.Remote = &object.Spec
-		rendered := Render(kinds.Form(object), opts)
+		rendered := Render(object, options)
 		proxy, err := rendered.Proxy(1)
 		if err != nil || len(rendered.Problems) > 0 {
 			t.Fatal(rendered.Problems, err)

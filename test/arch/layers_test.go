@@ -33,9 +33,9 @@ var layers = map[string][]string{
 
 	"controllers/conditions":  {"apis/...", "applyconfig/..."},
 	"controllers/authz":       {},
-	"controllers/runspec":     {"apis/...", "applyconfig/..."},
+	"controllers/runspec":     {"apis/...", "applyconfig/...", "controllers/kinds"},
 	"controllers/revision":    {},
-	"controllers/kinds":       {"apis/..."},
+	"controllers/kinds":       {"apis/...", "applyconfig/..."},
 	"controllers/rollout":     {"apis/...", "controllers/conditions", "controllers/kinds"},
 	"controllers/podtemplate": {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/revision", "controllers/runspec"},
 	"controllers/workload": {

@@ -13,7 +13,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/kit"
@@ -86,8 +85,7 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	object.Name = made.object.Name
 	s.Apply("git", "{apiVersion: freehold.dev/v1alpha1, kind: MCPRemoteProxy, metadata: {name: "+object.Name+"}, spec: {url: 'https://mcp.example.com/mcp'}}")
 	s.Read(object)
-	form := kinds.Form(object)
-	rendered := workload.Render(form, podtemplate.Options{RunnerImage: "freehold.dev/runner:test", Remote: &object.Spec})
+	rendered := workload.Render(object, podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	if len(rendered.Problems) > 0 {
 		t.Fatal(rendered.Problems)
 	}
@@ -95,7 +93,7 @@ func (made *server) remote(t *testing.T, s *kit.Env) {
 	s.Must(err, "building the run config")
 	proxy, err := rendered.Proxy(1)
 	s.Must(err, "building the proxy")
-	owner := workload.OwnerOf(form)
+	owner := workload.OwnerOf(object)
 	for resource, ac := range map[string]any{
 		"serviceaccounts": workload.ServiceAccount(owner), "roles": workload.Role(owner), "rolebindings": workload.RoleBinding(owner),
 		"configmaps": config, "deployments": proxy, "services": workload.ProxyService(owner, object.Spec.Proxy),

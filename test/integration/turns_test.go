@@ -106,7 +106,7 @@ func inTurns(recording *kit.Recording, hash string, budget int) {
 		if err := decode(state.Object, live); err != nil {
 			return err
 		}
-		phases[live.Name] = rollout.OfServer(live).Member("MCPAuthzConfig", "company", hash).Phase
+		phases[live.Name] = rollout.Of(live).Member("MCPAuthzConfig", "company", hash).Phase
 		if numbers[live.Name] == nil {
 			numbers[live.Name] = map[int64]bool{}
 		}

@@ -145,8 +145,8 @@ func (r *Runners) podMoved(object client.Object) {
 
 func (r *Runners) objectMoved(object client.Object) {
 	server := object.GetLabels()[workload.LabelServer]
-	if form := kinds.Form(object); form != nil {
-		server = kinds.Key(form)
+	if owner, ok := object.(kinds.Object); ok {
+		server = kinds.Key(owner)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,7 +42,7 @@ type Kind interface {
 
 // Referrer is a workload that refers to a configuration.
 type Referrer struct {
-	Spec *v1alpha1.MCPServerSpec
+	Spec *v1alpha1.ProxyWorkloadSpec
 	// URL is where clients in the cluster call it.
 	URL string
 }

@@ -29,11 +29,14 @@ func Named(kind string) frame.Kind {
 	return nil
 }
 
+// referring is a workload, or its spec.
+type referring interface{ ConfigRefs() []v1alpha1.ConfigRef }
+
 // Bind is what a workload refers to, each with what was found of it. It leaves out kinds that
 // there are not.
-func Bind(spec *v1alpha1.MCPServerSpec, found frame.Set) frame.Set {
+func Bind(workload referring, found frame.Set) frame.Set {
 	var set frame.Set
-	for _, ref := range spec.ConfigRefs() {
+	for _, ref := range workload.ConfigRefs() {
 		bound := frame.Bound{ConfigRef: ref, Rules: Named(ref.Kind)}
 		if bound.Rules == nil {
 			continue
@@ -48,11 +51,11 @@ func Bind(spec *v1alpha1.MCPServerSpec, found frame.Set) frame.Set {
 
 // Guards reports whether a workload refers to a configuration that the proxy holds calls
 // against.
-func Guards(spec *v1alpha1.MCPServerSpec) bool { return len(Bind(spec, nil)) > 0 }
+func Guards(workload referring) bool { return len(Bind(workload, nil)) > 0 }
 
-// NotEnforced are the fields of a spec that refer to kinds that there are not.
-func NotEnforced(spec *v1alpha1.MCPServerSpec) (fields []string) {
-	for _, ref := range spec.ConfigRefs() {
+// NotEnforced are the fields of a workload that refer to kinds that there are not.
+func NotEnforced(workload referring) (fields []string) {
+	for _, ref := range workload.ConfigRefs() {
 		if Named(ref.Kind) == nil {
 			fields = append(fields, "spec."+ref.Field)
 		}

@@ -26,7 +26,7 @@ func TestWhatWasRenderedIsReadBack(t *testing.T) {
 		"the cluster": {Kubernetes: &v1alpha1.KubernetesIssuer{ServiceAccounts: []v1alpha1.ServiceAccountReference{{Namespace: "b", Name: "x.y"}, {Namespace: "a", Name: "z"}}}},
 	}
 	server := &v1alpha1.MCPServer{Spec: v1alpha1.MCPServerSpec{ProxyWorkloadSpec: v1alpha1.ProxyWorkloadSpec{OIDCConfigRef: &v1alpha1.OIDCConfigReference{Audiences: []string{"b", "a"}, Scopes: []string{"s"}}}}}
-	of := frame.Referrer{Spec: &server.Spec, URL: "http://echo/mcp"}
+	of := frame.Referrer{Spec: &server.Spec.ProxyWorkloadSpec, URL: "http://echo/mcp"}
 	for name, spec := range logins {
 		set := Bind(&server.Spec, Read(&v1alpha1.MCPOIDCConfig{Spec: spec}))
 		var proxy, ran runconfig.Proxy

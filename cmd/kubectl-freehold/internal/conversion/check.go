@@ -136,13 +136,13 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 		if err := json.Unmarshal(data, server); err != nil {
 			return nil, fmt.Errorf("reading the %s: %w", kind, err)
 		}
-		return c.rendered(server, podtemplate.Options{}, r), nil
+		return c.rendered(server, r), nil
 	case "MCPRemoteProxy":
 		proxy := &v1alpha1.MCPRemoteProxy{}
 		if err := json.Unmarshal(data, proxy); err != nil {
 			return nil, fmt.Errorf("reading the %s: %w", kind, err)
 		}
-		return c.rendered(kinds.Form(proxy), podtemplate.Options{Remote: &proxy.Spec}, r), nil
+		return c.rendered(proxy, r), nil
 	}
 	config := registry.Named(kind).New()
 	if err := json.Unmarshal(data, config); err != nil {
@@ -156,15 +156,15 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 
 // rendered is what is wrong with a server's content. Nothing is said of a configuration that the run
 // does not have.
-func (c *conversion) rendered(server *v1alpha1.MCPServer, opts podtemplate.Options, r run) []podtemplate.Problem {
-	opts.RunnerImage = "runner"
+func (c *conversion) rendered(object kinds.Object, r run) []podtemplate.Problem {
+	opts := podtemplate.Options{RunnerImage: "runner"}
 	if login := r.loginOf(c); login != nil {
 		opts.Configs = append(opts.Configs, registry.Read(as[v1alpha1.MCPOIDCConfig](login))...)
 	}
 	if policies := r.named("MCPAuthzConfig", c); policies != nil {
 		opts.Configs = append(opts.Configs, registry.Read(as[v1alpha1.MCPAuthzConfig](policies.main))...)
 	}
-	return slices.DeleteFunc(workload.Render(server, opts).Problems, func(p podtemplate.Problem) bool {
+	return slices.DeleteFunc(workload.Render(object, opts).Problems, func(p podtemplate.Problem) bool {
 		return p.Field == "spec.oidcConfigRef" && r.loginOf(c) == nil || p.Field == "spec.authzConfigRef"
 	})
 }
