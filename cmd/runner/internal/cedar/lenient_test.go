@@ -1,13 +1,17 @@
 package cedar
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
 // An answer passes whatever is in the items of a list, but for their names.
@@ -34,7 +38,10 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 			"", "text/event-stream", "data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + tools + "\n\n",
 			"data: {\"method\":\"a\",\"params\":{\"b\":\"\\ud83d\"}}\n\ndata: " + filtered + "\n\n", 200,
 		},
-		"a name that is cut": {list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"}]}}`, "1: the backend's answer to a list is not JSON that can be filtered", 502},
+		"names that are cut": {
+			list, "application/json", `{"id":1,"result":{"tools":[{"name":"add\ud83d"},{"name":"add"},{"name":"add` + "\xff" + `"},{"name":"drop\ud83d"}]}}`, filtered, 200,
+		},
+		"no name": {list, "application/json", `{"id":1,"result":{"tools":[{"name":1}]}}`, "1: the backend's answer to a list is not JSON that can be filtered", 502},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody), httptest.NewRecorder()
@@ -47,6 +54,30 @@ func TestListsHoldWhatServersWrite(t *testing.T) {
 				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
 			}
 		})
+	}
+}
+
+// Policies judge the name that a client reads, and by which it calls.
+func TestACutNameIsJudgedAsItIsRead(t *testing.T) {
+	var judged []string
+	got, err := filter([]byte(`{"id":1,"result":{"tools":[{"name":"cut\ud83d"},{"name":"cut`+"\xe2\x82"+`"},{"name":"cut\udc00ter"}]}}`), func(call authz.Call) bool {
+		judged = append(judged, call.ID)
+		return true
+	})
+	var read struct {
+		Result struct {
+			Tools []struct{ Name string }
+		}
+	}
+	if err != nil || json.Unmarshal(got, &read) != nil {
+		t.Fatalf("%q: %v", got, err)
+	}
+	var names []string
+	for _, tool := range read.Result.Tools {
+		names = append(names, tool.Name)
+	}
+	if diff := cmp.Diff(judged, names); diff != "" || len(names) != 3 || !utf8.Valid(got) {
+		t.Errorf("%q: (-judged +read):\n%s", got, diff)
 	}
 }
 

@@ -112,7 +112,7 @@ func keep(list jsontext.Value, id string, visible func(string) bool) (jsontext.V
 			return nil, err
 		}
 		var name string
-		if err := json.Unmarshal(fields[id], &name); err != nil {
+		if err := json.Unmarshal(fields[id], &name, jsonrpc.Lenient); err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
 		if visible(name) {
