@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	"k8s.io/utils/lru"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
 
 // Introspection is where the issuer tells what a token is (RFC 7662).
@@ -36,8 +37,7 @@ const (
 	askTime, maxAnswer = 5 * time.Second, 64 << 10
 	// asked is how many questions there are at once about tokens that nobody knows,
 	// and again as many about those that were valid before. Of the first no more than
-	// askRate begin in a second, after askBurst: tokens cost their senders nothing,
-	// questions cost the issuer.
+	// askRate begin in a second, after askBurst.
 	asked, askRate, askBurst = 16, 50, 100
 )
 
@@ -56,10 +56,10 @@ type introspector struct {
 	read func(claims []byte, issuer string, told bool) (identity, error)
 
 	questions singleflight.Group
-	limit     *rate.Limiter
+	limit     *pace
 	// unknown and known are the places for questions, so that a flood of tokens that
-	// are made up holds up nobody whose token was valid before.
-	unknown, known *semaphore.Weighted
+	// are made up holds up nobody whose token was valid before. Of the first an address has half.
+	unknown, known *share.Places
 	refused        *lru.Cache // by hash, why a token was not taken and until when
 	complaint      rate.Sometimes
 }
@@ -76,14 +76,14 @@ func newIntrospector(config Config, read func([]byte, string, bool) (identity, e
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &introspector{
 		config: config, client: &client, read: read,
-		limit: rate.NewLimiter(askRate, askBurst), unknown: semaphore.NewWeighted(asked), known: semaphore.NewWeighted(asked),
+		limit: newPace(askRate, askBurst), unknown: share.New(asked, share.Half(asked)), known: share.New(asked, asked),
 		refused: lru.New(remembered), complaint: rate.Sometimes{Interval: askTime},
 	}
 }
 
 // ask returns who sent a token, once for all who wait. wasValid says that the issuer
 // has told of it before. The question goes on when ctx ends.
-func (i *introspector) ask(ctx context.Context, token string, key hash, wasValid bool) (identity, error) {
+func (i *introspector) ask(ctx context.Context, token, from string, key hash, wasValid bool) (identity, error) {
 	if known, ok := i.refused.Get(key); ok {
 		if r := known.(rejected); i.config.Now().Before(r.until) { //nolint:forcetypeassert // nothing else is added
 			return identity{}, r.err
@@ -92,7 +92,7 @@ func (i *introspector) ask(ctx context.Context, token string, key hash, wasValid
 	done := i.questions.DoChan(string(key[:]), func() (any, error) {
 		asking, cancel := context.WithTimeout(context.Background(), askTime)
 		defer cancel()
-		id, err := i.turn(asking, token, wasValid)
+		id, err := i.turn(asking, token, from, wasValid)
 		if err != nil && !errors.Is(err, errUnavailable) {
 			i.refused.Add(key, rejected{err, i.config.Now().Add(refusedAge)})
 		}
@@ -108,18 +108,19 @@ func (i *introspector) ask(ctx context.Context, token string, key hash, wasValid
 }
 
 // turn asks when there is a place for it.
-func (i *introspector) turn(ctx context.Context, token string, wasValid bool) (identity, error) {
+func (i *introspector) turn(ctx context.Context, token, from string, wasValid bool) (identity, error) {
 	places := i.known
 	if !wasValid {
 		places = i.unknown
-		if i.limit.Wait(ctx) != nil {
+		if i.limit.wait(ctx, from) != nil {
 			return identity{}, errNoAnswer
 		}
 	}
-	if places.Acquire(ctx, 1) != nil {
+	leave, err := places.Wait(ctx, from, 1)
+	if err != nil {
 		return identity{}, errNoAnswer
 	}
-	defer places.Release(1)
+	defer leave()
 	claims, active, err := i.question(ctx, token)
 	if err != nil {
 		i.complaint.Do(func() {

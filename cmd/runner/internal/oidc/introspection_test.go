@@ -169,7 +169,7 @@ func TestAFloodOfTokensHoldsUpNobodyWhoIsKnown(t *testing.T) {
 	const tokens = askBurst + askRate/2
 	began := time.Now()
 	for n := range tokens {
-		flood.Go(func() { call(fmt.Sprint("made up ", n)) })
+		flood.Go(func() { sendFrom(h, fmt.Sprint("192.0.2.", n%2), fmt.Sprint("made up ", n)) })
 		flood.Go(func() { call("made up 0") })
 	}
 	for p.Busy.Load() < asked {

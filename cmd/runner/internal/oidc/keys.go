@@ -68,9 +68,8 @@ func (k *keys) verify(token *jose.JSONWebSignature) ([]byte, error) {
 type issuer struct {
 	config Config
 	client *http.Client
-	// unknown bounds the fetches for tokens that no known key has signed: tokens cost
-	// their senders nothing, fetches cost the issuer.
-	unknown *rate.Limiter
+	// unknown bounds the fetches for tokens that no known key has signed.
+	unknown *pace
 	fetches singleflight.Group
 
 	mu sync.Mutex
@@ -82,18 +81,18 @@ type issuer struct {
 func newIssuer(config Config) *issuer {
 	client := *config.Client
 	client.Timeout = fetchTime
-	return &issuer{config: config, client: &client, unknown: rate.NewLimiter(rate.Every(5*time.Second), 2)}
+	return &issuer{config: config, client: &client, unknown: newPace(rate.Every(2500*time.Millisecond), 4)}
 }
 
 // verify returns the payload of a token that the issuer has signed, and the
 // issuer's name. Its error is errNoKeys or errSignature.
-func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature) (payload []byte, name string, err error) {
+func (i *issuer) verify(ctx context.Context, token *jose.JSONWebSignature, from string) (payload []byte, name string, err error) {
 	known, err := i.current(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	payload, err = known.verify(token)
-	if err == nil || !i.unknown.Allow() {
+	if err == nil || !i.unknown.allow(from) {
 		return payload, known.issuer, err
 	}
 	// The key may be newer than those that are known, also where it has the name of one of them, or none.

@@ -4,7 +4,7 @@
 //
 // oidc.go lets callers in, tokens.go is what makes a token valid, keys.go where
 // the issuer's keys come from, introspection.go how the issuer is asked about a
-// token, trust.go whose certificates are taken for it, metadata.go what clients read
+// token, pace.go how often for tokens that nobody knows, trust.go whose certificates are taken for it, metadata.go what clients read
 // before they log in, audit.go what is logged of those who are not let in, and
 // package oidctest an issuer for tests.
 package oidc
@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/controllers/authz"
 )
 
@@ -118,7 +119,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, authz.Caller{}, *err)
 		return
 	}
-	id, failure := g.tokens.verify(r.Context(), token)
+	id, failure := g.tokens.verify(r.Context(), token, budget.Address(r.RemoteAddr))
 	switch {
 	case errors.Is(failure, errUnavailable):
 		w.Header().Set("Retry-After", "10")

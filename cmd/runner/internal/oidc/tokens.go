@@ -54,8 +54,8 @@ func newTokens(config Config) *tokens {
 }
 
 // verify returns who sent a token. The error is an errUnavailable if that cannot be
-// told now, else it says what is wrong with the token.
-func (t *tokens) verify(ctx context.Context, token string) (identity, error) {
+// told now, else it says what is wrong with the token. from is the address that it comes from.
+func (t *tokens) verify(ctx context.Context, token, from string) (identity, error) {
 	key := sha256.Sum256([]byte(token))
 	known, wasValid := t.verified.Get(key)
 	if wasValid {
@@ -64,7 +64,7 @@ func (t *tokens) verify(ctx context.Context, token string) (identity, error) {
 			return id, nil
 		}
 	}
-	id, err := t.judge(ctx, token, key, wasValid)
+	id, err := t.judge(ctx, token, from, key, wasValid)
 	switch {
 	case err == nil:
 		t.verified.Add(key, id)
@@ -92,9 +92,9 @@ func claim[T any](c claims, name string) (*T, error) {
 
 // judge verifies a JWT by the issuer's keys, and has the issuer tell of any other
 // token. An issuer without keys tells of all.
-func (t *tokens) judge(ctx context.Context, token string, key hash, wasValid bool) (identity, error) {
+func (t *tokens) judge(ctx context.Context, token, from string, key hash, wasValid bool) (identity, error) {
 	if t.introspect == nil {
-		return t.signed(ctx, token)
+		return t.signed(ctx, token, from)
 	}
 	if isJWT(token) {
 		known, err := t.issuer.current(ctx)
@@ -102,10 +102,10 @@ func (t *tokens) judge(ctx context.Context, token string, key hash, wasValid boo
 			return identity{}, err
 		}
 		if len(known.set) > 0 {
-			return t.signed(ctx, token)
+			return t.signed(ctx, token, from)
 		}
 	}
-	return t.introspect.ask(ctx, token, key, wasValid)
+	return t.introspect.ask(ctx, token, from, key, wasValid)
 }
 
 // isJWT reports whether a token has the form of a JWT (RFC 7519, section 7.2),
@@ -116,13 +116,13 @@ func isJWT(token string) bool {
 	return err == nil && strings.Count(rest, ".") == 1 && bytes.HasPrefix(bytes.TrimSpace(header), []byte("{"))
 }
 
-func (t *tokens) signed(ctx context.Context, token string) (identity, error) {
+func (t *tokens) signed(ctx context.Context, token, from string) (identity, error) {
 	// The compact form alone: other forms spell one token in many ways.
 	signed, err := jose.ParseSignedCompact(token, t.algorithms)
 	if err != nil {
 		return identity{}, errNotSigned
 	}
-	payload, issuer, err := t.issuer.verify(ctx, signed)
+	payload, issuer, err := t.issuer.verify(ctx, signed, from)
 	switch {
 	case errors.Is(err, errUnavailable):
 		return identity{}, err
