@@ -16,8 +16,16 @@ import (
 )
 
 // The runner's own program before a server that speaks the older era alone: what policies refuse to a client of the newer era never
-// reaches the server, and lists have what they permit.
+// reaches the server, and lists have what they permit. That holds as well where the server is at another path, as frameworks have it that
+// redirect to the same path with a slash.
 func TestPoliciesStandBeforeATranslation(t *testing.T) {
+	for _, path := range []string{"/mcp", "/mcp/"} {
+		t.Run("a server at "+path, func(t *testing.T) { policiesStandBefore(t, path) })
+	}
+}
+
+func policiesStandBefore(t *testing.T, path string) {
+	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "legacy", Version: "1"}, nil)
 	for _, name := range []string{"add", "drop"} {
 		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
@@ -28,6 +36,10 @@ func TestPoliciesStandBeforeATranslation(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path {
+			http.Redirect(w, r, "http://"+r.Host+path, http.StatusTemporaryRedirect)
+			return
+		}
 		body, _ := io.ReadAll(r.Body)
 		if strings.Contains(string(body), "tools/call") {
 			mu.Lock()

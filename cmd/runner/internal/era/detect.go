@@ -5,19 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
-	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 )
 
 const (
@@ -33,11 +25,14 @@ const (
 type found struct {
 	modern, legacy bool
 	versions       []string
-	until          time.Time
+	// path is where it answers, empty where nobody knows: many frameworks redirect to the same path with a slash.
+	path  string
+	until time.Time
 }
 
 func (f *found) both() bool                 { return f.modern && f.legacy }
 func (f *found) modernOnly() bool           { return f.modern && !f.legacy }
+func (f *found) told() bool                 { return f != nil && (f.modern || f.legacy) }
 func (f *found) current(now time.Time) bool { return now.Before(f.until) }
 
 // errRefused is what a backend tells a client that it does not let in.
@@ -53,7 +48,7 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 	switch {
 	case known != nil && known.current(time.Now()):
 		return known.orUnknown()
-	case known != nil && (known.modern || known.legacy):
+	case known.told():
 		// What was found stands until it is found again.
 		select {
 		case t.probing <- struct{}{}:
@@ -89,11 +84,17 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 	probe, cancel := context.WithTimeout(ctx, cmp.Or(t.config.ProbeTime, probeTime))
 	defer cancel()
 	speaks, err := t.probe(probe, t.bare(r))
+	if err != nil && strings.TrimSuffix(speaks.path, "/") != strings.TrimSuffix(r.URL.Path, "/") {
+		speaks.path = "" // it may be the login of those who are not let in
+	}
 	switch {
 	case ctx.Err() != nil:
 		return // this client has left; the next one asks
 	case errors.Is(err, errRefused):
 		t.denials.add(t.config.Caller(r)) // another caller may be told
+		if !known.told() {
+			t.state.Store(&found{path: speaks.path})
+		}
 		return
 	case err != nil:
 		t.config.Log.Debug("the backend does not tell which revisions of MCP it speaks", "error", err)
@@ -104,28 +105,53 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 			t.overdue = min(t.overdue+1, 3)
 			again = time.Now().Add(time.Duration(t.overdue) * time.Since(began))
 		}
-		if speaks = (&found{until: again}); known != nil {
-			speaks = &found{modern: known.modern, legacy: known.legacy, versions: known.versions, until: again}
+		stands := found{path: speaks.path}
+		if known.told() {
+			stands = *known
 		}
+		speaks, stands.until = &stands, again
 	default:
 		speaks.until, t.overdue = time.Now().Add(remembered), 0
-		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy", speaks.legacy, "versions", speaks.versions)
+		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy", speaks.legacy, "versions", speaks.versions, "path", speaks.path)
 	}
 	t.state.Store(speaks)
 }
 
 func (f *found) orUnknown() (*found, error) {
-	if !f.modern && !f.legacy {
+	if !f.told() {
 		return nil, errUnknown
 	}
 	return f, nil
+}
+
+// at is a request for where the backend answers. That was found out by a question without anything that a caller has said: what
+// policies have judged is sent once, as it is.
+func (t *Translator) at(r *http.Request) *http.Request {
+	if known := t.state.Load(); known != nil {
+		return led(r, known.path)
+	}
+	return r
+}
+
+// led is a request for a path, for its own where that is empty.
+func led(r *http.Request, path string) *http.Request {
+	if path == "" || r.URL.Path == path {
+		return r
+	}
+	to := *r.URL
+	to.Path = path
+	r = r.WithContext(r.Context())
+	r.URL = &to
+	return r
 }
 
 // forget has the next request ask again: the backend did not speak as it was known to. What was known stands until there is an answer,
 // since a client can have its own calls refused.
 func (t *Translator) forget() {
 	if known := t.state.Load(); known != nil {
-		t.state.CompareAndSwap(known, &found{modern: known.modern, legacy: known.legacy, versions: known.versions})
+		again := *known
+		again.until = time.Time{}
+		t.state.CompareAndSwap(known, &again)
 	}
 }
 
@@ -162,93 +188,6 @@ func (t *Translator) kept(r *http.Request) int {
 		}
 	}
 	return sum
-}
-
-func (t *Translator) probe(ctx context.Context, r *http.Request) (*found, error) {
-	speaks := &found{}
-	answer, err := t.ask(ctx, r, modernRequest(t.newID(), protocol.MethodDiscover, nil, nil), modernHeaders(protocol.MethodDiscover, ""))
-	if err != nil {
-		return nil, err
-	}
-	if denied(answer.status) || tooLong(answer.status) {
-		return nil, errRefused
-	}
-	if inconclusive(answer.status) {
-		return nil, fmt.Errorf("server/discover is answered with HTTP %d", answer.status)
-	}
-	if speaks.versions = discovered(answer.message); slices.Contains(speaks.versions, protocol.Modern) {
-		speaks.modern = true
-		speaks.legacy = slices.ContainsFunc(speaks.versions, func(v string) bool { return v < protocol.Modern })
-	}
-	if told := supported(answer.message); !speaks.modern && len(told) > 0 {
-		speaks.legacy, speaks.versions = true, told // no session is begun for what is known: a bridge would start a server
-	}
-	if speaks.legacy {
-		return speaks, nil
-	}
-	session, err := t.initialize(ctx, r, profile{})
-	var refused *refusedError
-	switch {
-	case err == nil:
-		speaks.legacy = true
-		speaks.versions = append(speaks.versions, session.version)
-		t.end(r, session)
-	case errors.As(err, &refused) && (denied(refused.status) || tooLong(refused.status)):
-		return nil, errRefused
-	case speaks.modern && refused != nil && !inconclusive(refused.status):
-	default:
-		return nil, err
-	}
-	return speaks, nil
-}
-
-// inconclusive reports whether an answer may be another one later, to somebody else, or to a shorter request.
-func inconclusive(status int) bool {
-	return denied(status) || tooLong(status) || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
-}
-
-// denied reports whether an answer is about who has asked.
-func denied(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
-}
-
-// tooLong reports whether an answer is about the length of the request. In a question of ours only what names its caller can be long.
-func tooLong(status int) bool {
-	return status == http.StatusRequestEntityTooLarge || status == http.StatusRequestURITooLong || status == http.StatusRequestHeaderFieldsTooLarge
-}
-
-// discovered are the versions that the answer to server/discover tells. A legacy server may answer anything, also a result.
-func discovered(answer jsonrpc.Message) []string {
-	var versions []string
-	if json.Unmarshal(orNull(jsonrpc.Members(answer.Result)["supportedVersions"]), &versions) != nil {
-		return nil
-	}
-	return versions
-}
-
-// supported are the legacy revisions that a server lists which refuses the modern one
-// (MCP specification 2026-07-28, basic/versioning); none where it lists that, too.
-func supported(answer jsonrpc.Message) []string {
-	var refusal struct {
-		Code int `json:"code"`
-		Data struct {
-			Supported []string `json:"supported"`
-		} `json:"data"`
-	}
-	if json.Unmarshal(orNull(answer.Error), &refusal) != nil || refusal.Code != protocol.CodeUnsupportedVersion {
-		return nil
-	}
-	if slices.Contains(refusal.Data.Supported, protocol.Modern) {
-		return nil
-	}
-	return slices.DeleteFunc(refusal.Data.Supported, func(v string) bool { return !slices.Contains(protocol.LegacyRevisions, v) })
-}
-
-func orNull(v jsontext.Value) jsontext.Value {
-	if v == nil {
-		return jsontext.Value("null")
-	}
-	return v
 }
 
 // maxDenials is how many callers are remembered whom the backend does not let ask.

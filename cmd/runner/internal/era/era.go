@@ -2,7 +2,7 @@
 // legacy era, up to revision 2025-11-25, begins with initialize and has sessions; in the modern era, from revision 2026-07-28 on,
 // each request stands for itself.
 //
-// era.go decides which requests are translated, and detect.go finds out which eras the backend speaks. modern.go serves clients of
+// era.go decides which requests are translated, detect.go knows which eras the backend speaks, and probe.go asks it. modern.go serves clients of
 // the modern era from a legacy backend: validate.go holds headers against the body, sessions.go keeps sessions with the backend,
 // relay.go passes on what it answers, inputs.go what it asks, and listen.go what changes. legacy.go serves legacy clients from a
 // modern backend. exchange.go is one request to the backend, words.go what it answers, and results.go has the pure parts of the translation.
@@ -67,7 +67,7 @@ type Config struct {
 // Translator stands in front of a backend. Make it with New.
 type Translator struct {
 	config Config
-	pass   http.Handler // requests as they are
+	pass   http.Handler // requests as they are, to where the backend answers
 	send   http.Handler // requests of our own
 
 	state    atomic.Pointer[found]
@@ -102,9 +102,10 @@ func New(config Config, pass, send http.Handler) *Translator {
 		config.Credential = func(string) bool { return false }
 	}
 	t := &Translator{
-		config: config, pass: pass, send: send,
+		config: config, send: send,
 		listens: share.New(maxListens, share.Half(maxListens)), probing: make(chan struct{}, 1),
 	}
+	t.pass = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { pass.ServeHTTP(w, t.at(r)) })
 	t.sessions.translator, t.sessions.places = t, share.New(maxSessions, share.Half(maxSessions))
 	t.pending.places = share.New(maxPending, share.Half(maxPending))
 	return t
@@ -163,9 +164,9 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	case err != nil || speaks.both():
 		t.pass.ServeHTTP(w, r)
 	case modern && !speaks.modern:
-		t.serveModern(w, r, m)
+		t.serveModern(w, t.at(r), m)
 	case !modern && !speaks.legacy:
-		t.serveLegacy(w, r, m)
+		t.serveLegacy(w, t.at(r), m)
 	default:
 		t.pass.ServeHTTP(w, r)
 	}

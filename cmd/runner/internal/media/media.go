@@ -1,6 +1,6 @@
 // Package media is what headers say about the content of an HTTP message (https://www.rfc-editor.org/rfc/rfc9110#section-8), read as
-// lenient clients do. Type and Encoded are of a content that is there, Accepts and Unencoded of one that is asked for, and Redirects of one
-// that is elsewhere.
+// lenient clients do. Type and Encoded are of a content that is there, Accepts and Unencoded of one that is asked for, and Redirects and
+// Leads of one that is elsewhere.
 package media
 
 import (
@@ -86,6 +86,23 @@ func Redirects(response *http.Response) (to string, redirects bool) {
 		u.Scheme, u.Host = "", ""
 	}
 	return fmt.Sprintf("to %.200s", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()), true
+}
+
+// Leads is the path of the same server at which an answer wants the request once more as it is (RFC 9110, sections 15.4.8 and 15.4.9).
+// It is empty for any other answer, and where more than the path would differ.
+func Leads(response *http.Response) string {
+	if code := response.StatusCode; code != http.StatusTemporaryRedirect && code != http.StatusPermanentRedirect {
+		return ""
+	}
+	asked := response.Request
+	to, err := asked.URL.Parse(response.Header.Get("Location"))
+	switch {
+	case err != nil, to.Host != asked.Host && to.Host != asked.URL.Host, to.RawQuery != asked.URL.RawQuery:
+		return ""
+	case !strings.HasPrefix(to.Path, "/"), to.EscapedPath() != to.Path, to.Path == asked.URL.Path:
+		return ""
+	}
+	return to.Path
 }
 
 // Text is JSON without the byte order mark that some servers begin it with (RFC 8259, section 8.1), and without space around it.

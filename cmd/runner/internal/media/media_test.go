@@ -2,6 +2,7 @@ package media
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 )
 
@@ -46,6 +47,22 @@ func TestAccepts(t *testing.T) {
 	} {
 		if takes, named := Accepts(tc.accept, Events); takes != tc.takes || named != tc.named {
 			t.Errorf("%q: takes %t, names %t", tc.accept, takes, named)
+		}
+	}
+}
+
+func TestLeads(t *testing.T) {
+	for location, want := range map[string]string{
+		"/mcp/?a=b": "/mcp/", "mcp/?a=b": "/mcp/", "http://front:8000/mcp/?a=b": "/mcp/", "https://front:8000/mcp/?a=b": "/mcp/", "http://10.0.0.1/mcp/?a=b": "/mcp/",
+		"../x?a=b": "/x", "/a/../b?a=b": "/b",
+		"": "", "/mcp/": "", "/mcp/?a=c": "", "http://front/mcp/?a=b": "", "//other/mcp/?a=b": "", "/mcp?a=b": "", "http://front:8000?a=b": "", "/a%0Ab?a=b": "",
+		"/a%2Fb?a=b": "", "mailto:x?a=b": "", "://": "",
+	} {
+		for status, want := range map[int]string{307: want, 308: want, 301: "", 302: "", 303: "", 200: ""} {
+			asked := &http.Request{Host: "front:8000", URL: &url.URL{Scheme: "http", Host: "10.0.0.1", Path: "/mcp", RawQuery: "a=b"}}
+			if got := Leads(&http.Response{StatusCode: status, Header: http.Header{"Location": {location}}, Request: asked}); got != want {
+				t.Errorf("%d %q: %q, want %q", status, location, got, want)
+			}
 		}
 	}
 }

@@ -98,6 +98,7 @@ type flight struct {
 	held    *held    // nil where no stream can be taken
 	leave   func()   // gives the caller's place back; nil where it has none
 	conn    net.Conn // the client's, once it has been taken; traffic.mu guards it
+	leads   string   // the path to which the backend has led the request; empty for none
 	ours    bool     // not the client's own request, but one that Config.Translate makes: no drain knows it
 }
 

@@ -13,7 +13,11 @@ import (
 
 // failed answers a call that got no response from the backend.
 func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if f := p.why(flightOf(r.Context()), err); f != nil {
+	flight := flightOf(r.Context())
+	if f := p.why(flight, err); f != nil {
+		if flight.ours && flight.leads != "" {
+			w.Header().Set("Location", flight.leads)
+		}
 		if errors.Is(err, budget.ErrBusy) {
 			w.Header().Set("Retry-After", "1")
 		}

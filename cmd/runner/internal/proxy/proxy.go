@@ -13,6 +13,7 @@ import (
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/budget"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/session"
@@ -46,7 +47,8 @@ type Config struct {
 	// does not pass on, and calls failed for a body that cannot be read.
 	Guard func(next http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Translate, if not nil, stands between the guard and the backend: it passes requests on with pass, makes requests of its own
-	// with send, and calls failed for a body that cannot be read.
+	// with send, and calls failed for a body that cannot be read. Where the backend leads a request of its own to another path, the
+	// refusal says so: Location.
 	Translate func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler
 	// Sessions, if not nil, is how sessions are found. Without it ids pass as they are.
 	Sessions *Sessions
@@ -262,6 +264,7 @@ func (p *Proxy) response(response *http.Response) error {
 	// Its client would follow it at the proxy's host, where nothing else is served. A GET that leads elsewhere is one without a stream.
 	if p.config.Remote == nil && response.Request.Method == http.MethodPost {
 		if err := remote.Redirected(response, "the backend", "write the path of its MCP endpoint into spec.path"); err != nil {
+			flightOf(response.Request.Context()).leads = media.Leads(response)
 			return err
 		}
 	}
