@@ -142,23 +142,6 @@ var _ = It("The cause is named: a backend whose pods the API server refuses", fu
 	ready(s, "echo")
 })
 
-// Causes in the spec itself: nothing runs on, but nothing else is broken.
-var _ = DescribeTable("What is not served is said:", func(more, reason, message string) {
-	s := newEnv()
-	operate(s)
-	s.RunProxies()
-	s.Apply(git, server("echo", more))
-	live := notReady(s, "echo", reason)
-	Expect(readyMessage(live)).To(ContainSubstring(message))
-	stalled(live, reason)
-	s.Apply(git, server("echo", ""))
-	ready(s, "echo")
-},
-	Entry("tools by name", `toolConfigRef: {name: a}`, v1alpha1.ReasonNotEnforced, "spec.toolConfigRef"),
-	Entry("policies that do not exist", `authzConfigRef: {name: a}`, v1alpha1.ReasonAuthzConfigNotFound, `MCPAuthzConfig "a" does not exist in this namespace`),
-	Entry("a login that does not exist", `oidcConfigRef: {name: a}`, v1alpha1.ReasonOIDCConfigNotFound, `MCPOIDCConfig "a" does not exist in this namespace`),
-)
-
 var _ = DescribeTable("What the spec asks for is reached:", func(more string) {
 	s := newEnv()
 	operate(s)
