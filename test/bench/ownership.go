@@ -35,7 +35,7 @@ var owners = []string{freehold, "reference-update", "reference-patch"}
 
 // act is one foreign write, to the server of a number.
 type act struct {
-	hand   hand
+	writer   writer
 	server int
 	turn   int
 }
@@ -50,11 +50,11 @@ type score struct {
 // four times as many to them and their children.
 func scores(seed uint64, n, writes int) []score {
 	drawn, turn := rand.New(rand.NewPCG(seed, 0)), 1
-	draw := func(hands []hand, writes int) []act {
+	draw := func(writers []writer, writes int) []act {
 		acts := make([]act, writes)
 		for i := range acts {
 			turn++ // image 1 is what servers are made with
-			acts[i] = act{hands[drawn.IntN(len(hands))], drawn.IntN(n), turn}
+			acts[i] = act{writers[drawn.IntN(len(writers))], drawn.IntN(n), turn}
 		}
 		return acts
 	}
@@ -106,12 +106,12 @@ func rested(s *v1alpha1.MCPServer) bool {
 	return s.Status.Workload != nil && settled(s.Status.Workload.Generation)(s)
 }
 
-// others are the foreign hands at work.
+// others are the foreign writers at work.
 type others struct {
 	world     *world
 	ledger    *ledger
-	conflicts map[string]int // by hand
-	unlocked  int            // of them those to hands that do not lock
+	conflicts map[string]int // by writer
+	unlocked  int            // of them those to writers that do not lock
 }
 
 func (o *others) play(ctx context.Context, acts []act) error {
@@ -123,13 +123,13 @@ func (o *others) play(ctx context.Context, acts []act) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		to := target{a.hand.object.GroupVersionKind, a.hand.of(o.world.name(a.server))}
+		to := target{a.writer.object.GroupVersionKind, a.writer.of(o.world.name(a.server))}
 		// It may be about to write again what it lost.
 		if err := o.look(ctx, to); err != nil {
 			return err
 		}
 		if err := o.write(ctx, a, to); err != nil {
-			return fmt.Errorf("writing as %s: %w", a.hand.name, err)
+			return fmt.Errorf("writing as %s: %w", a.writer.name, err)
 		}
 	}
 	return nil
@@ -137,19 +137,19 @@ func (o *others) play(ctx context.Context, acts []act) error {
 
 // write writes, and again after a 409, as clients do.
 func (o *others) write(ctx context.Context, a act, to target) error {
-	says := a.hand.says(a.turn)
+	says := a.writer.says(a.turn)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		err := a.hand.write.send(ctx, o.world.Client, to.object(), client.FieldOwner(a.hand.name), says)
+		err := a.writer.write.send(ctx, o.world.Client, to.object(), client.FieldOwner(a.writer.name), says)
 		if apierrors.IsConflict(err) {
-			o.conflicts[a.hand.name]++
-			if !a.hand.write.locks {
+			o.conflicts[a.writer.name]++
+			if !a.writer.write.locks {
 				o.unlocked++
 			}
 		}
 		return err
 	})
 	if err == nil {
-		o.ledger.wrote(a.hand.name, to, flat(says))
+		o.ledger.wrote(a.writer.name, to, flat(says))
 	}
 	if apierrors.IsConflict(err) {
 		return nil // it was counted, and what was said before stands
@@ -189,12 +189,12 @@ func (o *others) lookAtAll(ctx context.Context) error {
 func (o *others) count(writes int) map[string]float64 {
 	counted := map[string]float64{"writes": float64(writes), "lost": 0, "conflicts": 0, "unlocked conflicts": float64(o.unlocked)}
 	o.unlocked = 0
-	for what, byHand := range map[string]map[string]int{"lost": o.ledger.lost, "conflicts": o.conflicts} {
-		for hand, times := range byHand {
+	for what, byWriter := range map[string]map[string]int{"lost": o.ledger.lost, "conflicts": o.conflicts} {
+		for writer, times := range byWriter {
 			counted[what] += float64(times)
-			counted[what+" "+hand] += float64(times)
+			counted[what+" "+writer] += float64(times)
 		}
-		clear(byHand)
+		clear(byWriter)
 	}
 	return counted
 }

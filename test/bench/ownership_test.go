@@ -76,7 +76,7 @@ func TestASeedDrawsTheSameWrites(t *testing.T) {
 	order := func(seed uint64) (names []string) {
 		for _, s := range scores(seed, 3, 100) {
 			for _, p := range s.acts {
-				names = append(names, p.hand.name, p.hand.of("x"+string(rune('0'+p.server))))
+				names = append(names, p.writer.name, p.writer.of("x"+string(rune('0'+p.server))))
 			}
 		}
 		return names
@@ -96,15 +96,15 @@ func TestASeedDrawsTheSameWrites(t *testing.T) {
 // cannot but lose the sidecar, when it writes the Deployment of another image,
 // and the number that it does not know, when it writes the status.
 func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
-	hands := map[string]hand{}
+	writers := map[string]writer{}
 	for _, h := range slices.Concat(onServers(), onChildren()) {
-		hands[h.name] = h
+		writers[h.name] = h
 	}
 	turn := 1
 	acts := func(names ...string) (acts []act) {
 		for i, name := range names {
 			turn++
-			acts = append(acts, act{hands[name], i % few, turn})
+			acts = append(acts, act{writers[name], i % few, turn})
 		}
 		return acts
 	}

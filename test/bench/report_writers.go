@@ -45,7 +45,7 @@ func (r *Report) ownership(text *strings.Builder) {
 		head += fmt.Sprintf("lost beside %s\t409\t", player)
 	}
 	fmt.Fprintf(text, "both steps, drawn by seed %d\n", r.Seed)
-	table(text, head, slices.Concat(onServers(), onChildren()), func(h hand) string {
+	table(text, head, slices.Concat(onServers(), onChildren()), func(h writer) string {
 		row := h.name + "\t" + h.write.name + "\t"
 		for _, player := range owners {
 			lost, conflicts := 0.0, 0.0

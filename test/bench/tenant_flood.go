@@ -114,10 +114,10 @@ func (s tenantSizes) edit(ctx context.Context, w *world) error {
 	return nil
 }
 
-// inTenant applies objects 0 to n-1 in the tenant's namespace, hands at a time.
+// inTenant applies objects 0 to n-1 in the tenant's namespace, workers at a time.
 func (w *world) inTenant(ctx context.Context, n int, text func(i int) string) error {
 	errs := make(chan error, n)
-	workqueue.ParallelizeUntil(ctx, hands, n, func(i int) {
+	workqueue.ParallelizeUntil(ctx, workers, n, func(i int) {
 		object, err := w.read(text(i))
 		if err == nil {
 			object.SetNamespace(flooded)

@@ -36,9 +36,9 @@ const (
 	user = "argocd-controller"
 	// controllerQPS is what kube-controller-manager may send.
 	controllerQPS = 1000
-	// hands is how many pods, runners and writes are looked after at once, so
+	// workers is how many pods, runners and writes are looked after at once, so
 	// that the rest of the world is not what is waited for.
-	hands = 16
+	workers = 16
 )
 
 // world is a control plane with nothing on it, the runner's half of every
@@ -65,7 +65,7 @@ type world struct {
 func newWorld(ctx context.Context, dir string) (*world, error) {
 	w := &world{board: newBoard(), calm: 2 * time.Second, stop: func() error { return nil }}
 	var err error
-	w.Plane, err = kit.Start(ctx, kit.ControllerQPS(controllerQPS), kit.KubeletWorkers(hands), kit.PriorityAndFairness())
+	w.Plane, err = kit.Start(ctx, kit.ControllerQPS(controllerQPS), kit.KubeletWorkers(workers), kit.PriorityAndFairness())
 	w.stop = w.Plane.Stop
 	if err != nil {
 		return w, err
@@ -155,7 +155,7 @@ func (w *world) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { _ = informers.Start(ctx) }) // it ends with ctx
-	for range hands {
+	for range workers {
 		done.Go(func() { runners.work(ctx) })
 	}
 	w.stop = func() error {
@@ -227,7 +227,7 @@ func (w *world) clear(ctx context.Context, n int) error {
 // image is that of a server's backend in a version.
 func image(version int) string { return fmt.Sprintf("registry.example.com/echo:%d", version) }
 
-// apply applies servers 0 to n-1 as their user does, hands at a time.
+// apply applies servers 0 to n-1 as their user does, workers at a time.
 func (w *world) apply(ctx context.Context, n int, text func(name string) string) error {
 	return each(ctx, n, func(i int) error {
 		object, err := w.read(text(w.name(i)))
@@ -248,11 +248,11 @@ func (w *world) read(text string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// each calls do for 0 to n-1, hands at a time, until one call fails.
+// each calls do for 0 to n-1, workers at a time, until one call fails.
 func each(ctx context.Context, n int, do func(int) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	workqueue.ParallelizeUntil(ctx, hands, n, func(i int) {
+	workqueue.ParallelizeUntil(ctx, workers, n, func(i int) {
 		if err := do(i); err != nil {
 			stop(err)
 		}

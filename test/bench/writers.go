@@ -15,7 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// Two of the hands, and what they write.
+// Two of the writers, and what they write.
 const (
 	labeller  = "labeller"
 	auditor   = "auditor"
@@ -24,9 +24,9 @@ const (
 	condition = "Audited"
 )
 
-// hand is a foreign writer that says one thing about one object of a server,
+// writer is somebody else who says one thing about one object of a server,
 // differently in each turn. Nobody but it may change what it says.
-type hand struct {
+type writer struct {
 	name   string
 	write  way
 	object ownership.Object
@@ -34,7 +34,7 @@ type hand struct {
 	says   func(turn int) map[string]any
 }
 
-// way is how a writer sends what it says of an object, of which kind, namespace
+// way is how somebody sends what it says of an object, of which kind, namespace
 // and name are set.
 type way struct {
 	name string
@@ -53,13 +53,13 @@ var (
 	scaled        = way{name: "get and update of scale", send: sendScale, locks: true}
 )
 
-// onServers are the hands on servers, onChildren those on what is made of them.
-func onServers() []hand {
+// onServers are the writers of servers, onChildren those on what is made of them.
+func onServers() []writer {
 	itself := func(server string) string { return server }
-	on := func(name string, write way, says func(int) map[string]any) hand {
-		return hand{name, write, contract.MCPServer, itself, says}
+	on := func(name string, write way, says func(int) map[string]any) writer {
+		return writer{name, write, contract.MCPServer, itself, says}
 	}
-	return []hand{
+	return []writer{
 		on(labeller, applied, func(turn int) map[string]any {
 			return map[string]any{"metadata": map[string]any{
 				"labels": map[string]any{label: "blue"}, "annotations": map[string]any{note: fmt.Sprint(turn)},
@@ -88,8 +88,8 @@ func onServers() []hand {
 	}
 }
 
-func onChildren() []hand {
-	return []hand{
+func onChildren() []writer {
+	return []writer{
 		{"mesh", applied, contract.Deployment, workload.ProxyName, func(turn int) map[string]any {
 			return map[string]any{
 				"metadata": map[string]any{"labels": map[string]any{"example.com/mesh": "on"}},
