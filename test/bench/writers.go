@@ -28,15 +28,15 @@ const (
 // differently in each turn. Nobody but it may change what it says.
 type writer struct {
 	name   string
-	write  way
+	write  sending
 	object ownership.Object
 	of     func(server string) string
 	says   func(turn int) map[string]any
 }
 
-// way is how somebody sends what it says of an object, of which kind, namespace
+// sending is how somebody sends what it says of an object, of which kind, namespace
 // and name are set.
-type way struct {
+type sending struct {
 	name string
 	send func(ctx context.Context, c client.Client, object *unstructured.Unstructured, manager client.FieldOwner, says map[string]any) error
 	// locks says that it sends the resourceVersion that it read, and is answered
@@ -45,18 +45,18 @@ type way struct {
 }
 
 var (
-	applied       = way{name: "apply", send: sendApply}
-	forced        = way{name: "forced apply", send: sendForced}
-	appliedStatus = way{name: "apply of status", send: sendStatus}
-	merged        = way{name: "merge patch", send: sendPatch}
-	updated       = way{name: "get and update", send: sendUpdate, locks: true}
-	scaled        = way{name: "get and update of scale", send: sendScale, locks: true}
+	applied       = sending{name: "apply", send: sendApply}
+	forced        = sending{name: "forced apply", send: sendForced}
+	appliedStatus = sending{name: "apply of status", send: sendStatus}
+	merged        = sending{name: "merge patch", send: sendPatch}
+	updated       = sending{name: "get and update", send: sendUpdate, locks: true}
+	scaled        = sending{name: "get and update of scale", send: sendScale, locks: true}
 )
 
 // onServers are the writers of servers, onChildren those on what is made of them.
 func onServers() []writer {
 	itself := func(server string) string { return server }
-	on := func(name string, write way, says func(int) map[string]any) writer {
+	on := func(name string, write sending, says func(int) map[string]any) writer {
 		return writer{name, write, contract.MCPServer, itself, says}
 	}
 	return []writer{
