@@ -31,18 +31,18 @@ func (b *bench) costs(ctx context.Context, plane *kit.Plane, n int, lingers time
 	}
 	processes := map[string]int{"kube-apiserver": ids["kube-apiserver"], "etcd": ids["etcd"], "player": os.Getpid()}
 	for _, m := range methods() {
-		p := &payer{plane: plane, namespace: "cost-" + m.name, servers: n, processes: processes, meter: newMeter(), lingers: lingers}
-		if err := b.pay(ctx, p, m); err != nil {
+		p := &costRun{plane: plane, namespace: "cost-" + m.name, servers: n, processes: processes, meter: newMeter(), lingers: lingers}
+		if err := b.costOf(ctx, p, m); err != nil {
 			return fmt.Errorf("the cost of %s: %w", m.name, err)
 		}
 	}
 	return nil
 }
 
-// pay takes a method through its steps: objects at rest, in a process that
+// costOf takes a method through its steps: objects at rest, in a process that
 // remembers nothing; the same after somebody else wrote to each; and after
 // something else is wanted of each. How they were made is not measured.
-func (b *bench) pay(ctx context.Context, p *payer, m method) error {
+func (b *bench) costOf(ctx context.Context, p *costRun, m method) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := p.open(ctx); err != nil {
@@ -75,7 +75,7 @@ func (b *bench) pay(ctx context.Context, p *payer, m method) error {
 
 // measure makes passes, and adds up what the processes use meanwhile and
 // shortly after.
-func (p *payer) measure(ctx context.Context, s Step, converge converge, version int) (Step, error) {
+func (p *costRun) measure(ctx context.Context, s Step, converge converge, version int) (Step, error) {
 	if err := p.catchUp(ctx); err != nil {
 		return s, err
 	}

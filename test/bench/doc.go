@@ -12,6 +12,6 @@
 // each server, board.go waits for many servers at once. A scenario is a file:
 // converge.go, life.go, memory.go, ownership.go with its foreign writers
 // (writers.go) and what they lost (ledger.go), and cost.go, in which methods to
-// write (methods.go) are tried by a payer each. report*.go and targets.go say how
+// write (methods.go) are tried by a run each (cost_run.go). report*.go and targets.go say how
 // it went, machine.go where.
 package main

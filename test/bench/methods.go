@@ -16,7 +16,7 @@ import (
 // that remembers nothing.
 type method struct {
 	name  string
-	begin func(*payer) converge
+	begin func(*costRun) converge
 }
 
 // converge makes an object as it is wanted. have is what the cache shows, nil
@@ -28,9 +28,9 @@ type converge func(ctx context.Context, have client.Object, want child) error
 func methods() []method {
 	return []method{
 		{freehold, unchangedFirst},
-		{"apply", func(p *payer) converge { return p.apply }},
-		{"patch", func(p *payer) converge { return (&reference{Client: p.cached, live: p.live}).converge }},
-		{"update", func(p *payer) converge {
+		{"apply", func(p *costRun) converge { return p.apply }},
+		{"patch", func(p *costRun) converge { return (&reference{Client: p.cached, live: p.live}).converge }},
+		{"update", func(p *costRun) converge {
 			return (&reference{Client: p.cached, live: p.live, updatesObjects: true}).converge
 		}},
 	}
@@ -38,7 +38,7 @@ func methods() []method {
 
 // unchangedFirst sends nothing where managedFields and values say that it would
 // change nothing.
-func unchangedFirst(p *payer) converge {
+func unchangedFirst(p *costRun) converge {
 	writer := controllers.NewApplier(p.live, p.live).As(contract.MCPServerChildren)
 	return func(ctx context.Context, have client.Object, want child) error {
 		_, err := writer.Apply(ctx, have, want.intent)
@@ -47,7 +47,7 @@ func unchangedFirst(p *payer) converge {
 }
 
 // apply applies by force, always.
-func (p *payer) apply(ctx context.Context, _ client.Object, want child) error {
+func (p *costRun) apply(ctx context.Context, _ client.Object, want child) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want.intent)
 	if err != nil {
 		return fmt.Errorf("reading an intent: %w", err)

@@ -21,9 +21,9 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// payer is one method at work, with a namespace, a connection and a cache of its
+// costRun is one method at work, with a namespace, a connection and a cache of its
 // own.
-type payer struct {
+type costRun struct {
 	plane     *kit.Plane
 	namespace string
 	servers   int
@@ -38,7 +38,7 @@ type payer struct {
 	model *v1alpha1.MCPServer
 }
 
-func (p *payer) open(ctx context.Context) error {
+func (p *costRun) open(ctx context.Context) error {
 	if err := p.plane.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (p *payer) open(ctx context.Context) error {
 }
 
 // pass brings both objects of every server to what a version of it wants.
-func (p *payer) pass(ctx context.Context, converge converge, version int) error {
+func (p *costRun) pass(ctx context.Context, converge converge, version int) error {
 	return each(ctx, p.servers, func(i int) error {
 		wanted, err := p.wanted(i, version)
 		if err != nil {
@@ -99,7 +99,7 @@ func (p *payer) pass(ctx context.Context, converge converge, version int) error 
 }
 
 // wanted are the proxy's Deployment and Service of the i-th server.
-func (p *payer) wanted(i, version int) ([]child, error) {
+func (p *costRun) wanted(i, version int) ([]child, error) {
 	server := p.model.DeepCopy()
 	server.Name = fmt.Sprintf("server-%04d", i)
 	if version > 1 {
@@ -123,7 +123,7 @@ func (p *payer) wanted(i, version int) ([]child, error) {
 }
 
 // touch writes an annotation into every object, as somebody else does.
-func (p *payer) touch(ctx context.Context) error {
+func (p *costRun) touch(ctx context.Context) error {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+note+`":"here"}}}`))
 	return each(ctx, p.servers, func(i int) error {
 		wanted, err := p.wanted(i, 1)
@@ -138,7 +138,7 @@ func (p *payer) touch(ctx context.Context) error {
 }
 
 // catchUp waits until the cache shows what the API server has.
-func (p *payer) catchUp(ctx context.Context) error {
+func (p *costRun) catchUp(ctx context.Context) error {
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ServiceList{}} {
 		if err := p.plane.Client.List(ctx, list, client.InNamespace(p.namespace)); err != nil {
 			return err
@@ -174,7 +174,7 @@ func resourceVersions(list client.ObjectList) (map[string]string, error) {
 }
 
 // use adds the processor time of every process so far to cpu, times sign.
-func (p *payer) use(cpu map[string]float64, sign float64) error {
+func (p *costRun) use(cpu map[string]float64, sign float64) error {
 	for name, pid := range p.processes {
 		seconds, err := processorTime(pid)
 		if err != nil {
