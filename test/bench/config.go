@@ -63,7 +63,7 @@ func (w *world) refer(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.board.await(ctx, n, "servers are ready", settled(1))
+	_, err = w.tracker.await(ctx, n, "servers are ready", settled(1))
 	return err
 }
 

@@ -9,7 +9,7 @@
 // counts what a player sends.
 //
 // world.go is a control plane with one player, runners.go the runner's half of
-// each server, board.go waits for many servers at once. A scenario is a file:
+// each server, tracker.go waits for many servers at once. A scenario is a file:
 // converge.go, life.go, memory.go, ownership.go with its foreign writers
 // (writers.go) and what they lost (ledger.go), and cost.go, in which methods to
 // write (methods.go) are tried by a run each (cost_run.go). report*.go and targets.go say how

@@ -21,7 +21,7 @@ func (b *bench) life(ctx context.Context, name string, n int) error {
 		if err := w.create(ctx, n); err != nil {
 			return err
 		}
-		if _, err := w.board.await(ctx, ready.servers, ready.what, ready.of); err != nil {
+		if _, err := w.tracker.await(ctx, ready.servers, ready.what, ready.of); err != nil {
 			return err
 		}
 		if _, err := p.rest(ctx, w.calm); err != nil {

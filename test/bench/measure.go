@@ -60,7 +60,7 @@ func (w *world) measure(ctx context.Context, p *player, s Step, do func() error,
 		case <-waiting.Done():
 		}
 	}()
-	end, err := w.board.await(waiting, until.servers, until.what, until.of)
+	end, err := w.tracker.await(waiting, until.servers, until.what, until.of)
 	if err != nil {
 		return fail(err)
 	}

@@ -58,7 +58,7 @@ func (b *bench) memory(ctx context.Context, n int) error {
 		if err := w.create(ctx, n); err != nil {
 			return err
 		}
-		if _, err := w.board.await(ctx, n, "servers are ready", settled(1)); err != nil {
+		if _, err := w.tracker.await(ctx, n, "servers are ready", settled(1)); err != nil {
 			return err
 		}
 		if err := read("burst", n, settling); err != nil {

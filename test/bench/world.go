@@ -42,10 +42,10 @@ const (
 )
 
 // world is a control plane with nothing on it, the runner's half of every
-// server to come, and a board.
+// server to come, and a tracker of servers.
 type world struct {
 	*kit.Plane
-	board *board
+	tracker *tracker
 	// sent counts what the runners send.
 	sent *meter
 	// watched counts what the runners' cache reads, and reader is that cache.
@@ -63,7 +63,7 @@ type world struct {
 
 // newWorld starts a world. Whoever starts it calls stop, also after an error.
 func newWorld(ctx context.Context, dir string) (*world, error) {
-	w := &world{board: newBoard(), calm: 2 * time.Second, stop: func() error { return nil }}
+	w := &world{tracker: newTracker(), calm: 2 * time.Second, stop: func() error { return nil }}
 	var err error
 	w.Plane, err = kit.Start(ctx, kit.ControllerQPS(controllerQPS), kit.KubeletWorkers(workers), kit.PriorityAndFairness())
 	w.stop = w.Plane.Stop
@@ -113,7 +113,7 @@ func (w *world) allow(ctx context.Context, more *rbacv1.ClusterRole) error {
 	return nil
 }
 
-// run starts the runners and the board.
+// run starts the runners and the tracker.
 func (w *world) run(ctx context.Context) error {
 	config := rest.CopyConfig(w.Config)
 	config.UserAgent = "bench-runners"
@@ -146,7 +146,7 @@ func (w *world) run(ctx context.Context) error {
 		}
 		_, err = informer.AddEventHandler(runners.handler())
 		if _, ok := kind.(*v1alpha1.MCPServer); ok && err == nil {
-			_, err = informer.AddEventHandler(w.board.handler())
+			_, err = informer.AddEventHandler(w.tracker.handler())
 		}
 		if err != nil {
 			return fmt.Errorf("watching: %w", err)
@@ -220,7 +220,7 @@ func (w *world) clear(ctx context.Context, n int) error {
 		return fmt.Errorf("removing servers: %w", err)
 	}
 	w.from += n
-	_, err = w.board.await(ctx, 0, "servers are left", gone)
+	_, err = w.tracker.await(ctx, 0, "servers are left", gone)
 	return err
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 )
 
-// board knows every server as its watch last showed it, and when the last of
+// tracker knows every server as its watch last showed it, and when the last of
 // them came to answer a question.
-type board struct {
+type tracker struct {
 	mu       sync.Mutex
 	servers  map[string]*v1alpha1.MCPServer
 	question func(*v1alpha1.MCPServer) bool
@@ -26,12 +26,12 @@ type board struct {
 	changed  chan struct{}
 }
 
-func newBoard() *board {
-	return &board{servers: map[string]*v1alpha1.MCPServer{}, open: map[string]bool{}, changed: make(chan struct{}, 1)}
+func newTracker() *tracker {
+	return &tracker{servers: map[string]*v1alpha1.MCPServer{}, open: map[string]bool{}, changed: make(chan struct{}, 1)}
 }
 
-// handler is the board's ear at an informer.
-func (b *board) handler() toolscache.ResourceEventHandler {
+// handler is what an informer calls.
+func (b *tracker) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    b.see,
 		UpdateFunc: func(_, o any) { b.see(o) },
@@ -46,13 +46,13 @@ func (b *board) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-func (b *board) see(o any) {
+func (b *tracker) see(o any) {
 	if server, ok := o.(*v1alpha1.MCPServer); ok {
 		b.record(server.Name, server)
 	}
 }
 
-func (b *board) record(name string, server *v1alpha1.MCPServer) {
+func (b *tracker) record(name string, server *v1alpha1.MCPServer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if server == nil {
@@ -69,7 +69,7 @@ func (b *board) record(name string, server *v1alpha1.MCPServer) {
 	}
 }
 
-func (b *board) judge(name string, server *v1alpha1.MCPServer) {
+func (b *tracker) judge(name string, server *v1alpha1.MCPServer) {
 	if b.question == nil || b.question(server) {
 		delete(b.open, name)
 	} else {
@@ -79,7 +79,7 @@ func (b *board) judge(name string, server *v1alpha1.MCPServer) {
 
 // await waits until exactly n servers are there and each answers the question
 // with true, and returns when that was.
-func (b *board) await(ctx context.Context, n int, what string, question func(*v1alpha1.MCPServer) bool) (time.Time, error) {
+func (b *tracker) await(ctx context.Context, n int, what string, question func(*v1alpha1.MCPServer) bool) (time.Time, error) {
 	b.mu.Lock()
 	b.question, b.closed = question, time.Now()
 	for name, server := range b.servers {
@@ -106,7 +106,7 @@ func (b *board) await(ctx context.Context, n int, what string, question func(*v1
 }
 
 // example is a server that does not answer, as an error.
-func (b *board) example() error {
+func (b *tracker) example() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name := range b.open {
