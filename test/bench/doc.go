@@ -11,7 +11,7 @@
 // world.go is a control plane with one player, runners.go the runner's half of
 // each server, tracker.go waits for many servers at once. A scenario is a file:
 // converge.go, life.go, memory.go, ownership.go with its foreign writers
-// (writers.go) and what they lost (ledger.go), and cost.go, in which methods to
+// (writers.go) and what they lost (losses.go), and cost.go, in which methods to
 // write (methods.go) are tried by a run each (cost_run.go). report*.go and targets.go say how
 // it went, machine.go where.
 package main

@@ -70,7 +70,7 @@ func (b *bench) ownership(ctx context.Context, name string, n, writes int) error
 }
 
 func (b *bench) interleave(ctx context.Context, w *world, p *player, name string, n int, scores []score) error {
-	o := &others{world: w, ledger: newLedger(), conflicts: map[string]int{}}
+	o := &others{world: w, losses: newLossCount(), conflicts: map[string]int{}}
 	for i, s := range scores {
 		before, err := w.conflicts(ctx)
 		if err != nil {
@@ -109,7 +109,7 @@ func rested(s *v1alpha1.MCPServer) bool {
 // others are the foreign writers at work.
 type others struct {
 	world     *world
-	ledger    *ledger
+	losses    *lossCount
 	conflicts map[string]int // by writer
 	unlocked  int            // of them those to writers that do not lock
 }
@@ -149,7 +149,7 @@ func (o *others) write(ctx context.Context, a act, to target) error {
 		return err
 	})
 	if err == nil {
-		o.ledger.wrote(a.writer.name, to, flat(says))
+		o.losses.wrote(a.writer.name, to, flat(says))
 	}
 	if apierrors.IsConflict(err) {
 		return nil // it was counted, and what was said before stands
@@ -166,20 +166,20 @@ func (t target) object() *unstructured.Unstructured {
 }
 
 func (o *others) look(ctx context.Context, at target) error {
-	if o.ledger.written[at] == nil {
+	if o.losses.written[at] == nil {
 		return nil
 	}
 	live := at.object()
 	if err := o.world.Client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return fmt.Errorf("looking at %s %s: %w", at.kind.Kind, at.name, err)
 	}
-	o.ledger.look(at, flat(live.Object))
+	o.losses.look(at, flat(live.Object))
 	return nil
 }
 
 func (o *others) lookAtAll(ctx context.Context) error {
 	var errs []error
-	for at := range o.ledger.written {
+	for at := range o.losses.written {
 		errs = append(errs, o.look(ctx, at))
 	}
 	return errors.Join(errs...)
@@ -189,7 +189,7 @@ func (o *others) lookAtAll(ctx context.Context) error {
 func (o *others) count(writes int) map[string]float64 {
 	counted := map[string]float64{"writes": float64(writes), "lost": 0, "conflicts": 0, "unlocked conflicts": float64(o.unlocked)}
 	o.unlocked = 0
-	for what, byWriter := range map[string]map[string]int{"lost": o.ledger.lost, "conflicts": o.conflicts} {
+	for what, byWriter := range map[string]map[string]int{"lost": o.losses.lost, "conflicts": o.conflicts} {
 		for writer, times := range byWriter {
 			counted[what] += float64(times)
 			counted[what+" "+writer] += float64(times)

@@ -21,29 +21,29 @@ func TestALostFieldIsCountedOnce(t *testing.T) {
 		return fields
 	}
 	for name, tc := range map[string]struct {
-		then func(*ledger)
+		then func(*lossCount)
 		lost map[string]int
 	}{
-		"it stands":                 {func(l *ledger) { l.look(at, says()) }, nil},
-		"others add theirs":         {func(l *ledger) { l.look(at, says(".c", "1")) }, nil},
-		"its owner writes it again": {func(l *ledger) { l.wrote("team", at, says(".a", "2")); l.look(at, says(".a", "2")) }, nil},
-		"its owner gives it up": {func(l *ledger) {
+		"it stands":                 {func(l *lossCount) { l.look(at, says()) }, nil},
+		"others add theirs":         {func(l *lossCount) { l.look(at, says(".c", "1")) }, nil},
+		"its owner writes it again": {func(l *lossCount) { l.wrote("team", at, says(".a", "2")); l.look(at, says(".a", "2")) }, nil},
+		"its owner gives it up": {func(l *lossCount) {
 			l.wrote("team", at, map[string]string{".a": "1"})
 			l.look(at, map[string]string{".a": "1"})
 		}, nil},
-		"one is gone":                 {func(l *ledger) { l.look(at, map[string]string{".a": "1"}) }, map[string]int{"team": 1}},
-		"both are different":          {func(l *ledger) { l.look(at, says(".a", "0", ".b", "0")) }, map[string]int{"team": 2}},
-		"it is back although let go":  {func(l *ledger) { l.wrote("team", at, map[string]string{".a": "1"}); l.look(at, says()) }, map[string]int{"team": 1}},
-		"it is gone at two looks":     {func(l *ledger) { l.look(at, map[string]string{".a": "1"}); l.look(at, map[string]string{".a": "1"}) }, map[string]int{"team": 1}},
-		"it is lost, again and again": {func(l *ledger) { l.look(at, nil); l.wrote("team", at, says()); l.look(at, nil) }, map[string]int{"team": 4}},
-		"another's is lost": {func(l *ledger) {
+		"one is gone":                 {func(l *lossCount) { l.look(at, map[string]string{".a": "1"}) }, map[string]int{"team": 1}},
+		"both are different":          {func(l *lossCount) { l.look(at, says(".a", "0", ".b", "0")) }, map[string]int{"team": 2}},
+		"it is back although let go":  {func(l *lossCount) { l.wrote("team", at, map[string]string{".a": "1"}); l.look(at, says()) }, map[string]int{"team": 1}},
+		"it is gone at two looks":     {func(l *lossCount) { l.look(at, map[string]string{".a": "1"}); l.look(at, map[string]string{".a": "1"}) }, map[string]int{"team": 1}},
+		"it is lost, again and again": {func(l *lossCount) { l.look(at, nil); l.wrote("team", at, says()); l.look(at, nil) }, map[string]int{"team": 4}},
+		"another's is lost": {func(l *lossCount) {
 			l.wrote("mesh", at, map[string]string{".c": "1"})
 			l.look(at, says())
 		}, map[string]int{"mesh": 1}},
-		"another object is not this one": {func(l *ledger) { l.look(target{name: "other"}, nil) }, nil},
+		"another object is not this one": {func(l *lossCount) { l.look(target{name: "other"}, nil) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newLossCount()
 			l.wrote("team", at, says())
 			tc.then(l)
 			if tc.lost == nil {

@@ -12,11 +12,11 @@ type target struct {
 	name string
 }
 
-// ledger knows what foreign writers wrote, and counts what of it was lost: a
+// lossCount knows what foreign writers wrote, and counts what of it was lost: a
 // field that its writer was told to stand, that nobody else may change, and that
 // is gone or different when it is looked at later. A field that was lost is
 // counted once, until its writer has written it again.
-type ledger struct {
+type lossCount struct {
 	written map[target]map[string]entry
 	lost    map[string]int // by writer
 }
@@ -25,13 +25,13 @@ type ledger struct {
 // the field up.
 type entry struct{ writer, value string }
 
-func newLedger() *ledger {
-	return &ledger{written: map[target]map[string]entry{}, lost: map[string]int{}}
+func newLossCount() *lossCount {
+	return &lossCount{written: map[target]map[string]entry{}, lost: map[string]int{}}
 }
 
 // wrote notes everything that a writer now says of an object, by path. What it
 // said before and says no longer is to be gone.
-func (l *ledger) wrote(writer string, to target, fields map[string]string) {
+func (l *lossCount) wrote(writer string, to target, fields map[string]string) {
 	known := l.written[to]
 	if known == nil {
 		known = map[string]entry{}
@@ -48,7 +48,7 @@ func (l *ledger) wrote(writer string, to target, fields map[string]string) {
 }
 
 // look compares an object as it is with what was written into it.
-func (l *ledger) look(at target, live map[string]string) {
+func (l *lossCount) look(at target, live map[string]string) {
 	for path, e := range l.written[at] {
 		if live[path] != e.value {
 			l.lost[e.writer]++
