@@ -31,7 +31,7 @@ func (b *bench) costs(ctx context.Context, plane *kit.Plane, n int, lingers time
 	}
 	processes := map[string]int{"kube-apiserver": ids["kube-apiserver"], "etcd": ids["etcd"], "player": os.Getpid()}
 	for _, m := range methods() {
-		p := &costRun{plane: plane, namespace: "cost-" + m.name, servers: n, processes: processes, meter: newMeter(), lingers: lingers}
+		p := &costRun{plane: plane, namespace: "cost-" + m.name, servers: n, processes: processes, requests: newRequestCounter(), lingers: lingers}
 		if err := b.costOf(ctx, p, m); err != nil {
 			return fmt.Errorf("the cost of %s: %w", m.name, err)
 		}
@@ -79,7 +79,7 @@ func (p *costRun) measure(ctx context.Context, s Step, converge converge, versio
 	if err := p.catchUp(ctx); err != nil {
 		return s, err
 	}
-	before := p.meter.read()
+	before := p.requests.read()
 	s.CPU = map[string]float64{}
 	s.Values = map[string]float64{"objects": float64(2 * p.servers), "passes": passes}
 	for range passes {
@@ -95,7 +95,7 @@ func (p *costRun) measure(ctx context.Context, s Step, converge converge, versio
 			return s, err
 		}
 	}
-	s.Counts = p.meter.read().since(before)
+	s.Counts = p.requests.read().since(before)
 	say("  %s", s.line())
 	return s, nil
 }

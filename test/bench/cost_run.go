@@ -28,7 +28,7 @@ type costRun struct {
 	namespace string
 	servers   int
 	processes map[string]int
-	meter     *meter
+	requests  *requestCounter
 	// lingers is how long the API server is listened to after a pass, until it has
 	// told the watches.
 	lingers time.Duration
@@ -49,7 +49,7 @@ func (p *costRun) open(ctx context.Context) error {
 		return fmt.Errorf("creating a server: %w", err)
 	}
 	config := rest.CopyConfig(p.plane.Config)
-	p.meter.wrap(config)
+	p.requests.wrap(config)
 	informers, err := cache.New(config, cache.Options{
 		Scheme: p.plane.Scheme, DefaultNamespaces: map[string]cache.Config{p.namespace: {}}, ReaderFailOnMissingInformer: true,
 	})

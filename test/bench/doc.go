@@ -5,7 +5,7 @@
 // memory are its alone: Freehold's operator (operator.go), the floor under any
 // operator that applies the same objects (floor.go), and references that do
 // the same job by full updates or merge patches (reference*.go). player.go is
-// the player's side of the pipe to this program, child.go the other; meter.go
+// the player's side of the pipe to this program, child.go the other; requests.go
 // counts what a player sends.
 //
 // world.go is a control plane with one player, runners.go the runner's half of

@@ -73,7 +73,7 @@ func play(text string, in io.Reader, out io.Writer) error {
 	}
 	config.QPS, config.Burst = float32(s.QPS), s.Burst
 	config.UserAgent = "bench-" + s.Player
-	counter := newMeter()
+	counter := newRequestCounter()
 	counter.wrap(config)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -108,7 +108,7 @@ var roles = map[string]func(ctx context.Context, config *rest.Config, s settings
 	"reference-patch":  runReference,
 }
 
-func converse(in io.Reader, out io.Writer, counter *meter) error {
+func converse(in io.Reader, out io.Writer, counter *requestCounter) error {
 	reply := json.NewEncoder(out)
 	if err := reply.Encode(answer{Counts: counter.read()}); err != nil {
 		return err

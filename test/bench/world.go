@@ -47,9 +47,9 @@ type world struct {
 	*kit.Plane
 	tracker *tracker
 	// sent counts what the runners send.
-	sent *meter
+	sent *requestCounter
 	// watched counts what the runners' cache reads, and reader is that cache.
-	watched               *meter
+	watched               *requestCounter
 	reader                cache.Cache
 	kubeconfig, reference string
 	processes             map[string]int
@@ -119,7 +119,7 @@ func (w *world) run(ctx context.Context) error {
 	config.UserAgent = "bench-runners"
 	each := rest.CopyConfig(config)
 	each.Wrap(asRunners)
-	w.sent = newMeter()
+	w.sent = newRequestCounter()
 	w.sent.wrap(each)
 	live, err := client.New(each, client.Options{Scheme: w.Scheme})
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *world) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.watched = newMeter()
+	w.watched = newRequestCounter()
 	w.watched.wrap(config)
 	informers, err := cache.New(config, cache.Options{Scheme: w.Scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Label: ours}, &appsv1.StatefulSet{}: {Label: ours}, &corev1.Service{}: {Label: ours}, &v1alpha1.MCPServer{}: {},

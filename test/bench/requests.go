@@ -31,21 +31,21 @@ type Count struct {
 // Counts are all requests of a while, sorted by verb and resource.
 type Counts []Count
 
-// meter counts what the clients of a process send.
-type meter struct {
+// requestCounter counts what the clients of a process send.
+type requestCounter struct {
 	mu     sync.Mutex
 	counts map[[2]string]*Count
 }
 
-func newMeter() *meter { return &meter{counts: map[[2]string]*Count{}} }
+func newRequestCounter() *requestCounter { return &requestCounter{counts: map[[2]string]*Count{}} }
 
 // wrap makes the clients of a configuration count.
-func (m *meter) wrap(config *rest.Config) {
+func (m *requestCounter) wrap(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return metered{m, next} })
 }
 
 // read returns what was counted so far.
-func (m *meter) read() Counts {
+func (m *requestCounter) read() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := make(Counts, 0, len(m.counts))
@@ -58,7 +58,7 @@ func (m *meter) read() Counts {
 	return all
 }
 
-func (m *meter) add(r kit.Request, change func(*Count)) {
+func (m *requestCounter) add(r kit.Request, change func(*Count)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := [2]string{r.Verb, r.Resource}
@@ -69,7 +69,7 @@ func (m *meter) add(r kit.Request, change func(*Count)) {
 }
 
 type metered struct {
-	meter *meter
+	meter *requestCounter
 	next  http.RoundTripper
 }
 
@@ -98,7 +98,7 @@ func (m metered) RoundTrip(req *http.Request) (*http.Response, error) {
 // counts while it lasts.
 type counted struct {
 	io.ReadCloser
-	meter   *meter
+	meter   *requestCounter
 	request kit.Request
 }
 
