@@ -35,7 +35,7 @@ var owners = []string{freehold, "reference-update", "reference-patch"}
 
 // act is one foreign write, to the server of a number.
 type act struct {
-	writer   writer
+	writer writer
 	server int
 	turn   int
 }

@@ -41,7 +41,7 @@ func newRequestCounter() *requestCounter { return &requestCounter{counts: map[[2
 
 // wrap makes the clients of a configuration count.
 func (m *requestCounter) wrap(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return metered{m, next} })
+	kit.Through(config, m.carry)
 }
 
 // read returns what was counted so far.
@@ -68,20 +68,15 @@ func (m *requestCounter) add(r kit.Request, change func(*Count)) {
 	change(m.counts[key])
 }
 
-type metered struct {
-	meter *requestCounter
-	next  http.RoundTripper
-}
-
-func (m metered) RoundTrip(req *http.Request) (*http.Response, error) {
+func (m *requestCounter) carry(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 	request := kit.RequestOf(req)
-	response, err := m.next.RoundTrip(req)
+	response, err := next.RoundTrip(req)
 	code := 0
 	if response != nil {
 		code = response.StatusCode
-		response.Body = &counted{ReadCloser: response.Body, meter: m.meter, request: request}
+		response.Body = &counted{ReadCloser: response.Body, counter: m, request: request}
 	}
-	m.meter.add(request, func(c *Count) {
+	m.add(request, func(c *Count) {
 		c.Requests++
 		c.Sent += max(0, req.ContentLength)
 		switch {
@@ -98,13 +93,13 @@ func (m metered) RoundTrip(req *http.Request) (*http.Response, error) {
 // counts while it lasts.
 type counted struct {
 	io.ReadCloser
-	meter   *requestCounter
+	counter *requestCounter
 	request kit.Request
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
-	c.meter.add(c.request, func(count *Count) { count.Received += int64(n) })
+	c.counter.add(c.request, func(count *Count) { count.Received += int64(n) })
 	return n, err
 }
 

@@ -181,7 +181,7 @@ func kinds() []client.Object {
 // asRunners sends what the runners write as the runner of the server that it is
 // about, on the one connection.
 func asRunners(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return kit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		sent := kit.RequestOf(req)
 		if sent.Manager == "" {
 			return next.RoundTrip(req)
@@ -195,8 +195,3 @@ func asRunners(next http.RoundTripper) http.RoundTripper {
 		return next.RoundTrip(req)
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip sends.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
