@@ -21,7 +21,7 @@ import (
 const few = 2
 
 func TestMain(m *testing.M) {
-	playIfAsked() // a player is this program, started again
+	runSubjectIfAsked() // a subject is this program, started again
 	log.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
@@ -39,11 +39,11 @@ func TestScenariosMeasureWhatTheySay(t *testing.T) {
 	must(t, w.allow(ctx, rights()))
 	must(t, w.extend(ctx))
 	for _, name := range []string{"reference", "floor", freehold} {
-		p, err := b.player(ctx, w, name)
+		p, err := b.subject(ctx, w, name)
 		must(t, err)
 		must(t, b.bringUp(ctx, w, p, name, few))
 		if name != "reference" {
-			must(t, b.instead(ctx, w, p, name, func(p *player) error { return b.live(ctx, w, p, name, few) }))
+			must(t, b.instead(ctx, w, p, name, func(p *subject) error { return b.live(ctx, w, p, name, few) }))
 			w.from += few
 		}
 		must(t, p.stop())
@@ -128,8 +128,8 @@ func whole(t *testing.T, b *bench) {
 }
 
 func TestTargetsAreJudgedByMedians(t *testing.T) {
-	step := func(player string, seconds float64) Step {
-		return Step{Scenario: "converge", Player: player, Servers: 500, Seconds: seconds}
+	step := func(subject string, seconds float64) Step {
+		return Step{Scenario: "converge", Subject: subject, Servers: 500, Seconds: seconds}
 	}
 	r := Report{Steps: []Step{step(freehold, 99), step(freehold, 13), step(freehold, 12), step("floor", 10), step("floor", 5), step("floor", 11)}}
 	r.judge()
@@ -164,11 +164,11 @@ func written(s Step) map[string]int {
 	return found
 }
 
-func find(t *testing.T, b *bench, scenario, step, player string) Step {
+func find(t *testing.T, b *bench, scenario, step, subject string) Step {
 	t.Helper()
-	i := slices.IndexFunc(b.report.Steps, func(s Step) bool { return s.Scenario == scenario && s.Step == step && s.Player == player })
+	i := slices.IndexFunc(b.report.Steps, func(s Step) bool { return s.Scenario == scenario && s.Step == step && s.Subject == subject })
 	if i < 0 {
-		t.Fatalf("nothing was measured of %s %s by %s", scenario, step, player)
+		t.Fatalf("nothing was measured of %s %s by %s", scenario, step, subject)
 	}
 	return b.report.Steps[i]
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// player is a running process that plays a role.
-type player struct {
+// subject is a running process that is measured.
+type subject struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	answers chan answer
@@ -22,12 +22,12 @@ type player struct {
 	ended   chan struct{}
 }
 
-// patience is how long a player may take to start or to answer.
+// patience is how long a subject may take to start or to answer.
 const patience = 2 * time.Minute
 
-// startPlayer starts this program again as a player, and returns once that waits
+// startSubject starts this program again as a subject, and returns once that waits
 // for servers.
-func startPlayer(ctx context.Context, s settings) (*player, error) {
+func startSubject(ctx context.Context, s settings) (*subject, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -36,9 +36,9 @@ func startPlayer(ctx context.Context, s settings) (*player, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	p := &player{command: exec.CommandContext(ctx, self), answers: make(chan answer), ended: make(chan struct{})}
-	p.command.Env = append(os.Environ(), playerVariable+"="+string(text))
-	p.said = filepath.Join(filepath.Dir(s.Kubeconfig), s.Player+".log")
+	p := &subject{command: exec.CommandContext(ctx, self), answers: make(chan answer), ended: make(chan struct{})}
+	p.command.Env = append(os.Environ(), subjectVariable+"="+string(text))
+	p.said = filepath.Join(filepath.Dir(s.Kubeconfig), s.Subject+".log")
 	log, err := os.Create(p.said)
 	if err != nil {
 		return nil, fmt.Errorf("making a log: %w", err)
@@ -53,16 +53,16 @@ func startPlayer(ctx context.Context, s settings) (*player, error) {
 		return nil, err
 	}
 	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", s.Player, err)
+		return nil, fmt.Errorf("starting %s: %w", s.Subject, err)
 	}
 	go p.listen(out)
 	if _, err := p.hear(); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting %s: %w", s.Player, err), p.stop())
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", s.Subject, err), p.stop())
 	}
 	return p, nil
 }
 
-func (p *player) listen(out io.Reader) {
+func (p *subject) listen(out io.Reader) {
 	for lines := json.NewDecoder(bufio.NewReader(out)); ; {
 		a := answer{}
 		if err := lines.Decode(&a); err != nil {
@@ -74,7 +74,7 @@ func (p *player) listen(out io.Reader) {
 	close(p.ended)
 }
 
-func (p *player) hear() (answer, error) {
+func (p *subject) hear() (answer, error) {
 	select {
 	case a := <-p.answers:
 		return a, nil
@@ -85,35 +85,35 @@ func (p *player) hear() (answer, error) {
 	}
 }
 
-// ask returns what the player says to a line.
-func (p *player) ask(line string) (answer, error) {
+// ask returns what the subject says to a line.
+func (p *subject) ask(line string) (answer, error) {
 	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		return answer{}, fmt.Errorf("asking a player: %w: %s", err, p.lastWords())
+		return answer{}, fmt.Errorf("asking a subject: %w: %s", err, p.lastWords())
 	}
 	return p.hear()
 }
 
-// lastWords are the end of the player's log.
-func (p *player) lastWords() string {
+// lastWords are the end of the subject's log.
+func (p *subject) lastWords() string {
 	const enough = 2000
 	text := oneLine(p.said)
 	return text[max(0, len(text)-enough):]
 }
 
-// stop ends the player and waits for its end.
-func (p *player) stop() error {
+// stop ends the subject and waits for its end.
+func (p *subject) stop() error {
 	_ = p.in.Close() // it may have ended already
 	select {
 	case <-p.ended:
 		return nil
 	case <-time.After(10 * time.Second):
-		return errors.Join(p.command.Process.Kill(), errors.New("a player had to be killed"))
+		return errors.Join(p.command.Process.Kill(), errors.New("a subject had to be killed"))
 	}
 }
 
-// rest waits until the player has sent nothing for a while, and returns what it
+// rest waits until the subject has sent nothing for a while, and returns what it
 // has sent until then. Watches that go on receiving are no request.
-func (p *player) rest(ctx context.Context, calm time.Duration) (Counts, error) {
+func (p *subject) rest(ctx context.Context, calm time.Duration) (Counts, error) {
 	last, since := -1, time.Now()
 	for {
 		a, err := p.ask(askCounts)
@@ -129,7 +129,7 @@ func (p *player) rest(ctx context.Context, calm time.Duration) (Counts, error) {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for a player to come to rest: %w", ctx.Err())
+			return nil, fmt.Errorf("waiting for a subject to come to rest: %w", ctx.Err())
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // change is how one MCPAuthzConfig is changed to which all servers refer.
 type change struct {
-	step, player string
+	step, subject string
 	// share is how many of a hundred servers take it at a time.
 	share int
 }
@@ -27,27 +27,27 @@ var changes = []change{{"policy", freehold, 100}, {"policy", "floor", 100}, {"tu
 func (b *bench) config(ctx context.Context, c change, n int) error {
 	b.settings.Share = c.share
 	defer func() { b.settings.Share = 0 }()
-	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *player) error {
+	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *subject) error {
 		if err := w.refer(ctx, n); err != nil {
 			return err
 		}
 		if _, err := p.rest(ctx, w.calm); err != nil {
 			return err
 		}
-		return b.instead(ctx, w, p, c.player, func(p *player) error { return b.policy(ctx, w, p, c, n) })
+		return b.instead(ctx, w, p, c.subject, func(p *subject) error { return b.policy(ctx, w, p, c, n) })
 	})
 }
 
-// instead measures with another player than the one that brought the servers up, if it is
+// instead measures with another subject than the one that brought the servers up, if it is
 // not Freehold that is measured.
-func (b *bench) instead(ctx context.Context, w *world, p *player, name string, measure func(*player) error) error {
+func (b *bench) instead(ctx context.Context, w *world, p *subject, name string, measure func(*subject) error) error {
 	if name == freehold {
 		return measure(p)
 	}
 	if err := p.stop(); err != nil {
 		return err
 	}
-	p, err := b.player(ctx, w, floorOfAChange)
+	p, err := b.subject(ctx, w, floorOfAChange)
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,9 @@ func (w *world) refer(ctx context.Context, n int) error {
 }
 
 // policy changes who is permitted.
-func (b *bench) policy(ctx context.Context, w *world, p *player, c change, n int) error {
+func (b *bench) policy(ctx context.Context, w *world, p *subject, c change, n int) error {
 	before := w.sent.read()
-	step, err := w.measure(ctx, p, Step{Scenario: "config", Step: c.step, Player: c.player, Servers: n}, func() error {
+	step, err := w.measure(ctx, p, Step{Scenario: "config", Step: c.step, Subject: c.subject, Servers: n}, func() error {
 		return w.permit(ctx, `principal == Client::"ann"`)
 	}, question{n, "servers are ready with the other policy", settled(2)})
 	if err != nil {

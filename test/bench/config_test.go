@@ -34,7 +34,7 @@ func TestTheFloorOfAChangeWritesWhatFreeholdWrites(t *testing.T) {
 	}
 	for _, s := range []Step{ours, floor} {
 		if s.Values["runner writes"] != 2*few {
-			t.Errorf("%v writes of the runners under %s", s.Values["runner writes"], s.Player)
+			t.Errorf("%v writes of the runners under %s", s.Values["runner writes"], s.Subject)
 		}
 	}
 }

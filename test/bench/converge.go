@@ -8,18 +8,18 @@ import (
 	"github.com/freehold-dev/freehold/test/kit"
 )
 
-// converge measures how n new servers become ready under a player, on a control
+// converge measures how n new servers become ready under a subject, on a control
 // plane of their own.
 func (b *bench) converge(ctx context.Context, name string, n int) error {
-	return b.on(ctx, name, func(ctx context.Context, w *world, p *player) error { return b.bringUp(ctx, w, p, name, n) })
+	return b.on(ctx, name, func(ctx context.Context, w *world, p *subject) error { return b.bringUp(ctx, w, p, name, n) })
 }
 
-func (b *bench) bringUp(ctx context.Context, w *world, p *player, name string, n int) error {
+func (b *bench) bringUp(ctx context.Context, w *world, p *subject, name string, n int) error {
 	idle, err := memoryOf(p)
 	if err != nil {
 		return err
 	}
-	step, err := w.measure(ctx, p, Step{Scenario: "converge", Player: name, Servers: n},
+	step, err := w.measure(ctx, p, Step{Scenario: "converge", Subject: name, Servers: n},
 		func() error { return w.create(ctx, n) }, question{n, "servers are ready", settled(1)})
 	if err != nil {
 		return err
@@ -37,10 +37,10 @@ func (w *world) create(ctx context.Context, n int) error {
 	return w.apply(ctx, n, func(name string) string { return kit.Server(name, image(1), "") })
 }
 
-// memory of a player, in bytes.
+// memory of a subject, in bytes.
 type memory struct{ heap, resident float64 }
 
-func memoryOf(p *player) (memory, error) {
+func memoryOf(p *subject) (memory, error) {
 	a, err := p.ask(askHeap)
 	if err != nil {
 		return memory{}, err
@@ -49,11 +49,11 @@ func memoryOf(p *player) (memory, error) {
 	return memory{heap: float64(a.Heap), resident: float64(all)}, err
 }
 
-// restingMemoryOf is the memory of a player that has come to rest: what passes
+// restingMemoryOf is the memory of a subject that has come to rest: what passes
 // have in hand that send nothing any more would count as kept, and after many
 // servers there are some for a while. It takes the last of two readings that are
 // the same but for a fiftieth, or of a dozen.
-func restingMemoryOf(ctx context.Context, p *player) (memory, error) {
+func restingMemoryOf(ctx context.Context, p *subject) (memory, error) {
 	last, err := memoryOf(p)
 	for range 12 {
 		if err != nil {

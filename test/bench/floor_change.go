@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
-// floorOfAChange is the player for servers that are ready. Where their MCPAuthzConfig or
+// floorOfAChange is the subject for servers that are ready. Where their MCPAuthzConfig or
 // their own spec changes, it sends to each the applies that Freehold sends, in their order;
 // one that is deleted it lets go at once, and leaves all else to the garbage collector.
 const floorOfAChange = "floor-of-a-change"

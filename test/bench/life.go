@@ -16,7 +16,7 @@ import (
 // other replicas, a restart of the operator, deletion; with the floor another image and
 // deletion.
 func (b *bench) life(ctx context.Context, name string, n int) error {
-	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *player) error {
+	return b.on(ctx, freehold, func(ctx context.Context, w *world, p *subject) error {
 		ready := question{n, "servers are ready", settled(1)}
 		if err := w.create(ctx, n); err != nil {
 			return err
@@ -27,16 +27,16 @@ func (b *bench) life(ctx context.Context, name string, n int) error {
 		if _, err := p.rest(ctx, w.calm); err != nil {
 			return err
 		}
-		return b.instead(ctx, w, p, name, func(p *player) error { return b.live(ctx, w, p, name, n) })
+		return b.instead(ctx, w, p, name, func(p *subject) error { return b.live(ctx, w, p, name, n) })
 	})
 }
 
 // live takes n servers that are ready through the rest of their lives.
-func (b *bench) live(ctx context.Context, w *world, p *player, name string, n int) error {
-	step := Step{Scenario: "life", Player: name, Servers: n}
-	measures := []func(context.Context, *world, *player, Step) error{b.change, b.remove}
+func (b *bench) live(ctx context.Context, w *world, p *subject, name string, n int) error {
+	step := Step{Scenario: "life", Subject: name, Servers: n}
+	measures := []func(context.Context, *world, *subject, Step) error{b.change, b.remove}
 	if name == freehold {
-		measures = []func(context.Context, *world, *player, Step) error{b.change, b.scale, b.restart}
+		measures = []func(context.Context, *world, *subject, Step) error{b.change, b.scale, b.restart}
 	}
 	for _, measure := range measures {
 		if err := measure(ctx, w, p, step); err != nil {
@@ -47,7 +47,7 @@ func (b *bench) live(ctx context.Context, w *world, p *player, name string, n in
 }
 
 // change gives every server another image.
-func (b *bench) change(ctx context.Context, w *world, p *player, step Step) error {
+func (b *bench) change(ctx context.Context, w *world, p *subject, step Step) error {
 	step.Step = "image"
 	step, err := w.measure(ctx, p, step, func() error {
 		return w.apply(ctx, step.Servers, func(name string) string { return kit.Server(name, image(2), "") })
@@ -59,7 +59,7 @@ func (b *bench) change(ctx context.Context, w *world, p *player, step Step) erro
 }
 
 // scale gives every server a second replica, as an autoscaler does.
-func (b *bench) scale(ctx context.Context, w *world, p *player, step Step) error {
+func (b *bench) scale(ctx context.Context, w *world, p *subject, step Step) error {
 	step.Step = "replicas"
 	before, err := w.pods(ctx)
 	if err != nil {
@@ -91,14 +91,14 @@ func (b *bench) scale(ctx context.Context, w *world, p *player, step Step) error
 }
 
 // restart restarts the operator, which then sees every server deleted.
-func (b *bench) restart(ctx context.Context, w *world, p *player, step Step) error {
+func (b *bench) restart(ctx context.Context, w *world, p *subject, step Step) error {
 	if err := p.stop(); err != nil {
 		return err
 	}
 	restarted := step
 	restarted.Step = "restart"
 	begin := time.Now()
-	p, err := b.player(ctx, w, freehold)
+	p, err := b.subject(ctx, w, freehold)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (b *bench) restart(ctx context.Context, w *world, p *player, step Step) err
 }
 
 // remove deletes every server.
-func (b *bench) remove(ctx context.Context, w *world, p *player, step Step) error {
+func (b *bench) remove(ctx context.Context, w *world, p *subject, step Step) error {
 	step.Step = "delete"
 	step, err := w.measure(ctx, p, step, func() error {
 		return each(ctx, step.Servers, func(i int) error {

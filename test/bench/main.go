@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 )
 
-// freehold is the player that everything is measured for.
+// freehold is the subject that everything is measured for.
 const freehold = "freehold"
 
 // bench is one run of this program.
@@ -31,7 +31,7 @@ type bench struct {
 }
 
 func main() {
-	playIfAsked()
+	runSubjectIfAsked()
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -43,7 +43,7 @@ func main() {
 
 // plan is what the flags ask for.
 type plan struct {
-	scenarios, players       []string
+	scenarios, subjects      []string
 	converge, life, memories []int
 	configs                  []int
 	rounds                   int
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	b.report.Time, b.report.Machine, b.report.Versions = time.Now().UTC(), machine(), versions(os.Getenv("KUBEBUILDER_ASSETS"))
 	b.report.Settings = b.settings
-	failed := b.play(ctx, p)
+	failed := b.measureAll(ctx, p)
 	b.report.judge()
 	fmt.Println(b.report.String())
 	return errors.Join(failed, b.report.write(p.out))
@@ -71,14 +71,14 @@ func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	scenarios := flags.String("scenarios", "converge,life,memory", "which to measure, of these and config, ownership, cost and tenant")
-	players := flags.String("players", "freehold,floor,reference", "who brings servers up in converge; freehold and floor change and delete them in life")
+	subjects := flags.String("subjects", "freehold,floor,reference", "who brings servers up in converge; freehold and floor change and delete them in life")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
 	configs := flags.String("configs", "100", "how many servers refer to the MCPAuthzConfig that is changed")
 	memories := flags.String("memory", "600", "how many servers memory is measured with")
 	flags.IntVar(&p.rounds, "rounds", 1, "how often converge is measured; the table shows medians")
-	flags.IntVar(&p.owned, "owned", 10, "how many servers ownership plays with")
-	flags.IntVar(&p.writes, "writes", 300, "how many foreign writes ownership plays beside each player")
+	flags.IntVar(&p.owned, "owned", 10, "how many servers ownership writes to")
+	flags.IntVar(&p.writes, "writes", 300, "how many foreign writes ownership makes beside each subject")
 	flags.Uint64Var(&b.report.Seed, "seed", 1, "what the foreign writes of ownership, and their order, are drawn by")
 	flags.IntVar(&p.costs, "objects", 200, "of how many servers cost writes the Deployment and the Service")
 	flags.IntVar(&p.tenant.made, "tenant-made", 300, "how many servers tenant makes at once, and then edits")
@@ -90,14 +90,14 @@ func (b *bench) parse(args []string) (plan, error) {
 	flags.StringVar(&p.out, "out", filepath.Join("bin", "bench"), "directory of the JSON")
 	flags.StringVar(&b.operator, "operator", filepath.Join("bin", "operator"), "the operator's binary, whose memory is measured")
 	flags.IntVar(&b.settings.Workers, "workers", controllers.DefaultConcurrency, "servers worked on at once")
-	flags.Float64Var(&b.settings.QPS, "qps", controllers.DefaultQPS, "requests a second of a player; -1 for no limit")
-	flags.IntVar(&b.settings.Burst, "burst", controllers.DefaultBurst, "requests at once of a player")
+	flags.Float64Var(&b.settings.QPS, "qps", controllers.DefaultQPS, "requests a second of a subject; -1 for no limit")
+	flags.IntVar(&b.settings.Burst, "burst", controllers.DefaultBurst, "requests at once of a subject")
 	flags.BoolVar(&b.settings.PriorityQueue, "priority-queue", true, "let what was listed at the start give way to what changes")
-	flags.StringVar(&b.settings.Profiles, "profiles", "", "directory for a profile of processor time and memory of each player")
+	flags.StringVar(&b.settings.Profiles, "profiles", "", "directory for a profile of processor time and memory of each subject")
 	if err := flags.Parse(args); err != nil {
 		return p, err
 	}
-	p.scenarios, p.players = strings.Split(*scenarios, ","), strings.Split(*players, ",")
+	p.scenarios, p.subjects = strings.Split(*scenarios, ","), strings.Split(*subjects, ",")
 	var err error
 	for text, into := range map[*string]*[]int{converge: &p.converge, life: &p.life, memories: &p.memories, configs: &p.configs} {
 		if *into, err = numbers(*text); err != nil {
@@ -119,9 +119,9 @@ func numbers(text string) ([]int, error) {
 	return all, nil
 }
 
-// play plays the scenarios in turn. One that fails does not keep the others
+// measureAll runs the scenarios in turn. One that fails does not keep the others
 // from being measured.
-func (b *bench) play(ctx context.Context, p plan) error {
+func (b *bench) measureAll(ctx context.Context, p plan) error {
 	var errs []error
 	do := func(scenario string, measure func(context.Context) error) {
 		if !slices.Contains(p.scenarios, scenario) || ctx.Err() != nil {
@@ -131,16 +131,16 @@ func (b *bench) play(ctx context.Context, p plan) error {
 		defer cancel()
 		errs = append(errs, measure(limited))
 	}
-	// Players take turns, so that whatever else the machine does meets all.
+	// Subjects take turns, so that whatever else the machine does meets all.
 	for range p.rounds {
 		for _, n := range p.converge {
-			for _, name := range p.players {
+			for _, name := range p.subjects {
 				do("converge", func(ctx context.Context) error { return b.converge(ctx, name, n) })
 			}
 		}
 	}
 	for _, n := range p.life {
-		for _, name := range p.players {
+		for _, name := range p.subjects {
 			if _, ok := references()[name]; !ok {
 				do("life", func(ctx context.Context) error { return b.life(ctx, name, n) })
 			}
@@ -164,9 +164,9 @@ func (b *bench) play(ctx context.Context, p plan) error {
 	return errors.Join(errs...)
 }
 
-// on measures on a world of its own with one player, for which the world may be
+// on measures on a world of its own with one subject, for which the world may be
 // prepared.
-func (b *bench) on(ctx context.Context, name string, measure func(context.Context, *world, *player) error, prepare ...func(*world, context.Context) error) error {
+func (b *bench) on(ctx context.Context, name string, measure func(context.Context, *world, *subject) error, prepare ...func(*world, context.Context) error) error {
 	return b.onWorld(ctx, func(ctx context.Context, w *world) error {
 		if _, ok := references()[name]; ok {
 			prepare = append(prepare, func(w *world, ctx context.Context) error { return w.allow(ctx, rights()) })
@@ -176,7 +176,7 @@ func (b *bench) on(ctx context.Context, name string, measure func(context.Contex
 				return err
 			}
 		}
-		p, err := b.player(ctx, w, name)
+		p, err := b.subject(ctx, w, name)
 		if err != nil {
 			return err
 		}
@@ -197,13 +197,13 @@ func (b *bench) onWorld(ctx context.Context, measure func(context.Context, *worl
 	return errors.Join(err, w.stop())
 }
 
-func (b *bench) player(ctx context.Context, w *world, name string) (*player, error) {
+func (b *bench) subject(ctx context.Context, w *world, name string) (*subject, error) {
 	s := b.settings
-	s.Player, s.Kubeconfig = name, w.kubeconfig
+	s.Subject, s.Kubeconfig = name, w.kubeconfig
 	if _, ok := references()[name]; ok {
 		s.Kubeconfig = w.reference
 	}
-	return startPlayer(ctx, s)
+	return startSubject(ctx, s)
 }
 
 func (b *bench) record(s Step) { b.report.Steps = append(b.report.Steps, s) }

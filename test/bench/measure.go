@@ -13,12 +13,12 @@ type Step struct {
 	Scenario string `json:"scenario"`
 	// Step is what was done, where a scenario has several.
 	Step    string `json:"step,omitempty"`
-	Player  string `json:"player"`
+	Subject string `json:"subject"`
 	Servers int    `json:"servers"`
 	// Seconds is from the first change until the last server was as it should
 	// be.
 	Seconds float64 `json:"seconds"`
-	// Counts are what the player sent until it was at rest.
+	// Counts are what the subject sent until it was at rest.
 	Counts Counts `json:"counts,omitempty"`
 	// CPU is the processor time of each process meanwhile, in seconds.
 	CPU map[string]float64 `json:"cpuSeconds,omitempty"`
@@ -34,10 +34,10 @@ type question struct {
 }
 
 // measure does something, waits until all servers answer the question, then
-// until the player is at rest.
-func (w *world) measure(ctx context.Context, p *player, s Step, do func() error, until question) (Step, error) {
+// until the subject is at rest.
+func (w *world) measure(ctx context.Context, p *subject, s Step, do func() error, until question) (Step, error) {
 	fail := func(err error) (Step, error) {
-		return s, fmt.Errorf("%s %s, %s, %d servers: %w\n%s", s.Scenario, s.Step, s.Player, s.Servers, err, p.lastWords())
+		return s, fmt.Errorf("%s %s, %s, %d servers: %w\n%s", s.Scenario, s.Step, s.Subject, s.Servers, err, p.lastWords())
 	}
 	before, err := p.rest(ctx, 0)
 	if err != nil {
@@ -84,5 +84,5 @@ func (w *world) measure(ctx context.Context, p *player, s Step, do func() error,
 // line is a step in short.
 func (s Step) line() string {
 	return fmt.Sprintf("%s %s %s, %d servers: %.2f s, %d requests, %d writes, %d × 409",
-		s.Scenario, s.Step, s.Player, s.Servers, s.Seconds, s.Counts.sum().Requests, s.Counts.writes().sum().Requests, s.Counts.sum().Conflicts)
+		s.Scenario, s.Step, s.Subject, s.Servers, s.Seconds, s.Counts.sum().Requests, s.Counts.writes().sum().Requests, s.Counts.sum().Conflicts)
 }

@@ -47,7 +47,7 @@ func (b *bench) memory(ctx context.Context, n int) error {
 				return errors.Join(err, stop())
 			}
 			say("  memory %s: %.1f MB resident, of that %.1f not of a file", step, float64(all)/1e6, float64(anonymous)/1e6)
-			b.record(Step{Scenario: "memory", Step: step, Player: freehold, Servers: servers, Values: map[string]float64{
+			b.record(Step{Scenario: "memory", Step: step, Subject: freehold, Servers: servers, Values: map[string]float64{
 				"resident": float64(all), "anonymous": float64(anonymous),
 			}})
 			return nil

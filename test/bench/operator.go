@@ -33,7 +33,7 @@ func runOperator(ctx context.Context, config *rest.Config, s settings, ready fun
 	return start(ctx, mgr, ready)
 }
 
-// newManager is the manager of a player that is an operator, with the cache of
+// newManager is the manager of a subject that is an operator, with the cache of
 // Freehold's.
 func newManager(config *rest.Config, s settings) (ctrl.Manager, error) {
 	scheme, err := controllers.NewScheme()

@@ -26,11 +26,11 @@ import (
 const (
 	// beat is how far apart foreign writes begin.
 	beat = 40 * time.Millisecond
-	// audits is a number in a server's status that no player knows.
+	// audits is a number in a server's status that no subject knows.
 	audits = "audits"
 )
 
-// owners are the players that others write beside.
+// owners are the subjects that others write beside.
 var owners = []string{freehold, "reference-update", "reference-patch"}
 
 // act is one foreign write, to the server of a number.
@@ -61,28 +61,28 @@ func scores(seed uint64, n, writes int) []score {
 	return []score{{"birth", draw(onServers(), writes/5)}, {"life", draw(slices.Concat(onServers(), onChildren()), writes-writes/5)}}
 }
 
-// ownership plays the same foreign writes, one after the other, beside each of
+// ownership makes the same foreign writes, one after the other, beside each of
 // the owners, and counts what is lost of them and who was answered 409.
 func (b *bench) ownership(ctx context.Context, name string, n, writes int) error {
-	return b.on(ctx, name, func(ctx context.Context, w *world, p *player) error {
+	return b.on(ctx, name, func(ctx context.Context, w *world, p *subject) error {
 		return b.interleave(ctx, w, p, name, n, scores(b.report.Seed, n, writes))
 	}, (*world).extend)
 }
 
-func (b *bench) interleave(ctx context.Context, w *world, p *player, name string, n int, scores []score) error {
+func (b *bench) interleave(ctx context.Context, w *world, p *subject, name string, n int, scores []score) error {
 	o := &others{world: w, losses: newLossCount(), conflicts: map[string]int{}}
 	for i, s := range scores {
 		before, err := w.conflicts(ctx)
 		if err != nil {
 			return err
 		}
-		step, err := w.measure(ctx, p, Step{Scenario: "ownership", Step: s.step, Player: name, Servers: n}, func() error {
+		step, err := w.measure(ctx, p, Step{Scenario: "ownership", Step: s.step, Subject: name, Servers: n}, func() error {
 			if i == 0 {
 				if err := w.create(ctx, n); err != nil {
 					return err
 				}
 			}
-			return o.play(ctx, s.acts)
+			return o.writeAll(ctx, s.acts)
 		}, question{n, "servers are ready", rested})
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ type others struct {
 	unlocked  int            // of them those to writers that do not lock
 }
 
-func (o *others) play(ctx context.Context, acts []act) error {
+func (o *others) writeAll(ctx context.Context, acts []act) error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	for _, a := range acts {
@@ -222,7 +222,7 @@ func (w *world) conflicts(ctx context.Context) (float64, error) {
 	return total, nil
 }
 
-// extend gives servers a number in their status that no player knows, as when
+// extend gives servers a number in their status that no subject knows, as when
 // their definition is of a later release than the operator.
 func (w *world) extend(ctx context.Context) error {
 	definition := &unstructured.Unstructured{}

@@ -92,7 +92,7 @@ func TestASeedDrawsTheSameWrites(t *testing.T) {
 	}
 }
 
-// losses plays a few writes beside the operator and beside a reference that
+// losses makes a few writes beside the operator and beside a reference that
 // cannot but lose the sidecar, when it writes the Deployment of another image,
 // and the number that it does not know, when it writes the status.
 func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
@@ -113,7 +113,7 @@ func losses(ctx context.Context, t *testing.T, b *bench, w *world) {
 		{"life", acts("mesh", "mesh", auditor, auditor, user, user, "finance", "horizontal-pod-autoscaler", "archiver", "backup", "kubectl-patch", "dns")},
 	}
 	for _, name := range []string{"reference-update", freehold} {
-		p, err := b.player(ctx, w, name)
+		p, err := b.subject(ctx, w, name)
 		must(t, err)
 		must(t, b.interleave(ctx, w, p, name, few, scores))
 		must(t, p.stop())
@@ -150,7 +150,7 @@ func TestMethodsSendWhatTheyMust(t *testing.T) {
 	}
 	sent := map[string]map[string]float64{"rest": {}, "touched": {}, "changed": {}}
 	for _, s := range b.report.steps("cost") {
-		sent[s.Step][s.Player] = float64(s.Counts.sum().Requests) / s.Values["objects"]
+		sent[s.Step][s.Subject] = float64(s.Counts.sum().Requests) / s.Values["objects"]
 	}
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("requests of an object in %d passes:\n%s", passes, diff)

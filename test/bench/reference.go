@@ -30,7 +30,7 @@ type reference struct {
 	updatesObjects, updatesStatus bool
 }
 
-// references are the references by player. The first writes as most operators
+// references are the references by subject. The first writes as most operators
 // do, the others one way only.
 func references() map[string]reference {
 	return map[string]reference{
@@ -45,7 +45,7 @@ func runReference(ctx context.Context, config *rest.Config, s settings, ready fu
 	if err != nil {
 		return err
 	}
-	r := references()[s.Player]
+	r := references()[s.Subject]
 	r.Client, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	err = ctrl.NewControllerManagedBy(mgr).For(&v1alpha1.MCPServer{}).
 		Owns(&corev1.ServiceAccount{}).Owns(&rbacv1.Role{}).Owns(&rbacv1.RoleBinding{}).

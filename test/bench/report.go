@@ -34,12 +34,12 @@ func (r *Report) String() string {
 		limit = fmt.Sprintf("%.0f requests a second, %d at once", r.Settings.QPS, r.Settings.Burst)
 	}
 	fmt.Fprintf(&text, "%d workers, %s, priority queue %t\n\n", r.Settings.Workers, limit, r.Settings.PriorityQueue)
-	played := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Counts == nil || s.Scenario == "cost" })
-	table(&text, "scenario\tstep\tplayer\tservers\tseconds\trequests\twrites\tstatus\tevents\t409\tKB sent\tKB received\tCPU s: API server\tetcd\tcontrollers\tplayer\t", played, func(s Step) string {
+	measured := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Counts == nil || s.Scenario == "cost" })
+	table(&text, "scenario\tstep\tsubject\tservers\tseconds\trequests\twrites\tstatus\tevents\t409\tKB sent\tKB received\tCPU s: API server\tetcd\tcontrollers\tsubject\t", measured, func(s Step) string {
 		all := s.Counts.sum()
-		return fmt.Sprintf("%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t", s.Scenario, s.Step, s.Player, s.Servers, s.Seconds,
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t", s.Scenario, s.Step, s.Subject, s.Servers, s.Seconds,
 			all.Requests, s.Counts.writes().sum().Requests, s.statusWrites(), s.events(), all.Conflicts, all.Sent/1000, all.Received/1000,
-			s.CPU["kube-apiserver"], s.CPU["etcd"], s.CPU["kube-controller-manager"], s.CPU["player"])
+			s.CPU["kube-apiserver"], s.CPU["etcd"], s.CPU["kube-controller-manager"], s.CPU["subject"])
 	})
 	r.requests(&text)
 	r.ownership(&text)
@@ -55,28 +55,28 @@ func (r *Report) String() string {
 	return text.String()
 }
 
-// requests are those of each player's last converge of at most 500 servers, by
+// requests are those of each subject's last converge of at most 500 servers, by
 // verb and resource.
 func (r *Report) requests(text *strings.Builder) {
 	type row struct {
-		player  string
+		subject string
 		servers int
 		count   Count
 	}
 	last := map[string]Step{}
 	for _, s := range r.Steps {
 		if s.Scenario == "converge" && s.Servers <= 500 {
-			last[s.Player] = s
+			last[s.Subject] = s
 		}
 	}
 	var rows []row
-	for _, player := range slices.Sorted(maps.Keys(last)) {
-		for _, c := range last[player].Counts {
-			rows = append(rows, row{player, last[player].Servers, c})
+	for _, subject := range slices.Sorted(maps.Keys(last)) {
+		for _, c := range last[subject].Counts {
+			rows = append(rows, row{subject, last[subject].Servers, c})
 		}
 	}
-	table(text, "player\tservers\tverb\tresource\trequests\ta server\t409\trefused\tKB sent\tKB received\t", rows, func(r row) string {
-		return fmt.Sprintf("%s\t%d\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t", r.player, r.servers, r.count.Verb, r.count.Resource, r.count.Requests,
+	table(text, "subject\tservers\tverb\tresource\trequests\ta server\t409\trefused\tKB sent\tKB received\t", rows, func(r row) string {
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%d\t%.2f\t%d\t%d\t%d\t%d\t", r.subject, r.servers, r.count.Verb, r.count.Resource, r.count.Requests,
 			float64(r.count.Requests)/float64(r.servers), r.count.Conflicts, r.count.Refused, r.count.Sent/1000, r.count.Received/1000)
 	})
 }

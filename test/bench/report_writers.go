@@ -26,13 +26,13 @@ func (r *Report) steps(scenario string) []Step {
 	return slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Scenario != scenario })
 }
 
-// ownership is what was lost, and what was answered 409, beside each player, and
+// ownership is what was lost, and what was answered 409, beside each subject, and
 // of which writer.
 func (r *Report) ownership(text *strings.Builder) {
 	steps := r.steps("ownership")
-	table(text, "ownership\tplayer\tforeign writes\tlost fields\t409 to the player\tof them claims\tand the gate\t409 to foreign writers\tto controllers and runners\trequests\twrites\tget\tcreate\tapply\tpatch\tupdate\t", steps, func(s Step) string {
+	table(text, "ownership\tsubject\tforeign writes\tlost fields\t409 to the subject\tof them claims\tand the gate\t409 to foreign writers\tto controllers and runners\trequests\twrites\tget\tcreate\tapply\tpatch\tupdate\t", steps, func(s Step) string {
 		claims, gate := s.guarded()
-		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%d\t%d\t%d\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", s.Step, s.Player, s.Values["writes"], s.Values["lost"],
+		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%d\t%d\t%d\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", s.Step, s.Subject, s.Values["writes"], s.Values["lost"],
 			s.Counts.sum().Conflicts, claims, gate, s.Values["conflicts"],
 			s.Values["answers409"]-s.Values["conflicts"]-float64(s.Counts.sum().Conflicts), s.Counts.sum().Requests, s.Counts.writes().sum().Requests,
 			s.Counts.sent("get"), s.Counts.sent("create"), s.Counts.sent("apply"), s.Counts.sent("patch"), s.Counts.sent("update"))
@@ -41,16 +41,16 @@ func (r *Report) ownership(text *strings.Builder) {
 		return
 	}
 	head := "foreign writer\tby\t"
-	for _, player := range owners {
-		head += fmt.Sprintf("lost beside %s\t409\t", player)
+	for _, subject := range owners {
+		head += fmt.Sprintf("lost beside %s\t409\t", subject)
 	}
 	fmt.Fprintf(text, "both steps, drawn by seed %d\n", r.Seed)
 	table(text, head, slices.Concat(onServers(), onChildren()), func(h writer) string {
 		row := h.name + "\t" + h.write.name + "\t"
-		for _, player := range owners {
+		for _, subject := range owners {
 			lost, conflicts := 0.0, 0.0
 			for _, s := range steps {
-				if s.Player == player {
+				if s.Subject == subject {
 					lost, conflicts = lost+s.Values["lost "+h.name], conflicts+s.Values["conflicts "+h.name]
 				}
 			}
@@ -64,8 +64,8 @@ func (r *Report) ownership(text *strings.Builder) {
 func (r *Report) cost(text *strings.Builder) {
 	table(text, "cost\tmethod\tobjects\tpasses\tan object: requests\tbytes sent\treceived\tCPU ms: API server\tetcd\tmethod\t", r.steps("cost"), func(s Step) string {
 		all, objects := s.Counts.sum(), s.Values["objects"]
-		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t", s.Step, s.Player, objects, s.Values["passes"],
+		return fmt.Sprintf("%s\t%s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t", s.Step, s.Subject, objects, s.Values["passes"],
 			float64(all.Requests)/objects, float64(all.Sent)/objects, float64(all.Received)/objects,
-			s.CPU["kube-apiserver"]*1000/objects, s.CPU["etcd"]*1000/objects, s.CPU["player"]*1000/objects)
+			s.CPU["kube-apiserver"]*1000/objects, s.CPU["etcd"]*1000/objects, s.CPU["subject"]*1000/objects)
 	})
 }

@@ -27,7 +27,7 @@ import (
 
 // runners are the runner's half of every server: its real pass, for each proxy
 // pod whose container is said to run. They share one cache and one connection,
-// so that what they cost is the same under every player.
+// so that what they cost is the same under every subject.
 type runners struct {
 	reader  client.Reader
 	live    client.Client

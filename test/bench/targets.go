@@ -122,10 +122,10 @@ func more(r *Report) (float64, bool) {
 	return max(0, after-before), ok && also
 }
 
-func (r *Report) median(scenario, step, player string, servers int, figure func(Step) float64) (float64, bool) {
+func (r *Report) median(scenario, step, subject string, servers int, figure func(Step) float64) (float64, bool) {
 	var all []float64
 	for _, s := range r.Steps {
-		if s.Scenario == scenario && s.Step == step && s.Player == player && (servers == 0 || s.Servers == servers) {
+		if s.Scenario == scenario && s.Step == step && s.Subject == subject && (servers == 0 || s.Servers == servers) {
 			all = append(all, figure(s))
 		}
 	}

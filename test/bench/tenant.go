@@ -68,7 +68,7 @@ func (b *bench) flooded(ctx context.Context, w *world, op *supervised, sizes ten
 		if err != nil {
 			return fmt.Errorf("tenant %s: %w", f.step, err)
 		}
-		step.Scenario, step.Step, step.Player, step.Servers = "tenant", f.step, freehold, f.servers
+		step.Scenario, step.Step, step.Subject, step.Servers = "tenant", f.step, freehold, f.servers
 		step.Values["resident peak"], step.Values["restarts"] = float64(op.peak.Swap(0)), float64(op.restarts.Swap(0))
 		b.record(step)
 		say("  tenant %s: delay %.2f s, most %.2f; floor %.2f, most %.2f; bare informer %.2f, closed %.0f, of all %.0f; peak %.0f MB, %.0f restarts", f.step,

@@ -56,7 +56,7 @@ type world struct {
 	// from is the number of the first server; what clear removed is not named
 	// again, since its children go later.
 	from int
-	// calm is how long a player must send nothing to be at rest.
+	// calm is how long a subject must send nothing to be at rest.
 	calm time.Duration
 	stop func() error
 }
@@ -185,9 +185,9 @@ func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
 
 // used is the processor time of every process of the world so far, in seconds.
 // This program's own, which runs pods and runners, is under "bench".
-func (w *world) used(p *player) (map[string]float64, error) {
+func (w *world) used(p *subject) (map[string]float64, error) {
 	all := map[string]float64{}
-	ids := map[string]int{"bench": os.Getpid(), "player": p.command.Process.Pid}
+	ids := map[string]int{"bench": os.Getpid(), "subject": p.command.Process.Pid}
 	// Names in /proc have 15 characters.
 	for name, short := range map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", "kube-controller-manager": "kube-controller"} {
 		ids[name] = w.processes[short]

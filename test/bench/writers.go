@@ -65,7 +65,7 @@ func onServers() []writer {
 				"labels": map[string]any{label: "blue"}, "annotations": map[string]any{note: fmt.Sprint(turn)},
 			}}
 		}),
-		// What it renders is content, so that the player has to act.
+		// What it renders is content, so that the subject has to act.
 		on(user, forced, func(turn int) map[string]any {
 			return map[string]any{"spec": map[string]any{"image": image(turn)}}
 		}),

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// settings are what a player is started with.
+// settings are what a subject is started with.
 type settings struct {
-	// Player is freehold, floor or one of the references.
-	Player string `json:"player"`
+	// Subject is freehold, floor or one of the references.
+	Subject string `json:"subject"`
 	// Kubeconfig is a file.
 	Kubeconfig string `json:"kubeconfig"`
 	// Workers is how many servers are worked on at once; QPS and Burst are the
@@ -39,13 +39,13 @@ type settings struct {
 	Profiles string `json:"profiles,omitempty"`
 }
 
-// playerVariable holds the settings, as JSON, in a process that is a player.
-const playerVariable = "FREEHOLD_BENCH_PLAYER"
+// subjectVariable holds the settings, as JSON, in a process that is a subject.
+const subjectVariable = "FREEHOLD_BENCH_SUBJECT"
 
 // runnerImage is what the proxies run in name.
 const runnerImage = "freehold.dev/runner:bench"
 
-// answer is what a player says to each line that it is sent, and once at the
+// answer is what a subject says to each line that it is sent, and once at the
 // start, when it is ready for servers.
 type answer struct {
 	Counts Counts `json:"counts"`
@@ -53,26 +53,26 @@ type answer struct {
 	Heap uint64 `json:"heap,omitempty"`
 }
 
-// The lines that a player understands.
+// The lines that a subject understands.
 const (
 	askCounts = "counts"
 	askHeap   = "heap"
 )
 
-// play is the main function of a player. It ends when its input does.
-func play(text string, in io.Reader, out io.Writer) error {
+// runSubject is the main function of a subject. It ends when its input does.
+func runSubject(text string, in io.Reader, out io.Writer) error {
 	s := settings{}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("reading the settings of a player: %w", err)
+		return fmt.Errorf("reading the settings of a subject: %w", err)
 	}
-	// What goes well is not logged: it would be counted as the player's work.
+	// What goes well is not logged: it would be counted as the subject's work.
 	log.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading a kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = float32(s.QPS), s.Burst
-	config.UserAgent = "bench-" + s.Player
+	config.UserAgent = "bench-" + s.Subject
 	counter := newRequestCounter()
 	counter.wrap(config)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -86,7 +86,7 @@ func play(text string, in io.Reader, out io.Writer) error {
 	}
 	ended := make(chan error, 1)
 	ready := make(chan struct{})
-	go func() { ended <- roles[s.Player](ctx, config, s, func() { close(ready) }) }()
+	go func() { ended <- roles[s.Subject](ctx, config, s, func() { close(ready) }) }()
 	select {
 	case <-ready:
 	case err := <-ended:
@@ -98,7 +98,7 @@ func play(text string, in io.Reader, out io.Writer) error {
 	return <-ended
 }
 
-// roles are what a player may be. Each calls ready once it waits for servers.
+// roles are what a subject may be. Each calls ready once it waits for servers.
 var roles = map[string]func(ctx context.Context, config *rest.Config, s settings, ready func()) error{
 	"freehold":         runOperator,
 	"floor":            runFloor,
@@ -139,7 +139,7 @@ func liveHeap() uint64 {
 // it ends.
 func profile(s settings) (finish func(), err error) {
 	runtime.MemProfileRate = 8 << 10
-	name := filepath.Join(s.Profiles, fmt.Sprintf("%s-%d", s.Player, os.Getpid()))
+	name := filepath.Join(s.Profiles, fmt.Sprintf("%s-%d", s.Subject, os.Getpid()))
 	cpu, err := os.Create(name + ".cpu")
 	if err != nil {
 		return nil, fmt.Errorf("profiling: %w", err)
@@ -154,18 +154,18 @@ func profile(s settings) (finish func(), err error) {
 	return func() {
 		pprof.StopCPUProfile()
 		liveHeap()
-		_ = errors.Join(pprof.WriteHeapProfile(heap), heap.Close(), cpu.Close()) // the player has done its work
+		_ = errors.Join(pprof.WriteHeapProfile(heap), heap.Close(), cpu.Close()) // the subject has done its work
 	}, nil
 }
 
-// playIfAsked turns this process into a player if its environment says so.
-func playIfAsked() {
-	text := os.Getenv(playerVariable)
+// runSubjectIfAsked turns this process into a subject if its environment says so.
+func runSubjectIfAsked() {
+	text := os.Getenv(subjectVariable)
 	if text == "" {
 		return
 	}
-	if err := play(text, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "bench: player:", err)
+	if err := runSubject(text, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: subject:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
