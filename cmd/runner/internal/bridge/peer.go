@@ -135,8 +135,12 @@ func (p *peer) sent(err error, c *call) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, stdio.ErrEnded) || errors.Is(err, stdio.ErrNotReading) {
+	_, gone := errors.AsType[goneError](err)
+	if gone || errors.Is(err, stdio.ErrEnded) || errors.Is(err, stdio.ErrNotReading) {
 		p.broken.Store(true)
+	}
+	if gone {
+		defer p.conn.End() // after the call is withdrawn, which is told more than those that wait for their answers
 	}
 	if c != nil && !p.withdraw(c) {
 		return nil // it was answered
@@ -268,15 +272,5 @@ func (p *peer) stop() {
 	p.conn.End()
 }
 
-// leaves reports whether the connection has ended, or is being ended.
-func (p *peer) leaves() bool { return p.stopped.Load() || p.ended() }
-
-// ended reports whether the connection has ended.
-func (p *peer) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
+// leaves reports whether the connection has ended, is being ended, or is of no more use.
+func (p *peer) leaves() bool { return p.stopped.Load() || p.broken.Load() }

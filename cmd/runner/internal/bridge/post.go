@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/freehold-dev/freehold/cmd/runner/internal/media"
@@ -24,6 +25,13 @@ var tellTime = dialTime
 
 // errUnsure: the server was sent a message and did not say whether it took it.
 var errUnsure = errors.New("the server did not say that it took the message")
+
+// goneError is why a message is not taken where none will be: nobody listens any more, or the server has forgotten whose stream it is that
+// it may still hold open. What else is said to be wrong with a message may be wrong with that alone.
+type goneError struct{ error }
+
+// Unwrap is for errors.As.
+func (e goneError) Unwrap() error { return e.error }
 
 // posted is a message on its way to the server.
 type posted struct {
@@ -114,7 +122,11 @@ func (e *events) post(message []byte) *posted {
 		request.Header.Set("Content-Type", media.JSON)
 		media.Unencoded(request.Header)
 		response, err := e.client.Do(request)
-		if p.told <- p.word(response, err); err == nil {
+		word := p.word(response, err)
+		if gone, is := errors.AsType[goneError](word); is {
+			e.fail(gone)
+		}
+		if p.told <- word; err == nil {
 			_, _ = io.CopyN(io.Discard, response.Body, 4<<10) //nolint:errcheck // it only says that it was taken
 			_ = response.Body.Close()                         //nolint:errcheck // it was only read
 		}
@@ -127,6 +139,8 @@ func (p *posted) word(response *http.Response, err error) error {
 	switch {
 	case err != nil && p.begun.Load():
 		return errUnsure
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return goneError{unaddressed(err)}
 	case err != nil:
 		return unaddressed(err)
 	case response.StatusCode >= http.StatusInternalServerError:
@@ -135,8 +149,12 @@ func (p *posted) word(response *http.Response, err error) error {
 	if to, redirects := media.Redirects(response); redirects {
 		return fmt.Errorf("the server redirects a message %s (HTTP %d), which is not followed", to, response.StatusCode)
 	}
-	if response.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("the server answered a message with HTTP %d", response.StatusCode)
+	if response.StatusCode < http.StatusMultipleChoices {
+		return nil
 	}
-	return nil
+	refused := fmt.Errorf("the server answered a message with HTTP %d", response.StatusCode)
+	if response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusGone {
+		return goneError{refused}
+	}
+	return refused
 }

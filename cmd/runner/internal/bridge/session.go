@@ -97,7 +97,7 @@ func (s *session) server() (*peer, *shared) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.peer == nil || s.peer.ended() {
+	if s.peer == nil || s.peer.leaves() {
 		return nil, nil
 	}
 	return s.peer, s.shared

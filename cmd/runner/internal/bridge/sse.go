@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,7 @@ type events struct {
 	mine     int64         // the part of this one
 
 	mu    sync.Mutex
+	fault string // for which it is ended, empty for none
 	why   string
 	ended chan struct{}
 	once  sync.Once
@@ -231,10 +233,17 @@ func (e *events) Why() string {
 // End implements Conn.
 func (e *events) End() { e.over("its session ended") }
 
+// fail notes why it is of no more use. Whoever is told of that ends it.
+func (e *events) fail(why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fault = cmp.Or(e.fault, why.Error())
+}
+
 func (e *events) over(why string) {
 	e.once.Do(func() {
 		e.mu.Lock()
-		e.why = why
+		e.why = cmp.Or(e.fault, why)
 		e.mu.Unlock()
 		close(e.ended)
 		e.cancel()

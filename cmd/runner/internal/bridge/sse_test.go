@@ -166,13 +166,13 @@ var refusedPosts = map[int32]struct {
 }{
 	500: {CodeServerEnded, "Unconfirmed: the server did not say that it took the message (HTTP 500); the call may have run"},
 	404: {CodeServerUnusable, "ServerUnusable: the server answered a message with HTTP 404: the call has not run"},
+	400: {CodeServerUnusable, "ServerUnusable: the server answered a message with HTTP 400: the call has not run"},
 	302: {CodeServerUnusable, "ServerUnusable: the server redirects a message to /elsewhere (HTTP 302), which is not followed: the call has not run"},
 }
 
-// Busy says that nothing was run, so that clients send it again: true only of what was
-// not sent. What was sent counts as taken until the server says something else.
-func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
-	var reached, answers atomic.Int32
+// answersPosts is a server that answers each message with a status, with 0 never, and what connects to it.
+func answersPosts(t *testing.T, reached, answers *atomic.Int32) (connect func() *peer) {
+	t.Helper()
 	stay := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -192,12 +192,23 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	}))
 	t.Cleanup(func() { close(stay); server.CloseClientConnections(); server.Close() })
 	at, wrong := url.Parse(server.URL + "/sse")
-	conn, failed := Events(at, nil)()
-	if err := errors.Join(wrong, failed); err != nil {
-		t.Fatal(err)
+	return func() *peer {
+		conn, failed := Events(at, nil)()
+		if err := errors.Join(wrong, failed); err != nil {
+			t.Fatal(err)
+		}
+		p := newPeer(conn, true, func(said) {}, nil)
+		t.Cleanup(p.stop)
+		return p
 	}
-	p := newPeer(conn, true, func(said) {}, nil)
-	t.Cleanup(p.stop)
+}
+
+// Busy says that nothing was run, so that clients send it again: true only of what was
+// not sent. What was sent counts as taken until the server says something else.
+func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
+	var reached, answers atomic.Int32
+	connect := answersPosts(t, &reached, &answers)
+	p := connect()
 	ask := func(ctx context.Context, id string, answer func([]byte, int, bool)) *jsonrpc.Fault {
 		if err := p.ask(ctx, &call{id: []byte(id), method: "tools/call", answer: answer}, nil); err != nil {
 			return asFault(err)
@@ -210,6 +221,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 	within(t, time.Minute, "it is there", func() bool { return reached.Load() == 1 })
 	p.take([]byte("1"))
 	for status, want := range refusedPosts {
+		p = connect() // the one before has ended with some
 		answers.Store(status)
 		answered := make(chan *jsonrpc.Fault, 1)
 		f := ask(t.Context(), "3", func(data []byte, status int, _ bool) {
@@ -222,6 +234,7 @@ func TestAMessageThatWasSentMayHaveRun(t *testing.T) {
 			t.Errorf("HTTP %d: %d %s", status, f.Code, f.Message)
 		}
 	}
+	p = connect()
 	before := reached.Load()
 	over, end := context.WithCancel(t.Context())
 	end()
