@@ -263,7 +263,7 @@ func TestTheEndIsOfALateConnection(t *testing.T) {
 	c, opens, let := &mute{over: make(chan struct{})}, make(chan struct{}), make(chan struct{})
 	s := &starter{log: slog.New(slog.DiscardHandler), server: Server{Open: func() (Conn, error) { opens <- struct{}{}; <-let; return c, nil }}}
 	refused := make(chan *jsonrpc.Fault)
-	open := func() { _, f := s.open("", true, func(*peer, said) {}); refused <- f }
+	open := func() { _, f := s.open(t.Context(), "", oneSession, func(*peer, said) {}); refused <- f }
 	go open()
 	next(t, "start", opens)
 	s.close()

@@ -72,8 +72,9 @@ type Bridge struct {
 	closed   bool
 	stop     chan struct{}
 
-	sharing  chan struct{} // held while the shared server starts
+	sharing  sync.Mutex // guards the two below
 	shared   *shared
+	starting *starting     // nil while no shared server starts
 	inFlight *share.Places // a byte of a body each
 	unread   *share.Places // a byte of an event each
 	finished finished
@@ -93,7 +94,7 @@ func New(config Config) *Bridge {
 	starter := &starter{server: config.Server, log: config.Log}
 	b := &Bridge{
 		config: config, starter: starter,
-		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}), sharing: make(chan struct{}, 1),
+		sessions: map[string]*session{}, places: share.New(config.Sessions, share.Half(config.Sessions)), stop: make(chan struct{}),
 		inFlight: share.New(maxInFlight, share.Half(maxInFlight)),
 		unread:   share.New(maxUnread, share.Half(maxUnread)),
 	}
@@ -110,10 +111,9 @@ func (b *Bridge) Start(ctx context.Context) error {
 	}
 	// It may have ended because it was asked for an era that it does not know.
 	for {
-		hello, f := openShared(ctx, b.starter)
+		_, f := b.share(ctx)
 		switch {
 		case f == nil:
-			b.keep(hello)
 			return nil
 		case f.Code == CodeServerEnded, errors.Is(f, errUnstartable):
 			return f

@@ -73,7 +73,7 @@ func (m *modern) running(ctx context.Context) (all *shared, settled <-chan struc
 		return nil, nil, busy("the server starts")
 	}
 	if m.all == nil || m.all.peer.leaves() {
-		all, f := startShared(m.starter)
+		all, f := startShared(ctx, m.starter, itsEra)
 		if f != nil {
 			return nil, nil, f
 		}

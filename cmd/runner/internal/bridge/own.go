@@ -128,17 +128,13 @@ func (s *session) alone(m jsonrpc.Message, to *stream) {
 
 // keep takes a program that was initialized and that no client has: the sessions of all use it, or with a program for each those of proxies.
 func (b *Bridge) keep(all *shared) {
-	select {
-	case b.sharing <- struct{}{}:
-		defer func() { <-b.sharing }()
-	default: // another one starts
+	b.sharing.Lock()
+	defer b.sharing.Unlock()
+	if b.starting != nil || b.shared != nil && !b.shared.peer.leaves() {
 		all.peer.stop()
 		return
 	}
-	if b.shared != nil && !b.shared.peer.leaves() {
-		all.peer.stop()
-		return
-	}
+	all.peer.isFor(b.sharedBy())
 	b.shared = all
 }
 
@@ -147,12 +143,8 @@ func (b *Bridge) sweepOwn(now time.Time) {
 	if b.config.Shared {
 		return
 	}
-	select {
-	case b.sharing <- struct{}{}:
-		defer func() { <-b.sharing }()
-	default:
-		return
-	}
+	b.sharing.Lock()
+	defer b.sharing.Unlock()
 	if all := b.shared; all != nil && now.Sub(all.used) > ownIdle && len(all.peer.mine(nil)) == 0 {
 		all.peer.stop()
 		b.shared = nil

@@ -49,10 +49,19 @@ func (p *programs) started() []*program {
 }
 
 func (c *program) run() {
-	<-c.of.up
-	for line := range c.in {
+	select {
+	case <-c.of.up:
+	case <-c.over:
+		return
+	}
+	for {
 		var m said
-		_ = json.Unmarshal([]byte(line), &m)
+		select {
+		case line := <-c.in:
+			_ = json.Unmarshal([]byte(line), &m)
+		case <-c.over:
+			return
+		}
 		c.mu.Lock()
 		c.got = append(c.got, m.Method)
 		c.mu.Unlock()
@@ -274,7 +283,8 @@ func TestWhatIsKnownIsForgottenWhenAStartFails(t *testing.T) {
 	f.want(f.post(ownHello), http.StatusOK)
 	f.sweepAt(time.Now().Add(2 * ownIdle))
 	f.starter.mu.Lock()
-	f.starter.failed("", "exit status 3", nil)
+	f.starter.failed("", time.Now(), "exit status 3", nil)
+	f.starter.pauses[""] = pause{lasts: lastPause, until: time.Now().Add(lastPause), why: "exit status 3"} // it has failed more than once
 	f.starter.mu.Unlock()
 	f.want(f.post(ownHello), http.StatusServiceUnavailable, "exit status 3")
 }

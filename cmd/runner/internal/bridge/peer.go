@@ -37,6 +37,7 @@ type peer struct {
 	// started is when it began.
 	started time.Time
 	seq     int64
+	use     string           // what it is for
 	calls   map[string]*call // by the id that the server knows
 	fault   *jsonrpc.Fault   // why no more is taken
 	// done is closed when the connection has ended.
@@ -262,6 +263,20 @@ func (p *peer) finish(c *call, m said) {
 		status = modernStatus(c.method, m.code())
 	}
 	c.answer(response(c.id, m), status, p.alone)
+}
+
+// isFor notes what the connection is for.
+func (p *peer) isFor(use string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.use = use
+}
+
+// purpose is what it is for.
+func (p *peer) purpose() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.use
 }
 
 // stop ends the connection.

@@ -42,6 +42,9 @@ func (m *modern) probe(all *shared, settled chan<- struct{}) {
 	m.mu.Lock()
 	m.speaks, m.legacy = speaks, legacy
 	m.mu.Unlock()
+	if speaks {
+		p.isFor(noSession)
+	}
 	if speaks && introduced {
 		p.stop()
 	}

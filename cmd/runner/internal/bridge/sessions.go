@@ -139,26 +139,15 @@ func (e *endings) any(caller string, own bool) bool {
 
 func (b *Bridge) connect(ctx context.Context, s *session) *jsonrpc.Fault {
 	if !b.config.Shared && !s.own {
-		p, f := b.starter.open(s.caller, true, s.other)
+		p, f := b.starter.open(ctx, s.caller, oneSession, s.other)
 		s.peer = p
 		return f
 	}
-	select {
-	case b.sharing <- struct{}{}:
-		defer func() { <-b.sharing }()
-	case <-ctx.Done():
-		return busy("the client did not wait for the server")
+	all, f := b.share(ctx)
+	if f == nil {
+		s.join(all)
 	}
-	if b.shared == nil || b.shared.peer.leaves() {
-		all, f := openShared(ctx, b.starter)
-		if f != nil {
-			return f
-		}
-		b.shared = all
-	}
-	b.shared.used = time.Now()
-	s.join(b.shared)
-	return nil
+	return f
 }
 
 // follow ends the session with its server, which knows what was said in it.

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/freehold-dev/freehold/cmd/runner/internal/jsonrpc"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/share"
 )
@@ -143,5 +146,68 @@ func TestACallerDelaysNoStartOfOthers(t *testing.T) {
 	defer f.starter.mu.Unlock()
 	if len(f.starter.pauses) != 1 {
 		t.Errorf("%d pauses are remembered", len(f.starter.pauses))
+	}
+}
+
+// One start is for all who wait for the server that they share, also where who asked first has left.
+func TestAStartIsForAllWhoWaitForIt(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fails %t", fails), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &programs{up: make(chan struct{}), answers: legacyProgram}
+				b := New(Config{Shared: true, Log: slog.New(slog.DiscardHandler), Server: Server{Open: p.open, Junk: func() string { return "" }}})
+				defer b.Close()
+				told := make(chan *jsonrpc.Fault)
+				asks := func(ctx context.Context) {
+					_, f := b.open(ctx, "", false, b.stream(standingID, true, ""))
+					told <- f
+				}
+				ctx, leave := context.WithCancel(t.Context())
+				go asks(ctx)
+				synctest.Wait()
+				for range 3 {
+					go asks(t.Context())
+				}
+				synctest.Wait()
+				leave()
+				if f := <-told; f == nil || f.Code != CodeBusy {
+					t.Errorf("who has left is told %v", f)
+				}
+				synctest.Wait()
+				if fails {
+					p.started()[0].End()
+				}
+				close(p.up)
+				for range 3 {
+					if f := <-told; fails != (f != nil && f.Code == CodeServerEnded && strings.Contains(f.Message, "before it answered (the end)")) {
+						t.Errorf("who waits is told %v", f)
+					}
+				}
+				if n := len(p.started()); n != 1 {
+					t.Errorf("%d programs are started", n)
+				}
+				go asks(t.Context())
+				if f := <-told; f != nil {
+					t.Errorf("who comes later is told %s", f.Message)
+				}
+			})
+		})
+	}
+}
+
+// Without a login a caller is anybody, and one at whose initialize the server ends keeps nobody out.
+func TestAStartThatFailedIsNotHeldAgainstTheNext(t *testing.T) {
+	f := serve(t, Config{Server: Server{Junk: func() string { return "" }, Open: func() (Conn, error) { return crashing{script()}, nil }}})
+	f.want(f.post(strings.Replace(hello, `"t"`, `"crash"`, 1)), http.StatusBadGateway, "-31006")
+	f.want(f.post(hello), http.StatusOK, `"name":"x"`)
+}
+
+func TestStartsThatFailTogetherCountAsOne(t *testing.T) {
+	s, began := &starter{}, time.Now()
+	for range 5 {
+		s.failed("", began, "the end", nil)
+	}
+	if got := s.pauses[""].lasts; got != firstPause {
+		t.Errorf("the next start waits for %s", got)
 	}
 }

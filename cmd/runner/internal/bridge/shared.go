@@ -24,25 +24,66 @@ type shared struct {
 	used     time.Time // when a session last needed it
 }
 
-// startShared starts a server for many.
-func startShared(s *starter) (*shared, *jsonrpc.Fault) {
-	all := &shared{sessions: map[*session]bool{}, used: time.Now()}
-	p, f := s.open("", false, func(p *peer, m said) { all.other(p, m) })
-	all.peer = p
-	return all, f
+// starting is a start of the shared server.
+type starting struct {
+	done chan struct{} // closed once it has ended
+	all  *shared
+	f    *jsonrpc.Fault
 }
 
-// openShared starts one and initializes it.
-func openShared(ctx context.Context, s *starter) (*shared, *jsonrpc.Fault) {
-	all, f := startShared(s)
-	if f == nil {
-		f = all.introduce(ctx, s)
+// share is the server that sessions share. Where it does not run it is started, once for all who ask meanwhile: they are told alike how that
+// ends, and whoever asks after that is not. It goes on when those have left who wait for it.
+func (b *Bridge) share(ctx context.Context) (*shared, *jsonrpc.Fault) {
+	b.sharing.Lock()
+	if all := b.shared; all != nil && !all.peer.leaves() {
+		all.used = time.Now()
+		b.sharing.Unlock()
+		return all, nil
 	}
-	if f != nil {
-		return nil, f
+	s := b.starting
+	if s == nil {
+		s = &starting{done: make(chan struct{})}
+		b.starting = s
+		go b.openShared(s)
 	}
-	s.remember(all.hello)
-	return all, nil
+	b.sharing.Unlock()
+	select {
+	case <-s.done:
+		return s.all, s.f
+	case <-ctx.Done():
+		return nil, busy("the client did not wait for the server")
+	}
+}
+
+// openShared starts the server and initializes it.
+func (b *Bridge) openShared(s *starting) {
+	defer close(s.done)
+	ctx := context.Background() // a start has a bound of its own
+	if s.all, s.f = startShared(ctx, b.starter, b.sharedBy()); s.f == nil {
+		s.f = s.all.introduce(ctx, b.starter)
+	}
+	b.sharing.Lock()
+	defer b.sharing.Unlock()
+	if b.starting = nil; s.f == nil {
+		b.starter.remember(s.all.hello)
+		b.shared, s.all.used = s.all, time.Now()
+	}
+}
+
+// sharedBy is who shares a server of the legacy era.
+func (b *Bridge) sharedBy() string {
+	if b.config.Shared {
+		return allSessions
+	}
+	return proxiesAsk
+}
+
+// startShared starts a server for many.
+func startShared(ctx context.Context, s *starter, of string) (*shared, *jsonrpc.Fault) {
+	all := &shared{sessions: map[*session]bool{}, used: time.Now()}
+	p, f := s.open(ctx, "", of, func(p *peer, m said) { all.other(p, m) })
+	all.peer = p
+	return all, f
 }
 
 // introduce initializes the server, and ends it where that is not possible.

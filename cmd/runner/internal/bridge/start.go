@@ -68,20 +68,47 @@ type pause struct {
 	err   error // from which a reason is told; nil for none
 }
 
-// open opens a connection of a caller's own; for many clients it is that of "".
-func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (*peer, *jsonrpc.Fault) {
-	began := time.Now()
-	s.mu.Lock()
-	own, all, closed := s.pauses[caller], s.pauses[""], s.closed
-	s.mu.Unlock()
-	if closed {
-		return nil, busy("the server stops")
-	}
-	for _, p := range []pause{own, all} {
-		if began.Before(p.until) {
-			return nil, because(busy("the server is tried again after a pause: it ended before it answered (%s)", p.why), p.err)
+// What a connection is for, as the log says it.
+const (
+	oneSession  = "a session"
+	allSessions = "all sessions"
+	noSession   = "requests without a session"
+	proxiesAsk  = "what proxies ask"
+	itsEra      = "its era"
+)
+
+// rest waits for the end of the pause that a caller's next start has, where that is no longer than a client would be asked to wait.
+func (s *starter) rest(ctx context.Context, caller string) *jsonrpc.Fault {
+	for {
+		s.mu.Lock()
+		p, closed := s.pauses[caller], s.closed
+		if all := s.pauses[""]; all.until.After(p.until) {
+			p = all
+		}
+		s.mu.Unlock()
+		left := time.Until(p.until)
+		switch {
+		case closed:
+			return busy("the server stops")
+		case left <= 0:
+			return nil
+		case left > retryAfter:
+			return because(busy("the server is tried again after a pause: it ended before it answered (%s)", p.why), p.err)
+		}
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return busy("the client did not wait for the server")
 		}
 	}
+}
+
+// open opens a connection of a caller's own; for many clients it is that of "".
+func (s *starter) open(ctx context.Context, caller, of string, other func(p *peer, m said)) (*peer, *jsonrpc.Fault) {
+	if f := s.rest(ctx, caller); f != nil {
+		return nil, f
+	}
+	began := time.Now()
 	conn, err := s.server.Open() // it may take long
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,31 +119,33 @@ func (s *starter) open(caller string, alone bool, other func(p *peer, m said)) (
 		return nil, busy("the server stops")
 	}
 	if err != nil {
-		if !began.Before(s.pauses[""].until) { // else another failed meanwhile
-			s.failed("", err.Error(), err)
-		}
+		s.failed("", began, err.Error(), err)
 		f := because(jsonrpc.Fail(http.StatusBadGateway, CodeServerUnusable, "ServerUnusable: %s", err), err)
 		f.Err = errUnstartable
 		return nil, f
 	}
 	var p *peer
 	ready := make(chan struct{})
-	p = newPeer(conn, alone, func(m said) { <-ready; other(p, m) }, func(p *peer) { s.over(caller, p) })
+	p = newPeer(conn, of == oneSession, func(m said) { <-ready; other(p, m) }, func(p *peer) { s.over(caller, p) })
+	p.isFor(of)
 	close(ready)
 	if s.peers == nil {
 		s.peers = map[*peer]bool{}
 	}
 	s.peers[p] = true
-	go s.watch(caller, p)
+	go s.watch(caller, of, p)
 	return p, nil
 }
 
-// failed makes the next start of a caller wait, of all of them that of "". It forgets
-// pauses that are over for long. The lock is held.
-func (s *starter) failed(caller, why string, err error) {
+// failed makes the next start of a caller wait, of all of them that of "", after one that began at a time: those that fail together count
+// as one. It forgets pauses that are over for long. The lock is held.
+func (s *starter) failed(caller string, began time.Time, why string, err error) {
 	now := time.Now()
 	if caller == "" {
 		s.hello = nil
+	}
+	if began.Before(s.pauses[caller].until) {
+		return
 	}
 	maps.DeleteFunc(s.pauses, func(_ string, p pause) bool { return now.Sub(p.until) > lastPause })
 	if s.pauses == nil {
@@ -139,14 +168,14 @@ func (s *starter) over(caller string, p *peer) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed(caller, p.conn.Why(), nil)
+	s.failed(caller, p.started, p.conn.Why(), nil)
 }
 
 // watch forgets the pauses once a connection has said something, and the connection once it
 // has ended. It logs both ends of it, and warns of one that the bridge has not ended.
-func (s *starter) watch(caller string, p *peer) {
+func (s *starter) watch(caller, of string, p *peer) {
 	began := time.Now()
-	s.log.Info("server started", "shared", !p.alone)
+	s.log.Info("server started", "for", of)
 	select {
 	case <-p.heard:
 		s.mu.Lock()
@@ -160,7 +189,7 @@ func (s *starter) watch(caller string, p *peer) {
 	if p.stopped.Load() {
 		level = slog.LevelInfo
 	}
-	s.log.Log(context.Background(), level, "server ended", "shared", !p.alone, "detail", p.conn.Why(), "lived", time.Since(began).String())
+	s.log.Log(context.Background(), level, "server ended", "for", p.purpose(), "detail", p.conn.Why(), "lived", time.Since(began).String())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, p)

@@ -44,15 +44,39 @@ func TestStartsAndEndsAreLogged(t *testing.T) {
 		log := &lines{}
 		b := New(Config{Server: child(how), Log: slog.New(slog.NewJSONHandler(log, nil))})
 		t.Cleanup(func() { b.Close(); b.Wait(10 * time.Second) })
-		p, f := b.starter.open("", true, func(*peer, said) {})
+		p, f := b.starter.open(t.Context(), "", oneSession, func(*peer, said) {})
 		if f != nil {
 			t.Fatal(f)
 		}
-		within(t, time.Minute, "the start is logged", func() bool { return log.have(`"msg":"server started"`, `"shared":false`) })
+		within(t, time.Minute, "the start is logged", func() bool { return log.have(`"msg":"server started"`, `"for":"a session"`) })
 		if how == "" {
 			p.stop()
 		}
 		within(t, time.Minute, "the end is logged", func() bool { return log.have(append(ends, `"msg":"server ended"`, `"lived":`)...) })
+	}
+}
+
+// The first of a server tells its era, and then serves whom it is good for.
+func TestTheLogSaysWhatAServerIsFor(t *testing.T) {
+	for ends, tc := range map[string]struct {
+		shared  bool
+		answers func(said) string
+	}{
+		`"for":"what proxies ask"`:           {false, legacyProgram},
+		`"for":"all sessions"`:               {true, legacyProgram},
+		`"for":"requests without a session"`: {false, func(said) string { return `"result":{"supportedVersions":["2026-07-28"]}` }},
+	} {
+		log, p := &lines{}, &programs{up: make(chan struct{}), answers: tc.answers}
+		close(p.up)
+		b := New(Config{Shared: tc.shared, Server: Server{Modern: true, Open: p.open, Junk: func() string { return "" }}, Log: slog.New(slog.NewJSONHandler(log, nil))})
+		if _, f := b.modern.server(t.Context()); f != nil {
+			t.Error(f)
+		}
+		b.Close()
+		within(t, time.Minute, "the end is logged", func() bool { return log.have(`"msg":"server ended"`, ends) })
+		if !log.have(`"msg":"server started"`, `"for":"its era"`) {
+			t.Error(log.text.String())
+		}
 	}
 }
 
