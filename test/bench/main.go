@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 func (b *bench) parse(args []string) (plan, error) {
 	p := plan{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	scenarios := flags.String("scenarios", "converge,life,memory", "which to measure, of these and config, ownership, cost and tenant")
+	scenarios := flags.String("scenarios", "converge,life,memory", "which to measure, of these and config, ownership, cost, tenant and watch")
 	subjects := flags.String("subjects", "freehold,floor,reference", "who brings servers up in converge; freehold and floor change and delete them in life")
 	converge := flags.String("servers", "1,100,500,2000", "how many servers converge")
 	life := flags.String("life", "100,601", "how many servers are changed and deleted")
@@ -85,7 +85,7 @@ func (b *bench) parse(args []string) (plan, error) {
 	flags.IntVar(&p.tenant.more, "tenant-more", 800, "how many servers tenant makes at once beside them")
 	flags.IntVar(&p.tenant.follow, "tenant-follow", 500, "how many servers of tenant follow one MCPAuthzConfig")
 	flags.IntVar(&p.tenant.edits, "tenant-edits", 23, "how many edits tenant makes a second")
-	flags.IntVar(&p.tenant.large, "tenant-large", 100, "how many of the largest objects of each kind tenant makes")
+	flags.IntVar(&p.tenant.large, "tenant-large", 100, "how many of the largest objects of each kind tenant makes, and watch servers")
 	flags.DurationVar(&p.patience, "patience", 10*time.Minute, "how long one scenario may take")
 	flags.StringVar(&p.out, "out", filepath.Join("bin", "bench"), "directory of the JSON")
 	flags.StringVar(&b.operator, "operator", filepath.Join("bin", "operator"), "the operator's binary, whose memory is measured")
@@ -160,6 +160,7 @@ func (b *bench) measureAll(ctx context.Context, p plan) error {
 		do("ownership", func(ctx context.Context) error { return b.ownership(ctx, name, p.owned, p.writes) })
 	}
 	do("tenant", func(ctx context.Context) error { return b.tenant(ctx, p.tenant) })
+	do("watch", func(ctx context.Context) error { return b.watches(ctx, p.tenant.large) })
 	do("cost", func(ctx context.Context) error { return b.cost(ctx, p.costs) })
 	return errors.Join(errs...)
 }

@@ -45,6 +45,7 @@ func (r *Report) String() string {
 	r.ownership(&text)
 	r.cost(&text)
 	r.tenant(&text)
+	r.watches(&text)
 	table(&text, "target\tgoal\tmeasured\tmet\t", r.Targets, func(t Target) string {
 		met := "yes"
 		if !t.Met {
