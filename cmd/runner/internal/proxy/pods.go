@@ -45,6 +45,8 @@ type pods struct {
 	now       func() time.Time
 
 	asking singleflight.Group
+	// last is what the resolver said last, and what that meant: whoever asks has it.
+	last   answer
 	mu     sync.Mutex
 	known  []netip.Addr // sorted
 	ports  map[netip.Addr]string
@@ -86,14 +88,21 @@ func (p *pods) list(ctx context.Context, age time.Duration) ([]netip.Addr, error
 	}
 }
 
+// answer is what a resolver says of the pods: their addresses, and on which port each listens, nil if it
+// does not say that.
+type answer struct {
+	all     []netip.Addr
+	records []*net.SRV
+	ports   map[netip.Addr]string
+}
+
 // ask asks the resolver, once for all who wait.
 func (p *pods) ask() ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
 	found, err := p.addresses(ctx, p.host)
-	ports := map[netip.Addr]string(nil)
 	if err == nil {
-		ports = p.portsOf(ctx, found)
+		p.last = p.portsOf(ctx, found)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,12 +112,28 @@ func (p *pods) ask() ([]netip.Addr, error) {
 		return nil, err
 	}
 	if err == nil {
-		p.known, p.at = found, p.tried
-	}
-	if ports != nil {
-		p.ports = ports
+		p.learn(found)
 	}
 	return p.known, nil
+}
+
+// learn keeps what the resolver said. Its answers are of different moments: a pod of which it does not say where it
+// listens is called if there is no other one, and keeps its port as long as sessions may be there.
+func (p *pods) learn(found []netip.Addr) {
+	p.known, p.at = found, p.tried
+	if p.last.ports == nil {
+		return
+	}
+	if len(p.last.ports) > 0 {
+		p.known = slices.SortedFunc(maps.Keys(p.last.ports), netip.Addr.Compare)
+	}
+	ports := maps.Clone(p.last.ports)
+	for _, pod := range found {
+		if port, before := p.ports[pod]; before && ports[pod] == "" {
+			ports[pod] = port
+		}
+	}
+	p.ports = ports
 }
 
 // addresses are those of a name, sorted, none if there is no such name.
@@ -129,31 +154,32 @@ func isUnknown(err error) bool {
 	return errors.As(err, &unknown) && unknown.IsNotFound
 }
 
-// portsOf is where each pod listens, nil if the resolver does not say it. Where all listen on
-// one port, as nearly always, one question tells it
+// portsOf asks where each pod listens. While the same is said as before, as nearly always, one question tells that
 // (https://github.com/kubernetes/dns/blob/master/docs/specification.md#242---srv-records).
-func (p *pods) portsOf(ctx context.Context, all []netip.Addr) map[netip.Addr]string {
+func (p *pods) portsOf(ctx context.Context, all []netip.Addr) answer {
 	if p.named == "" {
-		return nil
+		return answer{all: all}
 	}
 	_, records, err := p.lookupSRV(ctx, p.named, "tcp", p.host)
 	if err != nil || len(records) == 0 {
-		return nil
+		return answer{all: all}
+	}
+	slices.SortFunc(records, func(a, b *net.SRV) int { return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port)) })
+	same := func(a, b *net.SRV) bool { return a.Target == b.Target && a.Port == b.Port }
+	if p.last.ports != nil && slices.Equal(all, p.last.all) && slices.EqualFunc(records, p.last.records, same) {
+		return p.last
 	}
 	ports := map[netip.Addr]string{}
-	one := !slices.ContainsFunc(records, func(r *net.SRV) bool { return r.Port != records[0].Port })
 	for _, r := range records {
-		of := all
-		if !one {
-			if of, err = p.addresses(ctx, r.Target); err != nil {
-				return nil
-			}
+		of, err := p.addresses(ctx, r.Target)
+		if err != nil {
+			return answer{all: all}
 		}
 		for _, pod := range of {
 			ports[pod] = strconv.Itoa(int(r.Port))
 		}
 	}
-	return ports
+	return answer{all: all, records: records, ports: ports}
 }
 
 // since are the pods, or why there are none, if the resolver was asked within age. One that fails is asked again soon.
@@ -187,10 +213,17 @@ const missing = 250 * time.Millisecond
 // What is not known is asked for.
 func (p *pods) has(ctx context.Context, pod netip.Addr) (has, some bool, err error) {
 	known, err := p.list(ctx, freshPods)
-	if err == nil && !slices.Contains(known, pod) {
+	if err == nil && !p.among(known, pod) {
 		known, err = p.list(ctx, missing)
 	}
-	return slices.Contains(known, pod), len(known) > 0, err
+	return p.among(known, pod), len(known) > 0, err
+}
+
+// among reports whether a pod is one that is called, or still has sessions.
+func (p *pods) among(known []netip.Addr, pod netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(known, pod) || p.ports[pod] != ""
 }
 
 // elsewhere are the addresses at which a pod may listen that refuses connections at this one,
@@ -216,9 +249,13 @@ func (p *pods) elsewhere(address string) (others []string) {
 	return others
 }
 
-// address is where a pod is called.
+// address is where a pod is called: one of which the resolver says other ports than its own is a new one.
 func (p *pods) address(pod netip.Addr) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return net.JoinHostPort(pod.String(), cmp.Or(p.ports[pod], p.port))
+	port := p.ports[pod]
+	if port == "" && p.ports != nil && p.standing.Load() > 0 {
+		port = strconv.Itoa(int(p.standing.Load()))
+	}
+	return net.JoinHostPort(pod.String(), cmp.Or(port, p.port))
 }

@@ -37,43 +37,57 @@ func TestAnOldListOfPodsHoldsForNobody(t *testing.T) {
 	}
 }
 
-// While a rollout changes the port on which the pods listen, each is called where it listens. One
-// question tells that all listen on one port.
+// While a rollout changes the port on which the pods listen, each is called where it listens: the server of another
+// content may be at the port of this one, without its bridge. One question tells that nothing has changed.
 func TestEachPodIsCalledWhereItListens(t *testing.T) {
 	first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	one, two := []netip.Addr{first}, []netip.Addr{second}
+	both := []netip.Addr{first, second}
 	record := func(target string, port uint16) *net.SRV { return &net.SRV{Target: target, Port: port} }
 	p, now := newPods("pods.:8080"), time.Now()
-	p.named, p.now = "mcp", func() time.Time { return now }
-	asked := 0
-	p.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
-		asked++
-		return map[string][]netip.Addr{"pods.": {first, second}, "one.": {first}, "two.": {second}}[host], nil
-	}
+	p.named, p.standing, p.now = "mcp", &atomic.Int32{}, func() time.Time { return now }
+	p.standing.Store(9441)
 	for _, step := range []struct {
 		name    string
+		all     []netip.Addr
 		records []*net.SRV
 		err     error
+		known   []netip.Addr
 		want    [2]string
 		asked   int
 	}{
-		{"a resolver that knows no ports", nil, &net.DNSError{IsNotFound: true}, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
-		{"all on one", []*net.SRV{record("one.", 8080), record("two.", 8080)}, nil, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
-		{"one of new content", []*net.SRV{record("one.", 8080), record("two.", 9090)}, nil, [2]string{"10.0.0.1:8080", "10.0.0.2:9090"}, 3},
-		{"a resolver that fails", nil, errAway, [2]string{"10.0.0.1:8080", "10.0.0.2:9090"}, 1},
-		{"both", []*net.SRV{record("one.", 9090), record("two.", 9090)}, nil, [2]string{"10.0.0.1:9090", "10.0.0.2:9090"}, 1},
+		{"a resolver that knows no ports", both, nil, &net.DNSError{IsNotFound: true}, both, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
+		{"all on one", both, []*net.SRV{record("one.", 8080), record("two.", 8080)}, nil, both, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 3},
+		{"the same again", both, []*net.SRV{record("two.", 8080), record("one.", 8080)}, nil, both, [2]string{"10.0.0.1:8080", "10.0.0.2:8080"}, 1},
+		{"one of new content", both, []*net.SRV{record("one.", 8080), record("two.", 9441)}, nil, both, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 3},
+		{"a resolver that fails", both, nil, errAway, both, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 1},
+		{"the older pod in one answer alone", both, []*net.SRV{record("two.", 9441)}, nil, two, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 2},
+		{"the newer pod in one answer alone", one, []*net.SRV{record("two.", 9441)}, nil, two, [2]string{"10.0.0.1:8080", "10.0.0.2:9441"}, 2},
+		{"the older pod is gone", two, []*net.SRV{record("two.", 9441)}, nil, two, [2]string{"10.0.0.1:9441", "10.0.0.2:9441"}, 2},
+		{"a pod without a name yet", one, []*net.SRV{record("gone.", 8080)}, nil, one, [2]string{"10.0.0.1:9441", "10.0.0.2:9441"}, 2},
 	} {
-		now, asked = now.Add(freshPods), 0
+		asked := 0
+		p.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+			asked++
+			return slices.Clone(map[string][]netip.Addr{"pods.": step.all, "one.": one, "two.": two}[host]), nil
+		}
+		now = now.Add(freshPods)
 		p.lookupSRV = func(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
 			if service != "mcp" || proto != "tcp" || name != "pods." {
 				t.Errorf("%s: asked for %s %s of %s", step.name, service, proto, name)
 			}
 			return "", step.records, step.err
 		}
-		if _, err := p.list(t.Context(), freshPods); err != nil {
-			t.Errorf("%s: %v", step.name, err)
+		if known, err := p.list(t.Context(), freshPods); err != nil || !slices.Equal(known, step.known) {
+			t.Errorf("%s: there are %s, %v", step.name, known, err)
 		}
 		if got := [2]string{p.address(first), p.address(second)}; got != step.want || asked != step.asked {
 			t.Errorf("%s: they are called at %v, after %d questions for addresses", step.name, got, asked)
+		}
+		for _, pod := range step.all {
+			if has, _, err := p.has(t.Context(), pod); !has || err != nil {
+				t.Errorf("%s: of sessions at %s it knows nothing: %v", step.name, pod, err)
+			}
 		}
 	}
 }
