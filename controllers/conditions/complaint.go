@@ -38,6 +38,8 @@ var changing = []struct {
 	instead string
 }{
 	{"->", regexp.MustCompile(`\S+->`), ""},
+	{"(combined", regexp.MustCompile(`^\(combined from similar events\): `), ""},
+	{` service "`, regexp.MustCompile(` service "` + address), ` service ":`},
 	{" tcp ", regexp.MustCompile(` tcp ` + address), " tcp :"},
 	{"://", regexp.MustCompile(`://` + address), "://:"},
 	{"/pods/", regexp.MustCompile(`/pods/[0-9a-f-]{36}/`), "/pods/UID/"},

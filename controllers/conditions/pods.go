@@ -110,7 +110,7 @@ func waitTrouble(pod *corev1.Pod, c *corev1.ContainerStatus, cures Cures) *Findi
 	if w == nil {
 		return nil
 	}
-	s := saying{by: starting, reason: w.Reason, words: w.Message, container: c.Name, image: c.Image}
+	s := saying{by: starting, reason: w.Reason, words: Plain(w.Message), container: c.Name, image: c.Image}
 	f, _ := cures.meant(s)
 	if f == nil || f.Reason != v1alpha1.ReasonImagePull {
 		return f
@@ -159,14 +159,18 @@ func crash(pod *corev1.Pod, c *corev1.ContainerStatus, complaints []Complaint, c
 	return new(False(v1alpha1.ReasonCrashLoop, text))
 }
 
-// killed finds that kubelet ended a container because a probe of its run failed.
+// spoken is for how long what kubelet said of an earlier run of a container counts: of one pod it says 25 Events, and then
+// one in five minutes (client-go's EventSpamFilter).
+const spoken = 6 * time.Minute
+
+// killed finds that kubelet ended a container because a probe or hook of its run failed, or of runs shortly before.
 func killed(pod *corev1.Pod, container string, end *corev1.ContainerStateTerminated, complaints []Complaint, cures Cures) *Finding {
 	for i := range complaints {
 		c := &complaints[i]
-		if !c.of(pod.Name, pod.UID) || c.Container != container || c.Last.Before(end.StartedAt.Time) || c.First.After(end.FinishedAt.Time) {
+		if !c.of(pod.Name, pod.UID) || c.Container != container || c.Last.Before(end.StartedAt.Time) && (!c.Lasts() || end.StartedAt.Sub(c.Last) > spoken) || c.First.After(end.FinishedAt.Time) {
 			continue
 		}
-		if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason == v1alpha1.ReasonProbeFailed {
+		if f, _ := cures.meant(c.saying(probing)); f != nil && f.Reason != "" {
 			return f
 		}
 	}

@@ -92,6 +92,20 @@ func TestAPodThatWaits(t *testing.T) {
 			"Unschedulable", "no node takes the pod: node(s) had untolerated taint(s), Insufficient cpu.",
 		},
 
+		"a claim that is not there": {
+			scheduled(corev1.ConditionFalse, "Unschedulable", `0/1 nodes are available: persistentvolumeclaim "absent" not found. not found`),
+			"MissingReference", `no node takes the pod: the PersistentVolumeClaim "absent" does not exist: create it, or correct spec.volumes`,
+		},
+		"a claim without a volume": {
+			scheduled(corev1.ConditionFalse, "Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"),
+			"Unschedulable", "no node takes the pod: a PersistentVolumeClaim of it has no volume: kubectl describe persistentvolumeclaims says why; " +
+				"often its StorageClass does not exist, or the namespace has no default one",
+		},
+	}.check(t)
+}
+
+func TestAContainerThatWaits(t *testing.T) {
+	finds{
 		"an image that is not there":    {one(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error: 17:03:11 not found")}), "ImagePull", pull},
 		"the same, a moment later":      {one(corev1.ContainerStatus{State: waits("ImagePullBackOff", "Back-off pulling image")}), "ImagePull", pull},
 		"an image that is never pulled": {one(corev1.ContainerStatus{State: waits("ErrImageNeverPull", "")}), "ImagePull", pull},
@@ -116,6 +130,15 @@ func TestAPodThatWaits(t *testing.T) {
 		"a container that cannot be made": {
 			one(corev1.ContainerStatus{State: waits("CreateContainerError", "no command specified")}),
 			"CrashLoop", `container "server" cannot be created: no command specified`,
+		},
+		"a container that cannot be made, by an id of each attempt": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerError", `failed to generate container "`+strings.Repeat("0f", 32)+`" spec: no`)}),
+			"CrashLoop", `container "server" cannot be created: failed to generate container "ID" spec: no`,
+		},
+		"a runtime without volumes of images": {
+			one(corev1.ContainerStatus{State: waits("CreateContainerError", `failed to generate container "`+strings.Repeat("0f", 32)+
+				`" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory`)}),
+			"VolumeNotMounted", `container "server" cannot be created: the container runtime of the pod's node knows no volumes of images: use another volume in spec.volumes, or a newer runtime`,
 		},
 	}.check(t)
 }

@@ -65,6 +65,14 @@ const patientFor = 10 * time.Second
 // said of a pod that which stands first here. Whoever adds one copies the words from the source
 // of Kubernetes into the test.
 var meanings = []meaning{
+	{
+		by: scheduler, reasons: is("Unschedulable"), words: says(`persistentvolumeclaim "([^"]+)" not found`), reason: v1alpha1.ReasonMissingReference,
+		message: "no node takes the pod: the PersistentVolumeClaim {1q} does not exist: create it, or correct {volumes}",
+	},
+	{
+		by: scheduler, reasons: is("Unschedulable"), words: says(`unbound immediate PersistentVolumeClaims`), reason: v1alpha1.ReasonUnschedulable,
+		message: "no node takes the pod: a PersistentVolumeClaim of it has no volume: kubectl describe persistentvolumeclaims says why; often its StorageClass does not exist, or the namespace has no default one",
+	},
 	{by: scheduler, reasons: is("Unschedulable"), reason: v1alpha1.ReasonUnschedulable, message: "no node takes the pod: {words}"},
 	{
 		by: scheduler, reasons: is("SchedulingGated"), reason: v1alpha1.ReasonSchedulingGated,
@@ -88,15 +96,24 @@ var meanings = []meaning{
 		by: starting, reasons: notCreated, words: says("(?i)secret|configmap"), reason: v1alpha1.ReasonMissingReference,
 		message: "container {container}: {words}: create it, or correct {env}",
 	},
+	{
+		// containerd before 2.1 has no volumes of images, and does not say so.
+		by: starting, reasons: notCreated, words: says(`failed to generate spec: failed to mkdir ""`), reason: v1alpha1.ReasonVolumeNotMounted,
+		message: "container {container} cannot be created: the container runtime of the pod's node knows no volumes of images: use another volume in {volumes}, or a newer runtime",
+	},
 	{by: starting, reasons: notCreated, reason: v1alpha1.ReasonCrashLoop, message: "container {container} cannot be created: {words}"},
 
 	{
-		by: probing, words: says(`^Liveness probe (?:failed|errored and resulted in \w+ state): (.*)$`), reason: v1alpha1.ReasonProbeFailed,
+		by: probing, words: says(`^Liveness probe failed: (.*)$`), reason: v1alpha1.ReasonProbeFailed,
 		message: "container {container} is restarted by its livenessProbe: {1}{liveness}",
 	},
 	{
-		by: probing, words: says(`^Startup probe (?:failed|errored and resulted in \w+ state): (.*)$`), reason: v1alpha1.ReasonProbeFailed,
+		by: probing, words: says(`^Startup probe failed: (.*)$`), reason: v1alpha1.ReasonProbeFailed,
 		message: "container {container} is restarted by its startupProbe: {1}{startup}",
+	},
+	{
+		by: probing, reasons: is("FailedPostStartHook"), reason: v1alpha1.ReasonCrashLoop,
+		message: "container {container} is restarted because its postStart hook fails{poststart}",
 	},
 
 	{
@@ -104,7 +121,7 @@ var meanings = []meaning{
 		message: "volume {1q}: the CSI driver {2} is not registered on the pod's node: install it there, or correct {volumes}",
 	},
 	{
-		by: mounting, words: says(`failed to sync (?:secret|configmap) cache|object "[^"]*"/"[^"]*" not registered`), lasts: true, reason: v1alpha1.ReasonVolumeNotMounted,
+		by: mounting, words: says(`failed to sync (?:secret|configmap) cache|object "[^"]*"/"[^"]*" not registered|no relationship found between node`), lasts: true, reason: v1alpha1.ReasonVolumeNotMounted,
 		message: "kubelet cannot mount a volume of the pod: {words}",
 	},
 	{
@@ -116,7 +133,7 @@ var meanings = []meaning{
 		message: "volume {1q} is attached to another node, and can be to one at a time only: {2}: end the pod that uses it there, or use a claim that several nodes may mount (ReadWriteMany)",
 	},
 	{
-		by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"), words: says(`^(?:\S+) failed for volume "([^"]+)" :? ?(.*)$`), reason: v1alpha1.ReasonVolumeNotMounted,
+		by: mounting, reasons: is("FailedMount|FailedAttachVolume|FailedMapVolume"), words: says(`^\S+(?: initialization)? failed for volume "([^"]+)" :? ?(.*)$`), reason: v1alpha1.ReasonVolumeNotMounted,
 		message: "volume {1q} cannot be mounted: {2}",
 	},
 	{
@@ -135,7 +152,8 @@ var meanings = []meaning{
 	// These have no reason of ours: a pod that runs and is not ready may be on its way.
 	{by: probing, container: serverContainer, words: says(`^Readiness probe failed: dial tcp :(\d+): (.*)$`), lasts: true, message: "container {container} takes no connection at port {1} ({2}){listens}"},
 	{by: probing, container: proxyContainer, words: says(`^Readiness probe failed: HTTP probe failed with statuscode: 503$`), lasts: true, message: "a pod of the proxy is ready once {upstream} has answered"},
-	{by: probing, words: says(`^Readiness probe `), lasts: true, message: "container {container} is not ready: {words}"},
+	// Kubelet passes over a probe that it cannot make: the container never starts, and is not restarted.
+	{by: probing, words: says(`^(?:Readiness|Startup) probe `), lasts: true, message: "container {container} is not ready: {words}"},
 
 	{
 		by: ending, reasons: is("Evicted"), words: says(`^(Usage of EmptyDir volume "([^"]+)" exceeds the limit .*?)\.?$`), reason: v1alpha1.ReasonEvicted,
@@ -147,7 +165,7 @@ var meanings = []meaning{
 	},
 	{
 		by: ending, reasons: is("Evicted"), words: says(`^(Pod ephemeral local storage usage exceeds the total limit of containers .*?)\.?$`), reason: v1alpha1.ReasonEvicted,
-		message: "kubelet evicts the pod: {1}: write less to its disk, or raise the limits of ephemeral-storage ({resources})",
+		message: "kubelet evicts the pod: {1}: write less to its disk, or raise limits.ephemeral-storage of its containers ({resources}, {overlay}.containers)",
 	},
 	// Without what is used, which differs each time.
 	{
@@ -161,6 +179,11 @@ var meanings = []meaning{
 		by: apiServer, words: says(`failed quota: .*: must specify (.*)$`), reason: v1alpha1.ReasonPodRefused,
 		message: "the API server refuses the pod: {words}: write {missing}, or let a LimitRange of the namespace set defaults",
 	},
+	{
+		by: apiServer, words: says(`^(?:failed to create PVC \S+: )?(persistentvolumeclaims "[^"]+" is forbidden: .*)$`), reason: v1alpha1.ReasonPodRefused,
+		message: "the API server refuses a claim of the pod: {1}: raise that limit of the namespace; spec.volumeClaimTemplates cannot be changed, only be written into a new server",
+	},
+	{by: apiServer, words: says(`exceeded quota: \S+, requested: (?:count/)?pods=\d+, limited: `), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: lower {replicas}, or raise the quota"},
 	{by: apiServer, words: says(`exceeded quota: `), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: lower {resources} or {replicas}, or raise the quota"},
 	{
 		by: apiServer, words: says(`(?:(?:maximum|minimum) \S+ usage|max limit to request ratio) per (?:Container|Pod) is`), reason: v1alpha1.ReasonPodRefused,
@@ -170,6 +193,10 @@ var meanings = []meaning{
 		by: apiServer, words: says(`spec\.(?:initContainers|containers)\[name=([^\]]*)\]\.resources\.requests: Invalid value: "[^"]*": must be less than or equal to (\S+) limit`), reason: v1alpha1.ReasonPodRefused,
 		message: "the API server refuses the pod: {words}: a LimitRange of the namespace sets that limit where none is written: write {resources1}.limits.{2}, or correct the LimitRange",
 	},
+	{by: apiServer, words: says(`serviceaccount "[^"]*-runner" not found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}"},
+	{by: apiServer, words: says(`serviceaccount "[^"]*" not found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: create it, or correct spec.serviceAccountName"},
+	{by: apiServer, words: says(`RuntimeClass "[^"]+" not found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: create it, or correct {overlay}.runtimeClassName"},
+	{by: apiServer, words: says(`no PriorityClass with name \S+ was found`), reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}: create it, or correct {overlay}.priorityClassName"},
 	{by: apiServer, reason: v1alpha1.ReasonPodRefused, message: "the API server refuses the pod: {words}"},
 }
 
@@ -210,7 +237,7 @@ func (c Cures) expand(message string, s saying, groups []string) string {
 	pairs := []string{
 		"{words}", s.words, "{reason}", s.reason, "{container}", strconv.Quote(s.container), "{image}", strconv.Quote(s.image), "{volume}", strconv.Quote(s.volume),
 		"{pull}", pull, "{user}", c.User, "{env}", c.Env, "{overlay}", c.Overlay, "{replicas}", c.Replicas, "{upstream}", c.Upstream,
-		"{resources}", c.resources(of), "{liveness}", c.correct(of, "livenessProbe"), "{startup}", c.correct(of, "startupProbe"),
+		"{resources}", c.resources(of), "{liveness}", c.correct(of, "livenessProbe"), "{startup}", c.correct(of, "startupProbe"), "{poststart}", c.correct(of, "lifecycle.postStart"),
 	}
 	for i := 1; i < len(groups); i++ {
 		pairs = append(pairs,

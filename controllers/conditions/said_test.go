@@ -83,6 +83,24 @@ var (
 			[]Complaint{complains("FailedAttachVolume", `AttachVolume.Attach failed for volume "pvc-1" : rpc error: code = NotFound desc = no such disk`).once()},
 			"VolumeNotMounted", `volume "pvc-1" cannot be mounted: rpc error: code = NotFound desc = no such disk`,
 		},
+		"a folder of the node that is not there": {
+			[]Complaint{complains("FailedMount", `MountVolume.NewMounter initialization failed for volume "local-pv" : path "/nowhere" does not exist`).once()},
+			"VolumeNotMounted", `volume "local-pv" cannot be mounted: path "/nowhere" does not exist`,
+		},
+		"a program that the node lacks": {
+			[]Complaint{complains("FailedMount", `MountVolume.WaitForAttach failed for volume "v" : executable file not found in $PATH`).once()},
+			"VolumeNotMounted", `volume "v" cannot be mounted: executable file not found in $PATH`,
+		},
+		"a device that is a folder": {
+			mount("Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[v]: volume v has volumeMode Filesystem, but is specified in volumeDevices"),
+			"VolumeNotMounted", "kubelet cannot mount a volume of the pod: Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], " +
+				"failed to process volumes=[v]: volume v has volumeMode Filesystem, but is specified in volumeDevices",
+		},
+		"a token whose pod the API server does not know yet": {
+			[]Complaint{complains("FailedMount", `MountVolume.SetUp failed for volume "runner-token" : failed to fetch token: serviceaccounts "x-runner" is forbidden: User "system:node:n" cannot create `+
+				`resource "serviceaccounts/token" in API group "" in the namespace "ns": no relationship found between node 'n' and this object`).once()},
+			"", "",
+		},
 		"what kubelet says in the end": {
 			mount("Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded"),
 			"VolumeNotMounted", "kubelet cannot mount a volume of the pod: Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: context deadline exceeded",
@@ -176,27 +194,35 @@ func TestAProbeThatKillsIsNamed(t *testing.T) {
 	killed := `container "server" is restarted by its livenessProbe: HTTP probe failed with statuscode: 404: correct spec.podTemplate.spec.containers[name=server].livenessProbe`
 	liveness := complains("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 404").about("server")
 	before := liveness
-	before.First, before.Last = started.Add(-time.Hour), started.Add(-time.Minute)
+	before.First, before.Last = started.Add(-time.Hour), started.Add(-10*time.Minute)
+	lately := liveness
+	lately.First, lately.Last = started.Add(-time.Hour), started.Add(-time.Minute)
 	for name, tc := range map[string]struct {
 		said Complaint
 		want string
 	}{
-		"it fails":                 {liveness, killed},
-		"it failed once":           {liveness.once(), killed},
-		"it failed in another run": {before, exits},
-		"another container's":      {complains("Unhealthy", "Liveness probe failed: no").about("sidecar"), exits},
-		"readiness kills none":     {complains("Unhealthy", "Readiness probe failed: no").about("server"), exits},
+		"it fails":                  {liveness, killed},
+		"it failed once":            {liveness.once(), killed},
+		"it failed in another run":  {before, exits},
+		"it failed in those before": {lately, killed},
+		"it failed once before":     {before.once(), exits},
+		"another container's":       {complains("Unhealthy", "Liveness probe failed: no").about("sidecar"), exits},
+		"readiness kills none":      {complains("Unhealthy", "Readiness probe failed: no").about("server"), exits},
 		"it does not start": {
 			complains("Unhealthy", `Startup probe failed: Get "http://10.244.0.5:8080/healthz": dial tcp 10.244.0.5:8080: connect: connection refused`).about("server"),
 			`container "server" is restarted by its startupProbe: Get "http://:8080/healthz": dial tcp :8080: connect: connection refused: correct spec.podTemplate.spec.containers[name=server].startupProbe`,
 		},
-		"a probe that cannot be made": {
-			complains("Unhealthy", "Liveness probe errored and resulted in unknown state: rpc error: no such command").about("server"),
-			`container "server" is restarted by its livenessProbe: rpc error: no such command: correct spec.podTemplate.spec.containers[name=server].livenessProbe`,
+		"a hook that fails": {
+			complains("FailedPostStartHook", "PostStartHook failed").about("server"),
+			`container "server" is restarted because its postStart hook fails: correct spec.podTemplate.spec.containers[name=server].lifecycle.postStart`,
+		},
+		"a probe that cannot be made ends none": {
+			complains("Unhealthy", `Liveness probe errored and resulted in unknown state: rpc error: code = Unknown desc = failed to exec in container: failed to start exec "`+strings.Repeat("0f", 32)+`": no`).about("server"),
+			exits,
 		},
 	} {
 		reason := "ProbeFailed"
-		if tc.want == exits {
+		if tc.want == exits || name == "a hook that fails" {
 			reason = "CrashLoop"
 		}
 		for _, status := range []corev1.ContainerStatus{{State: waits("CrashLoopBackOff", "back-off"), LastTerminationState: end}, {State: end}} {
@@ -232,6 +258,11 @@ func TestWhatIsSaidOfReadiness(t *testing.T) {
 			corev1.ContainerStatus{State: runs},
 			complains("Unhealthy", "Readiness probe failed: dial tcp 10.244.0.5:9000: connect: connection refused").about("server"),
 			`container "server" takes no connection at port 9000 (connect: connection refused)`,
+		},
+		"a probe that cannot be made": {
+			corev1.ContainerStatus{State: runs},
+			complains("Unhealthy", "Startup probe errored and resulted in unknown state: rpc error: no such command").about("server"),
+			`container "server" is not ready: Startup probe errored and resulted in unknown state: rpc error: no such command`,
 		},
 		"another probe": {
 			corev1.ContainerStatus{State: runs},
@@ -273,7 +304,7 @@ func TestWhyKubeletEndsAPod(t *testing.T) {
 		},
 		"the pod's disk": {
 			"Evicted", "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. ",
-			"Evicted", "kubelet evicts the pod: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi: write less to its disk, or raise the limits of ephemeral-storage (spec.resources)",
+			"Evicted", "kubelet evicts the pod: Pod ephemeral local storage usage exceeds the total limit of containers 2Mi: write less to its disk, or raise limits.ephemeral-storage of its containers (spec.resources, spec.podTemplate.spec.containers)",
 		},
 		"a node that is full": {
 			"Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 99Mi. Container server was using 34Mi, request is 0, has larger consumption of memory. ",
@@ -297,39 +328,70 @@ func TestWhyKubeletEndsAPod(t *testing.T) {
 	}
 }
 
+// refusals are what the API server says of a pod of a proxy, and what that means.
+var refusals = map[string]struct{ message, want string }{
+	"Pod Security":     {`pods %q is forbidden: violates PodSecurity "restricted:latest": privileged`, `it is forbidden: violates PodSecurity "restricted:latest": privileged`},
+	"of a StatefulSet": {`create Pod echo-backend-0 in StatefulSet echo-backend failed error: pods %q is forbidden: no`, "it is forbidden: no"},
+	"a webhook":        {"admission webhook said no", "admission webhook said no"},
+	"a quota that is used up": {
+		`pods %q is forbidden: exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2500m,pods=7, limited: cpu=3,pods=9`,
+		"it is forbidden: exceeded quota: q, requested: cpu=1,pods=1, limited: cpu=3,pods=9: lower spec.proxy.resources or spec.proxy.replicas, or raise the quota",
+	},
+	"a quota that wants numbers": {
+		`pods %q is forbidden: failed quota: q: must specify cpu for: side; limits.cpu for: proxy; limits.memory for: proxy,side`,
+		"it is forbidden: failed quota: q: must specify cpu for: side; limits.cpu for: proxy; limits.memory for: proxy,side: " +
+			"write spec.proxy.podTemplate.spec.containers[name=side].resources.limits.memory, spec.proxy.podTemplate.spec.containers[name=side].resources.requests.cpu, " +
+			"spec.proxy.resources.limits.cpu, spec.proxy.resources.limits.memory, or let a LimitRange of the namespace set defaults",
+	},
+	"a LimitRange": {
+		`pods %q is forbidden: [maximum cpu usage per Container is 5m, but limit is 10m, minimum memory usage per Pod is 1Gi, but request is 16Mi]`,
+		"it is forbidden: [maximum cpu usage per Container is 5m, but limit is 10m, minimum memory usage per Pod is 1Gi, but request is 16Mi]: " +
+			"that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
+	},
+	"a quota of pods": {
+		"pods %q is forbidden: exceeded quota: q, requested: count/pods=1, used: count/pods=1, limited: count/pods=1",
+		"it is forbidden: exceeded quota: q, requested: count/pods=1, limited: count/pods=1: lower spec.proxy.replicas, or raise the quota",
+	},
+	"a LimitRange without a limit": {
+		"pods %q is forbidden: maximum cpu usage per Pod is 5m.  No limit is specified",
+		"it is forbidden: maximum cpu usage per Pod is 5m.  No limit is specified: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
+	},
+	"the ratio of no limit": {
+		"pods %q is forbidden: cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0",
+		"it is forbidden: cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
+	},
+	"an account": {
+		`pods %q is forbidden: error looking up service account ns/absent: serviceaccount "absent" not found`,
+		`it is forbidden: error looking up service account ns/absent: serviceaccount "absent" not found: create it, or correct spec.serviceAccountName`,
+	},
+	"an account of ours": {
+		`pods %q is forbidden: error looking up service account ns/echo-runner: serviceaccount "echo-runner" not found`,
+		`it is forbidden: error looking up service account ns/echo-runner: serviceaccount "echo-runner" not found`,
+	},
+	"a RuntimeClass": {
+		`pods %q is forbidden: pod rejected: RuntimeClass "absent" not found`,
+		`it is forbidden: pod rejected: RuntimeClass "absent" not found: create it, or correct spec.proxy.podTemplate.spec.runtimeClassName`,
+	},
+	"a PriorityClass": {
+		"pods %q is forbidden: no PriorityClass with name absent was found",
+		"it is forbidden: no PriorityClass with name absent was found: create it, or correct spec.proxy.podTemplate.spec.priorityClassName",
+	},
+	"the ratio of a LimitRange": {
+		`pods %q is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000`,
+		"it is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
+	},
+	"the default of a LimitRange": {
+		`Pod %q is invalid: spec.containers[0].resources.requests: Invalid value: "10m": must be less than or equal to cpu limit of 5m`,
+		`it is invalid: spec.containers[name=proxy].resources.requests: Invalid value: "10m": must be less than or equal to cpu limit of 5m: ` +
+			"a LimitRange of the namespace sets that limit where none is written: write spec.proxy.resources.limits.cpu, or correct the LimitRange",
+	},
+	"a place that is not there": {`Pod %q is invalid: spec.containers[7].image: Required value`, "it is invalid: spec.containers[7].image: Required value"},
+}
+
 // Each attempt has a pod of another name, and what others use of a quota changes all the time.
 func TestRefusals(t *testing.T) {
 	proxys := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "init"}}, Containers: []corev1.Container{{Name: "proxy"}, {Name: "side"}}}
-	for name, tc := range map[string]struct{ message, want string }{
-		"Pod Security":     {`pods %q is forbidden: violates PodSecurity "restricted:latest": privileged`, `it is forbidden: violates PodSecurity "restricted:latest": privileged`},
-		"of a StatefulSet": {`create Pod echo-backend-0 in StatefulSet echo-backend failed error: pods %q is forbidden: no`, "it is forbidden: no"},
-		"a webhook":        {"admission webhook said no", "admission webhook said no"},
-		"a quota that is used up": {
-			`pods %q is forbidden: exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2500m,pods=7, limited: cpu=3,pods=9`,
-			"it is forbidden: exceeded quota: q, requested: cpu=1,pods=1, limited: cpu=3,pods=9: lower spec.proxy.resources or spec.proxy.replicas, or raise the quota",
-		},
-		"a quota that wants numbers": {
-			`pods %q is forbidden: failed quota: q: must specify cpu for: side; limits.cpu for: proxy; limits.memory for: proxy,side`,
-			"it is forbidden: failed quota: q: must specify cpu for: side; limits.cpu for: proxy; limits.memory for: proxy,side: " +
-				"write spec.proxy.podTemplate.spec.containers[name=side].resources.limits.memory, spec.proxy.podTemplate.spec.containers[name=side].resources.requests.cpu, " +
-				"spec.proxy.resources.limits.cpu, spec.proxy.resources.limits.memory, or let a LimitRange of the namespace set defaults",
-		},
-		"a LimitRange": {
-			`pods %q is forbidden: [maximum cpu usage per Container is 5m, but limit is 10m, minimum memory usage per Pod is 1Gi, but request is 16Mi]`,
-			"it is forbidden: [maximum cpu usage per Container is 5m, but limit is 10m, minimum memory usage per Pod is 1Gi, but request is 16Mi]: " +
-				"that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
-		},
-		"the ratio of a LimitRange": {
-			`pods %q is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000`,
-			"it is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000: that is a LimitRange of the namespace: correct spec.proxy.resources, or the LimitRange",
-		},
-		"the default of a LimitRange": {
-			`Pod %q is invalid: spec.containers[0].resources.requests: Invalid value: "10m": must be less than or equal to cpu limit of 5m`,
-			`it is invalid: spec.containers[name=proxy].resources.requests: Invalid value: "10m": must be less than or equal to cpu limit of 5m: ` +
-				"a LimitRange of the namespace sets that limit where none is written: write spec.proxy.resources.limits.cpu, or correct the LimitRange",
-		},
-		"a place that is not there": {`Pod %q is invalid: spec.containers[7].image: Required value`, "it is invalid: spec.containers[7].image: Required value"},
-	} {
+	for name, tc := range refusals {
 		for _, pod := range []string{"echo-proxy-7d9-abc", "echo-proxy-7d9-xyz"} {
 			message := tc.message
 			if strings.Contains(message, "%q") {
@@ -339,6 +401,12 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
+	}
+	claim := Refusal(`Create Pod x-0 in StatefulSet x failed error: failed to create PVC v-x-0: persistentvolumeclaims "v-x-0" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1, `+
+		`used: persistentvolumeclaims=0, limited: persistentvolumeclaims=0`, OfBackend, corev1.PodSpec{})
+	if want := `the API server refuses a claim of the pod: persistentvolumeclaims "v-x-0" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1, limited: persistentvolumeclaims=0: ` +
+		"raise that limit of the namespace; spec.volumeClaimTemplates cannot be changed, only be written into a new server"; claim.Message != want {
+		t.Errorf("of a claim it says %q, want %q", claim.Message, want)
 	}
 	bridge := Refusal(`pods "x-0" is forbidden: failed quota: q: must specify limits.cpu for: bridge,server`, OfBackend, corev1.PodSpec{})
 	if want := "write spec.podTemplate.spec.resources.limits.cpu, spec.resources.limits.cpu, or let"; !strings.Contains(bridge.Message, want) {
@@ -351,6 +419,8 @@ func TestPlainWordsAreTheSameEachTime(t *testing.T) {
 		"a\nb\t\x1b[2J":                     "a b [2J",
 		"dial tcp [fd00::5]:8080: refused":  "dial tcp :8080: refused",
 		"read tcp 10.0.0.1:5->10.0.0.2:80:": "read tcp :80:",
+		"(combined from similar events): a": "a",
+		`connect service "10.0.0.1:8080" x`: `connect service ":8080" x`,
 		"mount 10.0.0.9:/data":              "mount 10.0.0.9:/data",
 		strings.Repeat("x", 2000):           strings.Repeat("x", 1024),
 	} {

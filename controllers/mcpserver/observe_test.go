@@ -311,7 +311,7 @@ func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 	}{
 		{0, fmt.Sprintf(quota, 3), ""},
 		{9 * time.Second, fmt.Sprintf(quota, 3), ""},
-		{time.Second, fmt.Sprintf(quota, 3), "Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, limited: pods=3: lower spec.resources or spec.replicas, or raise the quota"},
+		{time.Second, fmt.Sprintf(quota, 3), "Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, limited: pods=3: lower spec.replicas, or raise the quota"},
 		{askAgain, fmt.Sprintf(quota, 2), ""},
 		{2 * askAgain, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
 	} {
