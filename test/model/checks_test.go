@@ -15,6 +15,9 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/ownership"
+	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
 // rule is one invariant, named by its violation.
@@ -30,6 +33,7 @@ const (
 	unseen         rule = "a decision was written over a version that it was not made on"
 	adopted        rule = "a child was given to an owner that goes, or that nobody looked at first"
 	disowned       rule = "what a server did not control was deleted for it"
+	uncallable     rule = "a write of ours took the port at which proxies call from the Service of a backend"
 	needless       rule = "a write of ours changed nothing, and its process could have known"
 	lostField      rule = "at rest a field that is ours alone is not in its manager's entry"
 	leftBehind     rule = "after its release something of ours remains"
@@ -97,6 +101,7 @@ func (j *checker) carriedOut(o *operation) {
 	j.ownership(o)
 	j.held(o)
 	if o.by == nil {
+		j.changes(o)
 		return
 	}
 	if o.Verb == "delete" {
@@ -115,7 +120,40 @@ func (j *checker) carriedOut(o *operation) {
 	j.premise(o)
 	j.adoption(o)
 	j.others(o)
+	j.callable(o)
 	j.remember(o)
+}
+
+// changes counts changes of how a server is called.
+func (j *checker) changes(o *operation) {
+	if o.of != (key{contract.MCPServer.Kind, j.scenario.name}) || o.before == nil || uidOf(o.before) != uidOf(o.answer) {
+		return
+	}
+	for _, field := range []string{"port", "transport"} {
+		before, _, _ := unstructured.NestedFieldNoCopy(o.before.Object, "spec", field)
+		if after, _, _ := unstructured.NestedFieldNoCopy(o.answer.Object, "spec", field); before != after {
+			j.scenario.tally["change of "+field]++
+		}
+	}
+}
+
+// callable judges whether proxies of the content before, whatever port and transport that has, still find the backend.
+func (j *checker) callable(o *operation) {
+	if o.of != (key{contract.Service.Kind, workload.BackendName(j.scenario.name)}) || o.before == nil || !callPort(o.before) {
+		return
+	}
+	if !callPort(o.answer) {
+		j.found(uncallable, "%s by %s", o, o.by)
+	}
+}
+
+// callPort reports whether a Service leads from the port of calls to that of the pods.
+func callPort(service *unstructured.Unstructured) bool {
+	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
+	return slices.ContainsFunc(ports, func(p any) bool {
+		port := p.(map[string]any)
+		return port["port"] == int64(runconfig.CallPort) && port["targetPort"] == podtemplate.PortMCP
+	})
 }
 
 // ownership compares the record of owners with what the field manager predicts.

@@ -126,6 +126,19 @@ func mergePatch(_ *scenario, o *operation) {
 	o.replace(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
 }
 
+// renumbered leads a Service that stands to the backend's pods at spec.port alone.
+func renumbered(_ *scenario, o *operation) {
+	if o.Verb != "apply" || o.of.kind != contract.Service.Kind || o.Manager != string(contract.RunnerBackend) || o.before == nil {
+		return
+	}
+	content := o.content.DeepCopy().Object
+	ports, _, _ := unstructured.NestedSlice(content, "spec", "ports")
+	if len(ports) == 2 {
+		_ = unstructured.SetNestedSlice(content, ports[1:], "spec", "ports")
+		o.replace(content)
+	}
+}
+
 // unforced yields what is exclusively ours.
 func unforced(_ *scenario, o *operation) { o.force = false }
 
@@ -199,6 +212,7 @@ var planted = map[string]struct {
 	"a claim without its version":    {plant{wire: without("resourceVersion", isClaim), from: 3}, unseen, false},
 	"a gate without its version":     {plant{wire: without("resourceVersion", isGate)}, unseen, false},
 	"exclusive fields without force": {plant{wire: unforced}, lostField, false},
+	"a port that the spec renumbers": {plant{wire: renumbered}, uncallable, false},
 	"an API server that forgets":     {plant{memory: forgetful}, mispredicted, false},
 	"a controller as its process":    {plant{wire: unimpersonated}, byRole, false},
 	"an index that finds nobody":     {plant{blind: true}, wrongCount, false},

@@ -76,6 +76,12 @@ func (p *scenario) want() {
 	if p.random.IntN(4) == 0 {
 		spec["port"] = int64(8081)
 	}
+	switch p.random.IntN(6) {
+	case 0:
+		spec["transport"], spec["command"] = "stdio", []any{"/server"}
+	case 1:
+		spec["transport"] = "sse"
+	}
 	if p.random.IntN(6) == 0 {
 		spec["suspend"] = true
 	}

@@ -191,7 +191,7 @@ func (g *gate) content(a *process, set *appsv1.StatefulSet) {
 	if set.Labels[workload.LabelName] != p.name {
 		p.checker.found(wrongAtRest, "the StatefulSet's labels are %v", set.Labels)
 	}
-	for _, name := range []string{workload.BackendName(p.name), workload.HeadlessName(p.name)} {
+	for name, want := range map[string]int32{workload.BackendName(p.name): a.run.Backend.Port, workload.HeadlessName(p.name): a.run.Backend.PodPort()} {
 		service := &corev1.Service{}
 		if !p.typed(p.child(contract.Service, name), service) {
 			p.checker.found(wrongAtRest, "there is no Service %s", name)
@@ -202,7 +202,7 @@ func (g *gate) content(a *process, set *appsv1.StatefulSet) {
 		port := service.Spec.Ports[len(service.Spec.Ports)-1].Port
 		// A Service keeps its revision while nothing but the proxy's half is new.
 		if rev.Generation > a.revision.Generation || rev.Generation == a.revision.Generation && rev != a.revision ||
-			port != a.run.Backend.Port || service.Labels[workload.LabelName] != p.name {
+			port != want || service.Labels[workload.LabelName] != p.name {
 			p.checker.found(wrongAtRest, "the Service %s carries %d, port %d and labels %v; the StatefulSet carries %d",
 				name, rev.Generation, port, service.Labels, a.revision.Generation)
 		}

@@ -64,7 +64,8 @@ func (e environment) String() string {
 
 // content is what a server runs at a generation. variant is another content
 // that claims the same number. Two generations in turn differ in the proxy's
-// half alone: in what a shared configuration says.
+// half alone: in what a shared configuration says. The others differ in port and
+// transport, too.
 func (p *scenario) content(generation int64, variant string) runconfig.RunConfig {
 	half := generation / 2
 	run := runconfig.RunConfig{
@@ -78,6 +79,9 @@ func (p *scenario) content(generation int64, variant string) runconfig.RunConfig
 			Name: "all", Text: fmt.Sprintf("permit(principal, action, resource == Tool::\"%d\");", generation),
 		}}}},
 		Rendering: runconfig.Rendering{Proxy: "proxy", Backend: fmt.Sprint(half, variant)},
+	}
+	if half > 0 {
+		run.Backend.Transport, run.Backend.Bridge = "sse", &runconfig.Bridge{Image: "runner"}
 	}
 	hash, err := run.ContentHash()
 	if err != nil {

@@ -20,7 +20,7 @@ var certain = []string{
 	"our apply", "our apply, refused", "our delete", "read",
 	"create", "apply", "apply, refused", "forced apply", "forced apply, refused", "update", "update, refused",
 	"patch", "patch, refused", "scale", "delete", "apply of status", "patch of status", "update of status",
-	"orphan delete", "orphaned", "adopted", "forbidden apply, refused", "forbidden patch, refused", "refused by a policy",
+	"change of port", "change of transport", "orphan delete", "orphaned", "adopted", "forbidden apply, refused", "forbidden patch, refused", "refused by a policy",
 	"fault 409", "fault 429", "fault 500", "fault lost answer", "fault SIGKILL in a pass", "pass on a stale cache", "held before a write",
 }
 
