@@ -60,6 +60,13 @@ var _ = Describe("While pods are replaced or stopped", func() {
 		Expect(failures).To(BeEmpty())
 		Expect(answers).To(BeNumerically(">", 0))
 		AddReportEntry(fmt.Sprintf("%d answers in %d rollouts", answers, 4*rollouts()))
+
+		By("changing the transport, under calls that need no session whatever the server speaks")
+		modern := callIn(ctx, s.server(ctx).Status.URL, 4, modernWays())
+		s.replaced(ctx, func() {
+			s.apply(ctx, fmt.Sprintf(`{image: %q, transport: stdio, command: [/everything-server], replicas: 2, proxy: {replicas: 2}}`, image))
+		}, proxy, backend)
+		modern.answeredAll()
 	}, SpecTimeout(time.Hour))
 
 	// A call takes longer than a backend pod takes to end.
