@@ -149,7 +149,7 @@ func (c *conversion) unaccepted(kind string, data []byte, r run) ([]podtemplate.
 		return nil, fmt.Errorf("reading the %s: %w", kind, err)
 	}
 	if err := registry.Named(kind).Check(config).Err; err != nil {
-		return []podtemplate.Problem{{Field: "spec", Message: err.Error()}}, nil
+		return []podtemplate.Problem{{Field: "spec", Message: err.Error()}}, nil //nolint:nilerr // it is what is looked for
 	}
 	return nil, nil
 }
