@@ -141,17 +141,13 @@ const (
 	// something that no pod or Service can have, or that is not the user's to
 	// state.
 	ReasonSpecInvalid = "SpecInvalid"
-	// ReasonOIDCConfigNotFound and ReasonAuthzConfigNotFound say that the
-	// configuration to which the spec refers does not exist.
-	ReasonOIDCConfigNotFound  = "OIDCConfigNotFound"
-	ReasonAuthzConfigNotFound = "AuthzConfigNotFound"
-	// ReasonOIDCConfigDeleting and ReasonAuthzConfigDeleting say that it is being
-	// deleted, and that the server does not run with it yet.
-	ReasonOIDCConfigDeleting  = "OIDCConfigDeleting"
-	ReasonAuthzConfigDeleting = "AuthzConfigDeleting"
-	// ReasonAuthzConfigInvalid says that the policies or entities of the
-	// MCPAuthzConfig cannot be read.
-	ReasonAuthzConfigInvalid = "AuthzConfigInvalid"
+	// ReasonConfigNotFound says that a configuration to which the spec refers does not
+	// exist, ReasonConfigDeleting that it is being deleted and the server does not run with
+	// it yet, and ReasonConfigInvalid that nothing can be enforced by it. The message names
+	// its kind.
+	ReasonConfigNotFound = "ConfigNotFound"
+	ReasonConfigDeleting = "ConfigDeleting"
+	ReasonConfigInvalid  = "ConfigInvalid"
 	// ReasonForeignContent says that a pod template carries foreign content.
 	ReasonForeignContent = "ForeignContent"
 	// ReasonFieldConflict says that fields were overwritten more often than they are

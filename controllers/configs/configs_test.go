@@ -150,14 +150,21 @@ func TestOnlyServersThatHaveItAreRolledOut(t *testing.T) {
 		w.servers[i].GetProxyStatus().Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Ready"}}
 	}
 	r := New(authz.Kind{}, nil, nil, &apply.Applier{}, nil)
-	members := r.members("company", "new", w.servers)
-	if diff := cmp.Diff([]rollout.Member{{Name: "s000", Phase: rollout.Waiting}, {Name: "s001", Phase: rollout.Done}, {Name: "s003", Phase: rollout.Apart}}, members); diff != "" {
+	members := func(hash string, servers []kinds.Object) []rollout.Member {
+		found, err := r.members(t.Context(), "company", hash, servers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	all := []rollout.Member{{Name: "s000", Phase: rollout.Waiting}, {Name: "s001", Phase: rollout.Done}, {Name: "s003", Phase: rollout.Apart}}
+	if diff := cmp.Diff(all, members("new", w.servers)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for wrong, want := range map[string]metav1.ConditionStatus{"": "False", "old": "True"} {
-		found := findings(frame.Verdict{Hash: "new"}, r.members("company", "new", w.servers), 25, nil)
+		found := findings(frame.Verdict{Hash: "new"}, members("new", w.servers), 25, nil)
 		if wrong != "" {
-			found = findings(frame.Verdict{Hash: wrong}, r.members("company", wrong, w.servers[:1]), 25, nil)
+			found = findings(frame.Verdict{Hash: wrong}, members(wrong, w.servers[:1]), 25, nil)
 		}
 		if got := found["RolledOut"].Status; got != want {
 			t.Errorf("RolledOut is %s, want %s", got, want)

@@ -89,8 +89,11 @@ func (r *Reconciler) run(ctx context.Context, p *pass, w world) error {
 	}
 	verdict := r.verdict(p.config)
 	counted := r.count(ctx, p, want, verdict)
-	found := findings(verdict, r.members(p.config.GetName(), verdict.Hash, w.servers), r.Percent, p.Conflicts)
-	return errors.Join(refused, counted, p.Report(ctx, found))
+	members, err := r.members(ctx, p.config.GetName(), verdict.Hash, w.servers)
+	if err != nil {
+		return errors.Join(refused, counted, err)
+	}
+	return errors.Join(refused, counted, p.Report(ctx, findings(verdict, members, r.Percent, p.Conflicts)))
 }
 
 // count states what the configuration says, and who refers to it.

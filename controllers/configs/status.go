@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"context"
+
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
@@ -38,17 +40,21 @@ func valid(verdict frame.Verdict) conditions.Finding {
 
 // members are the servers that run with something, by how far they are with what the
 // configuration says now. A new one starts with that.
-func (r *Reconciler) members(name, hash string, servers []kinds.Object) []rollout.Member {
+func (r *Reconciler) members(ctx context.Context, name, hash string, servers []kinds.Object) ([]rollout.Member, error) {
 	var members []rollout.Member
 	for i := range servers {
-		if m, ok := r.member(name, hash, servers[i]); ok {
+		m, ok, err := r.member(ctx, name, hash, servers[i])
+		if err != nil {
+			return nil, err
+		}
+		if ok {
 			members = append(members, m)
 		}
 	}
-	return members
+	return members, nil
 }
 
-func (r *Reconciler) member(name, hash string, server kinds.Object) (m rollout.Member, ok bool) {
-	kind, w := r.row.Object.Kind, rollout.Of(server)
-	return w.Member(kind, name, hash), w.Claim != nil
+func (r *Reconciler) member(ctx context.Context, name, hash string, server kinds.Object) (m rollout.Member, ok bool, err error) {
+	w, err := r.Store.Workload(ctx, r.reader, server)
+	return w.Member(r.row.Object.Kind, name, hash), w.Claim != nil, err
 }

@@ -100,9 +100,9 @@ func (r *Reconciler) moved(ctx context.Context, before, after client.Object) boo
 	if !known {
 		return true
 	}
-	stood, had := r.member(name, verdict.Hash, old)
-	stands, has := r.member(name, verdict.Hash, now)
-	return stood != stands || had != has
+	stood, had, err := r.member(ctx, name, verdict.Hash, old)
+	stands, has, failed := r.member(ctx, name, verdict.Hash, now)
+	return stood != stands || had != has || err != nil || failed != nil
 }
 
 // pause is how long a configuration waits after a change of a referrer.

@@ -21,7 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
-	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
@@ -95,14 +94,6 @@ func observe(ctx context.Context, reader, live client.Reader, server *v1alpha1.M
 		w.calls = found(get, workload.BackendName(name), &corev1.Service{})
 		w.names = found(get, workload.HeadlessName(name), &corev1.Service{})
 		w.policy = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
-	}
-	w.shared = registry.Bind(&server.Spec, nil)
-	for i := range w.shared {
-		// What a large one says, the process remembers.
-		config := w.shared[i].Rules.New()
-		if seen(w.shared[i].Name, config, reader.Get(ctx, key(w.shared[i].Name), config)) {
-			w.shared[i].Object = config
-		}
 	}
 	if err != nil {
 		return world{}, err

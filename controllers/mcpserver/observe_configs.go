@@ -25,19 +25,25 @@ import (
 func (r *Reconciler) refer(ctx context.Context, p *pass, w *world) (ready bool, err error) {
 	server := p.server
 	w.object = p.object
+	if w.shared, err = r.Configs.Bind(ctx, r.reader, p.object); err != nil {
+		return false, err
+	}
 	for i := range w.shared {
 		config := &w.shared[i]
-		if config.Object == nil {
-			continue
-		}
-		var known bool
-		if config.Verdict, known = r.Configs.Verdict(config.Rules, config.Object); !known {
+		if known := config.Object == nil || config.Verdict.Hash != "" || config.Verdict.Err != nil; !known {
 			if ready, err := r.readConfig(ctx, p, config); !ready {
 				return false, err
 			}
 		}
+	}
+	of := rollout.Of(server)
+	of.Unfollowed = w.shared.Unfollowed(of.Has)
+	for _, config := range w.shared {
+		if config.Object == nil {
+			continue
+		}
 		now := named(config.Kind, config.Name, config.Verdict.Hash)
-		turn, err := rollout.Of(server).Turn(now, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, now) })
+		turn, err := of.Turn(now, func() (rollout.Plan, error) { return r.plan(ctx, server.Namespace, now) })
 		if err != nil {
 			return false, err
 		}
@@ -98,7 +104,11 @@ func (r *Reconciler) plan(ctx context.Context, namespace string, config v1alpha1
 	}
 	members := make([]rollout.Member, 0, len(servers))
 	for i := range servers {
-		members = append(members, rollout.Of(servers[i]).Member(config.Kind, config.Name, config.Hash))
+		member, err := r.Configs.Workload(ctx, r.reader, servers[i])
+		if err != nil {
+			return rollout.Plan{}, err
+		}
+		members = append(members, member.Member(config.Kind, config.Name, config.Hash))
 	}
 	return rollout.For(members, r.Percent), nil
 }
@@ -125,10 +135,11 @@ func (r *Reconciler) readConfig(ctx context.Context, p *pass, config *frame.Boun
 				p.Due(wait)
 				return false, nil
 			}
-			key := client.ObjectKeyFromObject(config.Object)
-			if err := reconcile.Live(ctx, r.live, key, config.Object); err != nil {
+			key, whole := client.ObjectKeyFromObject(config.Object), config.Rules.New()
+			if err := r.live.Get(ctx, key, whole); err != nil {
 				return false, fmt.Errorf("reading %s %s: %w", config.Kind, key, err)
 			}
+			config.Object = whole
 		}
 		verdict = r.Configs.Read(config.Rules, config.Object)
 	}

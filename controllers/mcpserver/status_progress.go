@@ -33,8 +33,8 @@ const retried = 5
 func patience(server *v1alpha1.MCPServer, reason string) time.Duration {
 	whole := time.Duration(ptr.Deref(server.Spec.ProgressDeadlineSeconds, int32(reconcile.ProgressDeadline/time.Second))) * time.Second
 	switch reason {
-	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonOIDCConfigNotFound, v1alpha1.ReasonAuthzConfigNotFound, v1alpha1.ReasonAuthzConfigInvalid,
-		v1alpha1.ReasonOIDCConfigDeleting, v1alpha1.ReasonAuthzConfigDeleting, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
+	case v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting, v1alpha1.ReasonConfigInvalid,
+		v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable, v1alpha1.ReasonUnclaimedGeneration,
 		v1alpha1.ReasonNotEnforced, v1alpha1.ReasonMustRunAsRoot:
 		return 0
 	case v1alpha1.ReasonImagePull, v1alpha1.ReasonNotMCP, v1alpha1.ReasonBackendBlocked, v1alpha1.ReasonPaused,

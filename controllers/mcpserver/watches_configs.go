@@ -66,7 +66,7 @@ func (v waves) moved(ctx context.Context, before, after client.Object) {
 	for _, ref := range server.Spec.ConfigRefs() {
 		of := followed{ref.Kind, types.NamespacedName{Namespace: server.Namespace, Name: ref.Name}}
 		config, err := v.config(ctx, of)
-		if err == nil && phase(before, config) != phase(after, config) {
+		if err == nil && v.phase(ctx, before, config) != v.phase(ctx, after, config) {
 			v.moves().AddAfter(of, gathering)
 		} // one that is not there, or was not read, is taken by nobody
 	}
@@ -115,13 +115,17 @@ func alike(before, after client.Object) bool {
 }
 
 // phase is how far a server is that refers to a configuration, -1 for one that does
-// not.
-func phase(obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
+// not, or where that cannot be told.
+func (v waves) phase(ctx context.Context, obj client.Object, config v1alpha1.WorkloadConfig) rollout.Phase {
 	server := kinds.Form(obj)
 	if server == nil || references.From(server, config.Kind) != config.Name {
 		return -1
 	}
-	return rollout.Of(server).Member(config.Kind, config.Name, config.Hash).Phase
+	w, err := v.Configs.Workload(ctx, v.reader, server)
+	if err != nil {
+		return -1
+	}
+	return w.Member(config.Kind, config.Name, config.Hash).Phase
 }
 
 // errUnknown says that a configuration is of a kind that there is not, or large, and that nobody

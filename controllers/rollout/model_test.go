@@ -163,7 +163,7 @@ func (m *model) pass(s *sim) {
 		m.report(s, v1alpha1.ReasonSpecInvalid)
 		return
 	case m.content == "":
-		m.report(s, v1alpha1.ReasonAuthzConfigNotFound)
+		m.report(s, v1alpha1.ReasonConfigNotFound)
 		return
 	}
 	turn, _ := w.turn(m.config(m.content), m.phase(w), func() (Plan, error) { return m.plan(s), nil })
@@ -233,7 +233,7 @@ func (m *model) reportRun(s *sim, turn Turn) {
 
 func (m *model) report(s *sim, reason string) {
 	w := s.now()
-	patient := reason != v1alpha1.ReasonSpecInvalid && reason != v1alpha1.ReasonAuthzConfigNotFound
+	patient := reason != v1alpha1.ReasonSpecInvalid && reason != v1alpha1.ReasonConfigNotFound
 	serving := reason == v1alpha1.ReasonReady || reason == v1alpha1.ReasonRolloutPending
 	w.Conditions = says(reason, !serving && (!patient || m.time-s.since > deadline))
 	answers := metav1.Condition{Type: v1alpha1.ConditionBackendAnswers, Status: metav1.ConditionTrue}

@@ -26,6 +26,9 @@ type Workload struct {
 	URL        string
 	Runtime    *v1alpha1.RuntimeStatus
 	Conditions []metav1.Condition
+	// Unfollowed are the kinds of the configurations to which it refers and that it could not
+	// run with now. Who reads a cache fills them in for one that CouldNotFollow.
+	Unfollowed []string
 }
 
 // Of is an object as the plan reads it.
@@ -104,35 +107,40 @@ const (
 	Barred
 )
 
-// bars are the reasons of a workload that cannot take any content, and those whose
-// cause is the kind of configuration they stand with: it takes one of that kind as
-// soon as that is right again.
-var bars = map[string]string{
-	v1alpha1.ReasonSpecInvalid:         "",
-	v1alpha1.ReasonApplyFailed:         "",
-	v1alpha1.ReasonNameTaken:           "",
-	v1alpha1.ReasonNotAdoptable:        "",
-	v1alpha1.ReasonNotEnforced:         "",
-	v1alpha1.ReasonUnclaimedGeneration: "",
-	v1alpha1.ReasonAuthzConfigDeleting: "",
-	v1alpha1.ReasonOIDCConfigDeleting:  "",
-	v1alpha1.ReasonAuthzConfigInvalid:  "MCPAuthzConfig",
-	v1alpha1.ReasonAuthzConfigNotFound: "MCPAuthzConfig",
-	v1alpha1.ReasonOIDCConfigNotFound:  "MCPOIDCConfig",
+// barred are the reasons of a workload that cannot take any content.
+var barred = []string{
+	v1alpha1.ReasonSpecInvalid, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonNameTaken, v1alpha1.ReasonNotAdoptable,
+	v1alpha1.ReasonNotEnforced, v1alpha1.ReasonUnclaimedGeneration,
+}
+
+// ofReferences are the reasons of one that could not follow a reference when it was looked at
+// last. Earlier releases named the kind in them.
+var ofReferences = []string{
+	v1alpha1.ReasonConfigNotFound, v1alpha1.ReasonConfigDeleting, v1alpha1.ReasonConfigInvalid,
+	"OIDCConfigNotFound", "OIDCConfigDeleting", "AuthzConfigNotFound", "AuthzConfigDeleting", "AuthzConfigInvalid",
+}
+
+// CouldNotFollow reports whether the workload said last that it cannot follow a reference.
+func (w Workload) CouldNotFollow() bool {
+	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && slices.Contains(ofReferences, ready.Reason)
 }
 
 // now is what the workload says of itself, as far as a configuration of this kind is
-// concerned.
+// concerned: it takes one as soon as that is right again.
 func (w Workload) now(kind string) Now {
 	ready := meta.FindStatusCondition(w.Conditions, v1alpha1.ConditionReady)
-	if ready == nil {
-		return Rolling
-	}
-	of, barred := bars[ready.Reason]
 	switch {
-	case ready.Status == metav1.ConditionTrue, ready.Reason == v1alpha1.ReasonRolloutPending, barred && of != "" && of == kind:
+	case ready == nil:
+		return Rolling
+	case ready.Status == metav1.ConditionTrue, ready.Reason == v1alpha1.ReasonRolloutPending:
 		return Serving
-	case barred:
+	case w.CouldNotFollow():
+		if kind == "" || slices.ContainsFunc(w.Unfollowed, func(other string) bool { return other != kind }) {
+			return Barred
+		}
+		return Serving
+	case slices.Contains(barred, ready.Reason):
 		return Barred
 	case ready.Reason == v1alpha1.ReasonStarting, ready.Reason == v1alpha1.ReasonUpdating:
 		return Rolling

@@ -34,6 +34,12 @@ func (w Workload) notReady(reason string) Workload {
 	return w.says(v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
 }
 
+// cannotFollow is one that refers to configurations of these kinds in vain.
+func (w Workload) cannotFollow(kinds ...string) Workload {
+	w.Unfollowed = kinds
+	return w
+}
+
 // known is one that has answered with what it claimed last.
 func (w Workload) known() Workload {
 	return w.says(v1alpha1.ConditionBackendAnswers, metav1.ConditionTrue, v1alpha1.ReasonAnswers)
@@ -90,10 +96,13 @@ func TestThePhaseOfAWorkloadIsReadFromWhatItReports(t *testing.T) {
 		"ready without any":                        {ready(Workload{Claim: &v1alpha1.WorkloadStatus{Generation: 3}}), Apart},
 		"waits":                                    {claimed(before).known().notReady(v1alpha1.ReasonRolloutPending), Waiting},
 		"waits again":                              {claimed(before).rolled().known().notReady(v1alpha1.ReasonRolloutPending), Waiting},
-		"waits for a correction":                   {claimed(before).known().notReady(v1alpha1.ReasonAuthzConfigInvalid), Waiting},
-		"refers to another that is missing":        {claimed(before).known().notReady(v1alpha1.ReasonOIDCConfigNotFound), Blocked},
-		"served, and refers to one that is gone":   {claimed(after).rolled().known().notReady(v1alpha1.ReasonOIDCConfigNotFound), Done},
-		"refers to one that is being deleted":      {claimed(before).known().notReady(v1alpha1.ReasonAuthzConfigDeleting), Blocked},
+		"waits for a correction":                   {claimed(before).known().notReady(v1alpha1.ReasonConfigInvalid).cannotFollow(kind), Waiting},
+		"the same, of an earlier release":          {claimed(before).known().notReady("AuthzConfigInvalid"), Waiting},
+		"refers to another that is missing":        {claimed(before).known().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow(kind, "MCPOIDCConfig"), Blocked},
+		"another one, of an earlier release":       {claimed(before).known().notReady("OIDCConfigNotFound").cannotFollow("MCPOIDCConfig"), Blocked},
+		"served, and refers to one that is gone":   {claimed(after).rolled().known().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow("MCPOIDCConfig"), Done},
+		"refers to another that is being deleted":  {claimed(before).known().notReady(v1alpha1.ReasonConfigDeleting).cannotFollow("MCPOIDCConfig"), Blocked},
+		"took it, and cannot follow another":       {claimed(after).rolled().notReady(v1alpha1.ReasonConfigNotFound).cannotFollow("MCPOIDCConfig"), Failed},
 		"was admitted":                             {claimed(before).known().notReady(v1alpha1.ReasonUpdating), Waiting},
 		"is on its way":                            {claimed(after).rolled().notReady(v1alpha1.ReasonUpdating), Moving},
 		"changed again on its way":                 {claimed(before).rolled().notReady(v1alpha1.ReasonUpdating), Again},

@@ -1,8 +1,7 @@
 package workload
 
 import (
-	"fmt"
-	"strings"
+	"cmp"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
@@ -18,37 +17,21 @@ import (
 // configurations from being followed to which a server refers, and the reason that a condition
 // gives for the first.
 func checks(run *runconfig.RunConfig, object kinds.Object, configs frame.Set) (problems []podtemplate.Problem, reason string) {
-	refuse := func(field, why, message string, args ...any) {
-		problems = append(problems, podtemplate.Problem{Field: field, Message: fmt.Sprintf(message, args...)})
-		if reason == "" {
-			reason = why
-		}
+	refuse := func(field, why, message string) {
+		problems = append(problems, podtemplate.Problem{Field: field, Message: message})
+		reason = cmp.Or(reason, why)
 	}
 	run.NotEnforced = registry.NotEnforced(object)
 	run.Proxy.Authorization = authz.Of(object.GetProxySpec().AuthzConfig)
 	for _, config := range configs {
-		wrong, field := config.AddTo(&run.Proxy, referrer(object)), "spec."+config.Field
-		switch {
-		case config.Object == nil:
-			refuse(field, reasonOf(config, "NotFound"), "%s %q does not exist in this namespace: create it, or remove the reference", config.Kind, config.Name)
-		case config.Deleting() && !rollout.Of(object).Has(config.Kind, config.Name):
-			refuse(field, reasonOf(config, "Deleting"), "%s %q is being deleted, and this server does not run with it yet: "+
-				"refer to another one, or remove the reference", config.Kind, config.Name)
-		case config.Verdict.Err != nil:
-			refuse(field, reasonOf(config, "Invalid"), "%s %q: %s", config.Kind, config.Name, config.Verdict.Err)
+		if why, message := config.Problem(rollout.Of(object).Has); why != "" {
+			refuse("spec."+config.Field, why, message)
 		}
-		for _, problem := range wrong {
-			refuse(problem.Field, v1alpha1.ReasonSpecInvalid, "%s", problem.Message)
+		for _, problem := range config.AddTo(&run.Proxy, referrer(object)) {
+			refuse(problem.Field, v1alpha1.ReasonSpecInvalid, problem.Message)
 		}
 	}
 	return problems, reason
-}
-
-func reasonOf(config frame.Bound, what string) string {
-	if config.Kind == "MCPOIDCConfig" && what == "Invalid" {
-		return v1alpha1.ReasonSpecInvalid
-	}
-	return strings.TrimPrefix(config.Kind, "MCP") + what
 }
 
 func referrer(object kinds.Object) frame.Referrer {

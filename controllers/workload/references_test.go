@@ -85,23 +85,23 @@ func TestAReferenceThatCannotBeFollowedIsAProblemWithItsReason(t *testing.T) {
 		reason, says string
 	}{
 		"no policies": {
-			with(login), v1alpha1.ReasonAuthzConfigNotFound, `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`,
+			with(login), v1alpha1.ReasonConfigNotFound, `spec.authzConfigRef: MCPAuthzConfig "team" does not exist`,
 		},
 		"no login": {
-			with(saying(readers)), v1alpha1.ReasonOIDCConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
+			with(saying(readers)), v1alpha1.ReasonConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
 		},
 		"neither": {
-			with(), v1alpha1.ReasonAuthzConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
+			with(), v1alpha1.ReasonConfigNotFound, `spec.oidcConfigRef: MCPOIDCConfig "company" does not exist`,
 		},
 		"no Cedar": {
 			with(login, saying(readers, "\npermit(")),
-			v1alpha1.ReasonAuthzConfigInvalid, `spec.authzConfigRef: MCPAuthzConfig "team": policy "b", line 2, column`,
+			v1alpha1.ReasonConfigInvalid, `spec.authzConfigRef: MCPAuthzConfig "team": policy "b", line 2, column`,
 		},
 		"policies that go": {
-			with(login, gone(saying(readers))), v1alpha1.ReasonAuthzConfigDeleting, `spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`,
+			with(login, gone(saying(readers))), v1alpha1.ReasonConfigDeleting, `spec.authzConfigRef: MCPAuthzConfig "team" is being deleted`,
 		},
 		"a login that goes": {
-			with(saying(readers), gone(login.DeepCopy())), v1alpha1.ReasonOIDCConfigDeleting, `spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`,
+			with(saying(readers), gone(login.DeepCopy())), v1alpha1.ReasonConfigDeleting, `spec.oidcConfigRef: MCPOIDCConfig "company" is being deleted`,
 		},
 		"and something of its own": {func(s *v1alpha1.MCPServer, o *podtemplate.Options) {
 			s.Spec.Proxy.Service.Labels = map[string]string{"": ""}

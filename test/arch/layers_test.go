@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"controllers/configs/authz":    {"apis/...", "applyconfig/...", "controllers/authz", "controllers/configs/frame", "controllers/runspec"},
 	"controllers/configs/oidc":     {"apis/...", "applyconfig/...", "controllers/configs/frame", "controllers/runspec"},
 	"controllers/configs/registry": {"apis/...", "controllers/configs/..."},
-	"controllers/configs/store":    {"apis/...", "controllers/configs/frame", "controllers/reconcile"},
+	"controllers/configs/store":    {"apis/...", "controllers/configs/frame", "controllers/configs/registry", "controllers/kinds", "controllers/reconcile", "controllers/rollout"},
 	// With apis/ownership the library for other operators (docs/library.md):
 	// neither knows our kinds.
 	"controllers/apply":      {"apis/ownership"},

@@ -51,8 +51,8 @@ var _ = It("A login is shared, followed, and missed", func() {
 	Expect(asks(s, 1)).To(BeNil())
 
 	s.Apply(git, server("echo", "oidcConfigRef: {name: company, scopes: [tools]}"))
-	live := notReady(s, "echo", v1alpha1.ReasonOIDCConfigNotFound)
-	stalled(live, v1alpha1.ReasonOIDCConfigNotFound)
+	live := notReady(s, "echo", v1alpha1.ReasonConfigNotFound)
+	stalled(live, v1alpha1.ReasonConfigNotFound)
 	proxy := proxyOf(s, "echo")
 	s.Await(proxy, "the proxy without a login is stopped", func() error {
 		if *proxy.Spec.Replicas != 0 {
@@ -93,7 +93,7 @@ var _ = It("A login is shared, followed, and missed", func() {
 		return nil
 	})
 	s.Patch(company, "kubectl-edit", `{"metadata":{"finalizers":null}}`)
-	notReady(s, "echo", v1alpha1.ReasonOIDCConfigNotFound)
+	notReady(s, "echo", v1alpha1.ReasonConfigNotFound)
 	s.Read(proxy)
 	Expect(*proxy.Spec.Replicas).To(BeEquivalentTo(1))
 	Expect(podtemplate.Guarded(proxy.Spec.Template.Annotations, runconfig.Proxy{Authentication: &runconfig.Authentication{}})).To(BeTrue())

@@ -170,7 +170,7 @@ var _ = Describe("A proxy in front of a server elsewhere", func() {
 		Expect(meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionReady).Message).To(ContainSubstring(says))
 	},
 		Entry("a Secret that is missing", "headers: [{name: Authorization, valueFrom: {secretKeyRef: {name: no-such, key: token}}}]", v1alpha1.ReasonMissingReference, "spec.headers"),
-		Entry("a login that is missing", "oidcConfigRef: {name: no-such}", v1alpha1.ReasonOIDCConfigNotFound, `MCPOIDCConfig "no-such" does not exist`),
+		Entry("a login that is missing", "oidcConfigRef: {name: no-such}", v1alpha1.ReasonConfigNotFound, `MCPOIDCConfig "no-such" does not exist`),
 		Entry("an overlay that takes our field", "proxy: {podTemplate: {spec: {hostNetwork: true}}}", v1alpha1.ReasonSpecInvalid, "hostNetwork"),
 	)
 

@@ -117,7 +117,7 @@ var _ = It("A configuration that is taken away in the middle of its rollout and 
 	s.Patch(live, "kubectl-edit", `{"metadata":{"finalizers":null}}`)
 	s.AwaitGone(live)
 	f.await("not ready, because it is gone", func(live *v1alpha1.MCPServer) bool {
-		return unreadyFor(live, v1alpha1.ReasonAuthzConfigNotFound)
+		return unreadyFor(live, v1alpha1.ReasonConfigNotFound)
 	})
 	s.Apply(git, policies("company", "permit(principal == Client::\"ann\", action, resource);"))
 	third := hashOf(s)

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -21,6 +22,22 @@ type Bound struct {
 // Deleting reports whether it is there and being deleted.
 func (b Bound) Deleting() bool { return b.Object != nil && b.Object.GetDeletionTimestamp() != nil }
 
+// Problem is the reason and the message of one that a workload cannot run with, no reason for
+// any other. runsWith reports whether it has been claimed with that.
+func (b Bound) Problem(runsWith func(kind, name string) bool) (reason, message string) {
+	switch {
+	case b.Object == nil:
+		return v1alpha1.ReasonConfigNotFound, fmt.Sprintf(
+			"%s %q does not exist in this namespace: create it, or remove the reference", b.Kind, b.Name)
+	case b.Object.GetDeletionTimestamp() != nil && !runsWith(b.Kind, b.Name):
+		return v1alpha1.ReasonConfigDeleting, fmt.Sprintf("%s %q is being deleted, and this server does not run with it yet: "+
+			"refer to another one, or remove the reference", b.Kind, b.Name)
+	case b.Verdict.Err != nil:
+		return v1alpha1.ReasonConfigInvalid, fmt.Sprintf("%s %q: %s", b.Kind, b.Name, b.Verdict.Err)
+	}
+	return "", ""
+}
+
 // AddTo states in a run config what it contributes. Of one that is missing or invalid it states
 // that no call passes: that content never runs, and says that a proxy without the check may not
 // go on.
@@ -34,6 +51,16 @@ func (b Bound) AddTo(proxy *runconfig.Proxy, of Referrer) []Problem {
 
 // Set is what a workload refers to, sorted by field.
 type Set []Bound
+
+// Unfollowed are the kinds of those that a workload cannot run with.
+func (s Set) Unfollowed(runsWith func(kind, name string) bool) (kinds []string) {
+	for _, b := range s {
+		if reason, _ := b.Problem(runsWith); reason != "" {
+			kinds = append(kinds, b.Kind)
+		}
+	}
+	return kinds
+}
 
 // Own leaves in a run config what the workload itself says: of the configurations only that
 // they guard it.

@@ -1,9 +1,14 @@
 package store
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
@@ -76,5 +81,53 @@ func TestWhatACacheCutIsKnownByItsDigest(t *testing.T) {
 	read := s.Read(authz.Kind{}, whole)
 	if verdict, known := s.Verdict(authz.Kind{}, cut); !known || verdict.Hash != read.Hash {
 		t.Errorf("it is %+v, %t", verdict, known)
+	}
+}
+
+// Whether a server can follow its references is read from what they lead to now: what its
+// condition says may be old, and of an earlier release.
+func TestWhatAServerCannotFollowIsLookedUp(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	server := &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo"}}
+	server.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "all"}
+	server.Spec.OIDCConfigRef = &v1alpha1.OIDCConfigReference{LocalReference: v1alpha1.LocalReference{Name: "login"}}
+	login := &v1alpha1.MCPOIDCConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "login"}}
+	login.Spec.OIDC = &v1alpha1.OIDCIssuer{Issuer: "https://login.example.com"}
+	going := login.DeepCopy()
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"a/b"}
+	policies := func(text string) *v1alpha1.MCPAuthzConfig {
+		config := saying(text)
+		config.Namespace, config.Name = "ns", "all"
+		return config
+	}
+	right, wrong := policies("permit(principal, action, resource);"), policies("permit(")
+	for name, tc := range map[string]struct {
+		reason string
+		there  []client.Object
+		want   []string
+	}{
+		"nothing is wrong any more":  {v1alpha1.ReasonConfigNotFound, []client.Object{login, right}, nil},
+		"the login is missing":       {v1alpha1.ReasonConfigNotFound, []client.Object{right}, []string{"MCPOIDCConfig"}},
+		"an earlier release said so": {"OIDCConfigNotFound", []client.Object{right}, []string{"MCPOIDCConfig"}},
+		"it meant another one":       {"OIDCConfigNotFound", []client.Object{login, wrong}, []string{"MCPAuthzConfig"}},
+		"the login is to go":         {v1alpha1.ReasonConfigDeleting, []client.Object{going, right}, []string{"MCPOIDCConfig"}},
+		"both":                       {"AuthzConfigInvalid", []client.Object{wrong}, []string{"MCPAuthzConfig", "MCPOIDCConfig"}},
+		"it says something else":     {v1alpha1.ReasonUpdating, nil, nil},
+	} {
+		server.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: tc.reason}}
+		cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.there...).Build()
+		w, err := New().Workload(t.Context(), cache, server)
+		if err != nil || !slices.Equal(w.Unfollowed, tc.want) {
+			t.Errorf("%s: it cannot follow %v (%v), want %v", name, w.Unfollowed, err, tc.want)
+		}
+	}
+	server.Status.Workload = &v1alpha1.WorkloadStatus{Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPOIDCConfig", Name: "login"}}}
+	server.Status.Conditions[0].Reason = v1alpha1.ReasonConfigDeleting
+	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(going, right).Build()
+	if w, err := New().Workload(t.Context(), cache, server); err != nil || w.Unfollowed != nil {
+		t.Errorf("one that runs with what is to go cannot follow %v (%v)", w.Unfollowed, err)
 	}
 }
