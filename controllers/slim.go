@@ -130,12 +130,8 @@ func cutOwn(from, to client.Object) {
 }
 
 func cutSpec(from *v1alpha1.ProxyWorkloadSpec) v1alpha1.ProxyWorkloadSpec {
-	small := v1alpha1.ProxyWorkloadSpec{
-		AuthzConfigRef: from.AuthzConfigRef, Suspend: from.Suspend, ProgressDeadlineSeconds: from.ProgressDeadlineSeconds,
-	}
-	if ref := from.OIDCConfigRef; ref != nil {
-		small.OIDCConfigRef = &v1alpha1.OIDCConfigReference{LocalReference: ref.LocalReference}
-	}
+	small := from.OnlyConfigRefs()
+	small.Suspend, small.ProgressDeadlineSeconds = from.Suspend, from.ProgressDeadlineSeconds
 	return small
 }
 

@@ -58,6 +58,16 @@ func configRefs(s *ProxyWorkloadSpec, externalAuth, tools *LocalReference) (refs
 	return refs
 }
 
+// OnlyConfigRefs is a spec that has of this one the names of the configurations and nothing
+// else.
+func (s *ProxyWorkloadSpec) OnlyConfigRefs() ProxyWorkloadSpec {
+	only := ProxyWorkloadSpec{AuthzConfigRef: s.AuthzConfigRef}
+	if ref := s.OIDCConfigRef.local(); ref != nil {
+		only.OIDCConfigRef = &OIDCConfigReference{LocalReference: *ref}
+	}
+	return only
+}
+
 func (r *OIDCConfigReference) local() *LocalReference {
 	if r == nil {
 		return nil

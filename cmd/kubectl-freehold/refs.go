@@ -46,7 +46,7 @@ func (c *cli) refs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refs (KIND NAME | KIND/NAME)",
 		Short: "Show who refers to a configuration",
-		Long: `Show all workloads that refer to an MCPOIDCConfig or MCPAuthzConfig, also those
+		Long: `Show all workloads that refer to a shared configuration, also those
 that its status no longer lists, or the configurations that an MCPServer or an
 MCPRemoteProxy refers to. The column CONTENT says what the workload runs with:
 
@@ -92,7 +92,14 @@ func (c *cli) otherEnds(u *unstructured.Unstructured) ([]referring, error) {
 		others, of = configKinds(), configsOf
 	case !slices.ContainsFunc(contract.Configs(),
 		func(config contract.Config) bool { return config.Object.GroupKind() == kind }):
-		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name an MCPOIDCConfig, an MCPAuthzConfig, an MCPServer or an MCPRemoteProxy", title(u))
+		names := []string{}
+		for _, config := range contract.Configs() {
+			names = append(names, config.Object.Kind)
+		}
+		for _, w := range contract.Workloads() {
+			names = append(names, w.Object.Kind)
+		}
+		return nil, fmt.Errorf("%s is neither a configuration nor a workload: name one of the kinds %s", title(u), strings.Join(names, ", "))
 	}
 	found, err := c.within(u.GetNamespace(), false, "", others...)
 	if err != nil {

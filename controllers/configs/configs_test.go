@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/authz"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/oidc"
+	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/rollout"
 )
 
