@@ -54,7 +54,7 @@ func TestAThirdKindIsOnePackageAndALine(t *testing.T) {
 
 	known := store.New()
 	verdict, _ := known.Verdict(toy.Kind{}, toy.Saying("https://a.example.com"))
-	set := registry.Bind(&server.Spec, registry.Read(toy.Saying("https://b.example.com")))
+	set := registry.Bind(server, registry.Read(toy.Saying("https://b.example.com")))
 	before, told := set.Before("MCPToolConfig", &first.Content.Proxy, verdict.Hash)
 	again := workload.Render(server, podtemplate.Options{RunnerImage: "r", Configs: before})
 	if !told || again.Hash != first.Hash {
@@ -65,7 +65,7 @@ func TestAThirdKindIsOnePackageAndALine(t *testing.T) {
 		Generation: 1, Configs: []v1alpha1.WorkloadConfig{{Kind: "MCPToolConfig", Name: "few", Hash: verdict.Hash}},
 	}
 	server.Status.ServedGeneration = 1
-	if m := rollout.OfServer(server).Member("MCPToolConfig", "few", verdict.Hash); m.Phase != rollout.Done {
+	if m := rollout.Of(server).Member("MCPToolConfig", "few", verdict.Hash); m.Phase != rollout.Done {
 		t.Errorf("with it a server is %s", m.Phase)
 	}
 }
