@@ -59,7 +59,7 @@ func applyAndReport(ctx context.Context, s settings, logger *slog.Logger) {
 	l := loop{
 		runner: runner, wake: c.wake, logger: logger,
 		ask:   func(ctx context.Context, tell func(backend.Facts)) { s.ask(ctx, logger, tell) },
-		stand: s.standing.Store,
+		stand: s.stand,
 	}
 	l.run(ctx)
 }
@@ -75,8 +75,8 @@ type loop struct {
 	wake   <-chan struct{}
 	// ask asks the backend what it is, and tells what it learned.
 	ask func(ctx context.Context, tell func(backend.Facts))
-	// stand is told the port of the headless Service that stands.
-	stand  func(port int32)
+	// stand is told what there is of the backend.
+	stand  func(backend.Standing)
 	logger *slog.Logger
 
 	asked   backend.Start
@@ -104,7 +104,7 @@ func (l *loop) run(ctx context.Context) {
 			l.stopAsk()
 			return
 		}
-		l.stand(report.PodPort)
+		l.stand(report.Standing)
 		var retry <-chan time.Time
 		if again := next(report, err, &pause); again > 0 {
 			retry = time.After(again)

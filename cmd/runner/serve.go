@@ -29,7 +29,7 @@ func proxyConfig(s settings, who *oidc.Login, memory *budget.Budget, logger *slo
 	}
 	return proxy.Config{
 		Guard:                 guard,
-		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, bridged(s.run), who, memory, logger),
+		Translate:             translate(s.run.Proxy.TrustForwardedHeaders, bridged(s.run), s.runs, who, memory, logger),
 		Path:                  s.run.Proxy.Path,
 		BelowPath:             belowPath(s.run.Proxy.PublicURL),
 		Backend:               to,

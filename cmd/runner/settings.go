@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/cmd/internal/logs"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
 	"github.com/freehold-dev/freehold/cmd/runner/internal/remote"
 	"github.com/freehold-dev/freehold/controllers/backend"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
@@ -47,6 +49,8 @@ type settings struct {
 	pods, podPort string
 	// standing is the port of the headless Service, 0 until it was seen.
 	standing *atomic.Int32
+	// content names what all pods of the backend run, nil until it was seen.
+	content *atomic.Pointer[string]
 	// resolv is the pod's resolv.conf, empty if it has none.
 	resolv string
 	// peers is the address on which other proxies call, podIP where they find this one, and
@@ -67,7 +71,7 @@ type settings struct {
 // nothing will be applied. It returns
 // flag.ErrHelp, after writing to usage, if help was asked for.
 func read(args []string, getenv func(string) (string, bool), usage io.Writer) (settings, error) {
-	s := settings{standing: &atomic.Int32{}}
+	s := settings{standing: &atomic.Int32{}, content: &atomic.Pointer[string]{}}
 	var path, address string
 	flags := flag.NewFlagSet("freehold-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error is one line, without the list of flags
@@ -123,6 +127,24 @@ func read(args []string, getenv func(string) (string, bool), usage io.Writer) (s
 		}
 	}
 	return s, nil
+}
+
+// stand is told what there is of the backend.
+func (s *settings) stand(now backend.Standing) {
+	if now == (backend.Standing{}) {
+		return // nothing was seen
+	}
+	s.standing.Store(now.PodPort)
+	s.content.Store(&now.Content)
+}
+
+// runs names what all pods of the backend run, or is era.Mixed. Where the API server cannot be asked nothing is known
+// of replacements.
+func (s *settings) runs() string {
+	if s.content == nil || s.content.Load() == nil {
+		return ""
+	}
+	return cmp.Or(*s.content.Load(), era.Mixed)
 }
 
 // readRemote reads where a server elsewhere is.

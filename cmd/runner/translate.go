@@ -17,7 +17,7 @@ import (
 
 // translate is what lets clients of either era of MCP use the backend. It stands behind the guard: policies judge what a client
 // sent, and filter what it gets.
-func translate(trustForwarded, bridged bool, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
+func translate(trustForwarded, bridged bool, content func() string, login *oidc.Login, memory *budget.Budget, logger *slog.Logger) func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	probeTime := time.Duration(0)
 	if bridged {
 		probeTime = startPatience
@@ -28,6 +28,7 @@ func translate(trustForwarded, bridged bool, login *oidc.Login, memory *budget.B
 			Credential: func(name string) bool { return credential(name, trustForwarded) },
 			Identity:   oidc.Identity,
 			Share:      sharer,
+			Content:    content,
 			ProbeTime:  probeTime,
 			Failed:     failed, Log: logger, Memory: memory, Payer: payer,
 		}, pass, send)

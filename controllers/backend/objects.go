@@ -54,6 +54,18 @@ func (r *Runner) hasContent(s *appsv1.StatefulSet) bool {
 	return s != nil && s.Spec.Template.Annotations[workload.AnnotationBackendHash] == r.Run.Rendering.Backend
 }
 
+// content names what all pods of the backend run, whoever wrote it; empty while it is being replaced.
+func (r *Runner) content(w world) string {
+	switch s := w.statefulSet; {
+	case r.Run.Remote != nil:
+		return r.mine().Hash
+	case s == nil || s.Status.ObservedGeneration < s.Generation || s.Status.UpdatedReplicas != s.Status.Replicas:
+		return ""
+	default:
+		return string(s.UID) + "/" + s.Status.UpdateRevision
+	}
+}
+
 // started is the start of the backend that has this runner's content, zero
 // until all its pods are of one revision and one of them is ready. Content of
 // the proxy alone leaves it as it is.

@@ -65,8 +65,8 @@ type Runner struct {
 	// another pass is due though nothing happens, 0 if none is.
 	written []apply.Outcome
 	again   time.Duration
-	// podPort is what the pass has last seen of Report.PodPort.
-	podPort int32
+	// standing is what the pass has last seen of Report.Standing.
+	standing Standing
 }
 
 // Report is what a pass found.
@@ -84,9 +84,17 @@ type Report struct {
 	Written []apply.Outcome
 	// Start is the start of the backend that now runs, zero while none does.
 	Start Start
+	// Standing is what older and newer proxies meet.
+	Standing Standing
+}
+
+// Standing is what there is of the backend, whose content ever that is.
+type Standing struct {
 	// PodPort is where pods of the content listen that the headless Service was written for, 0
-	// while there is none: older and newer proxies call the pods of both.
+	// while there is none.
 	PodPort int32
+	// Content names what all pods run, empty while there may be pods of two contents.
+	Content string
 }
 
 // looks is how often a pass reads anew after it met an object that had moved.
@@ -135,7 +143,7 @@ func (r *Runner) Pass(ctx context.Context) (Report, error) {
 	for look := 1; ; look++ {
 		report, err := r.look(ctx, reader, live)
 		if !moved(err) || look == looks {
-			report.Written, report.Again, report.PodPort = r.written, apply.Soonest(r.again, report.Again), r.podPort
+			report.Written, report.Again, report.Standing = r.written, apply.Soonest(r.again, report.Again), r.standing
 			return report, err
 		}
 		reader, live = r.Live, true
@@ -158,7 +166,7 @@ func (r *Runner) look(ctx context.Context, reader client.Reader, live bool) (Rep
 	if err != nil {
 		return Report{}, err
 	}
-	r.podPort = w.podPort()
+	r.standing = Standing{PodPort: w.podPort(), Content: r.content(w)}
 	if why := r.idle(w); why != "" {
 		return Report{Waiting: why}, nil
 	}

@@ -26,14 +26,20 @@ type found struct {
 	modern, legacy bool
 	versions       []string
 	// path is where it answers, empty where nobody knows: many frameworks redirect to the same path with a slash.
-	path  string
-	until time.Time
+	path string
+	// content is that of the backend that was asked.
+	content string
+	until   time.Time
 }
 
-func (f *found) both() bool                 { return f.modern && f.legacy }
-func (f *found) modernOnly() bool           { return f.modern && !f.legacy }
-func (f *found) told() bool                 { return f != nil && (f.modern || f.legacy) }
-func (f *found) current(now time.Time) bool { return now.Before(f.until) }
+func (f *found) both() bool       { return f.modern && f.legacy }
+func (f *found) modernOnly() bool { return f.modern && !f.legacy }
+func (f *found) told() bool       { return f != nil && (f.modern || f.legacy) }
+
+// current reports whether it need not be asked for again.
+func (f *found) current(now time.Time, content string) bool {
+	return f.content == content && now.Before(f.until)
+}
 
 // errRefused is what a backend tells a client that it does not let in.
 var errRefused = errors.New("the backend does not let this client ask which revisions of MCP it speaks")
@@ -44,11 +50,11 @@ var errUnknown = errors.New("it is not known which revisions of MCP the backend 
 // known. Era detection: MCP specification 2026-07-28, basic/transports/streamable-http, backward compatibility. A backend that
 // answers HTTP 401, 403, 413, 414 or 431 has told this caller nothing, and one that answers 5xx nobody.
 func (t *Translator) detect(r *http.Request) (*found, error) {
-	known := t.state.Load()
+	known, content := t.state.Load(), t.config.Content()
 	switch {
-	case known != nil && known.current(time.Now()):
+	case known != nil && known.current(time.Now(), content):
 		return known.orUnknown()
-	case known.told():
+	case known.told() && known.content == content:
 		// What was found stands until it is found again.
 		select {
 		case t.probing <- struct{}{}:
@@ -61,7 +67,7 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 		return known, nil
 	}
 	if t.denials.recent(t.config.Caller(r)) {
-		return nil, errUnknown
+		return known.orUnknown()
 	}
 	select {
 	case t.probing <- struct{}{}:
@@ -69,18 +75,15 @@ func (t *Translator) detect(r *http.Request) (*found, error) {
 	case <-r.Context().Done():
 		return nil, errUnknown
 	}
-	if known := t.state.Load(); (known == nil || !known.current(time.Now())) && !t.denials.recent(t.config.Caller(r)) {
+	if known := t.state.Load(); (known == nil || !known.current(time.Now(), content)) && !t.denials.recent(t.config.Caller(r)) {
 		t.look(r.Context(), r)
 	}
-	if known = t.state.Load(); known == nil {
-		return nil, errUnknown
-	}
-	return known.orUnknown()
+	return t.state.Load().orUnknown()
 }
 
 // look asks the backend, and keeps what it says.
 func (t *Translator) look(ctx context.Context, r *http.Request) {
-	began, known := time.Now(), t.state.Load()
+	began, known, content := time.Now(), t.state.Load(), t.config.Content()
 	probe, cancel := context.WithTimeout(ctx, cmp.Or(t.config.ProbeTime, probeTime))
 	defer cancel()
 	speaks, err := t.probe(probe, t.bare(r))
@@ -93,7 +96,7 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 	case errors.Is(err, errRefused):
 		t.denials.add(t.config.Caller(r)) // another caller may be told
 		if !known.told() {
-			t.state.Store(&found{path: speaks.path})
+			t.state.Store(&found{path: speaks.path, content: content})
 		}
 		return
 	case err != nil:
@@ -114,6 +117,7 @@ func (t *Translator) look(ctx context.Context, r *http.Request) {
 		speaks.until, t.overdue = time.Now().Add(remembered), 0
 		t.config.Log.Info("the backend tells which revisions of MCP it speaks", "modern", speaks.modern, "legacy", speaks.legacy, "versions", speaks.versions, "path", speaks.path)
 	}
+	speaks.content = content
 	t.state.Store(speaks)
 }
 

@@ -4,11 +4,11 @@
 //
 // era.go decides which requests are translated, detect.go knows which eras the backend speaks, and probe.go asks it. modern.go serves clients of
 // the modern era from a legacy backend: validate.go holds headers against the body, sessions.go keeps sessions with the backend,
-// relay.go passes on what it answers, inputs.go what it asks, and listen.go what changes. legacy.go serves legacy clients from a
+// relay.go passes on what it answers, inputs.go what it asks, and listen.go what changes. mixed.go is for while its pods are replaced. legacy.go serves legacy clients from a
 // modern backend. exchange.go is one request to the backend, words.go what it answers, and results.go has the pure parts of the translation.
 //
 // Policies stand in front of this package: they judge what the client sent, and filter what the client gets. A call is sent to the
-// backend a second time only where the first answer says that it was not taken (HTTP 404 for a session, HeaderMismatch).
+// backend a second time only where the first answer says that it was not taken (HTTP 404 for a session, HeaderMismatch, a revision that a pod does not speak).
 package era
 
 import (
@@ -52,6 +52,9 @@ type Config struct {
 	Share func(*http.Request) string
 	// KeepAlive is how often a stream says that it is there while it has nothing to say: DefaultKeepAlive if zero.
 	KeepAlive time.Duration
+	// Content names what all pods of the backend run, or is Mixed. What one content speaks is not known of the next. Nil is always
+	// the same.
+	Content func() string
 	// ProbeTime is how long the backend may take to tell which eras it speaks: ten seconds if zero.
 	ProbeTime time.Duration
 	// Failed answers a request whose body cannot be read.
@@ -89,6 +92,9 @@ func New(config Config, pass, send http.Handler) *Translator {
 	if config.Share == nil {
 		config.Share = func(*http.Request) string { return "" }
 	}
+	if config.Content == nil {
+		config.Content = func() string { return "" }
+	}
 	if config.Memory == nil {
 		config.Memory = budget.New(budget.Default)
 	}
@@ -113,8 +119,8 @@ func New(config Config, pass, send http.Handler) *Translator {
 
 // ServeHTTP implements http.Handler.
 func (t *Translator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	speaks := t.state.Load()
-	if speaks != nil && speaks.both() && speaks.current(time.Now()) {
+	speaks, content := t.state.Load(), t.config.Content()
+	if speaks != nil && speaks.both() && speaks.current(time.Now(), content) && content != Mixed {
 		t.pass.ServeHTTP(w, r)
 		return
 	}
@@ -161,6 +167,8 @@ func (t *Translator) post(w http.ResponseWriter, r *http.Request) {
 	modern := jsonrpc.Modern(r.Header, m)
 	speaks, err := t.detect(r)
 	switch {
+	case err == nil && modern && speaks.both() && t.config.Content() == Mixed:
+		t.try(w, r, m)
 	case err != nil || speaks.both():
 		t.pass.ServeHTTP(w, r)
 	case modern && !speaks.modern:

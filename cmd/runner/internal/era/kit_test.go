@@ -146,6 +146,11 @@ func front(t *testing.T, b *backend) string {
 
 func drainable(t *testing.T, b *backend, keepAlive time.Duration) (endpoint string, drain func(calls time.Duration)) {
 	t.Helper()
+	return frontWith(t, b, func(c *era.Config) { c.KeepAlive = keepAlive })
+}
+
+func frontWith(t *testing.T, b *backend, edit func(*era.Config)) (endpoint string, drain func(calls time.Duration)) {
+	t.Helper()
 	address, err := url.Parse(b.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -153,11 +158,13 @@ func drainable(t *testing.T, b *backend, keepAlive time.Duration) (endpoint stri
 	p := proxy.New(proxy.Config{
 		Path: "/mcp", Backend: address, Log: slog.New(slog.DiscardHandler),
 		Translate: func(pass, send http.Handler, failed func(http.ResponseWriter, *http.Request, error)) http.Handler {
-			return era.New(era.Config{
+			config := era.Config{
 				Caller: func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, Failed: failed,
-				KeepAlive: keepAlive, Credential: proxy.APIKey, Memory: budget.New(0), Payer: func(r *http.Request) string { return r.Header.Get("X-Login") },
+				Credential: proxy.APIKey, Memory: budget.New(0), Payer: func(r *http.Request) string { return r.Header.Get("X-Login") },
 				Share: func(r *http.Request) string { return r.Header.Get("X-Login") }, Log: slog.New(slog.DiscardHandler),
-			}, pass, send)
+			}
+			edit(&config)
+			return era.New(config, pass, send)
 		},
 	})
 	server := httptest.NewUnstartedServer(nil)

@@ -1,0 +1,95 @@
+package era_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/freehold-dev/freehold/cmd/runner/internal/era"
+	"github.com/freehold-dev/freehold/cmd/runner/internal/protocol"
+)
+
+// replaced is a backend of both eras whose pods are replaced by such as refuse calls of the modern era in some words.
+func replaced(t *testing.T, words string) (b *backend, endpoint string, content *atomic.Pointer[string], legacy *atomic.Bool) {
+	t.Helper()
+	b, content, legacy = newBackend(t, both), &atomic.Pointer[string]{}, &atomic.Bool{}
+	content.Store(new("before"))
+	b.answers(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+		if !legacy.Load() || r.Header.Get("Mcp-Protocol-Version") != protocol.Modern {
+			return false
+		}
+		m := message{}
+		_ = json.Unmarshal(body, &m)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Of-The-Backend", "yes")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"error":`+words+`}`)
+		return true
+	})
+	endpoint, _ = frontWith(t, b, func(c *era.Config) { c.Content = func() string { return *content.Load() } })
+	return b, endpoint, content, legacy
+}
+
+const refusesTheEra = `{"code":-32022,"message":"no such revision","data":{"supported":["2025-11-25","2025-06-18"],"requested":"2026-07-28"}}`
+
+func calls(t *testing.T, endpoint string, want int, words, when string) http.Header {
+	t.Helper()
+	status, header, all := answerOf(t, endpoint, modern("1", "tools/call", echo, ""), asModern("tools/call", "echo")...)
+	text, _ := json.Marshal(all)
+	if status != want || len(all) != 1 || !strings.Contains(string(text), words) {
+		t.Errorf("%s: HTTP %d with %s, want %d", when, status, text, want)
+	}
+	return header
+}
+
+// Whichever pod answered the question when the proxy began, its successors may speak other revisions.
+func TestWhatNewPodsSpeakIsAskedAnew(t *testing.T) {
+	b, endpoint, content, legacy := replaced(t, refusesTheEra)
+	calls(t, endpoint, http.StatusOK, `"result"`, "before")
+	legacy.Store(true)
+	calls(t, endpoint, http.StatusBadRequest, "no such revision", "while nobody knows")
+	content.Store(new("after"))
+	calls(t, endpoint, http.StatusOK, `"result"`, "after")
+	asked := len(b.got("server/discover"))
+	calls(t, endpoint, http.StatusOK, `"result"`, "later")
+	if again := len(b.got("server/discover")); asked != 2 || again != asked {
+		t.Errorf("the backend was asked %d times, then %d", asked, again)
+	}
+}
+
+// While pods of two contents serve, a call that one refuses for its revision has not run, and is translated.
+func TestACallThatAPodOfAnotherContentRefuses(t *testing.T) {
+	b, endpoint, content, legacy := replaced(t, refusesTheEra)
+	content.Store(new(era.Mixed))
+	calls(t, endpoint, http.StatusOK, `"result"`, "an older pod")
+	legacy.Store(true)
+	for range 2 {
+		calls(t, endpoint, http.StatusOK, `"result"`, "a newer pod")
+	}
+	if got := len(b.got("tools/call")); got != 4 {
+		t.Errorf("the backend got %d calls, want 1 that it refused, and 3", got)
+	}
+}
+
+// What a backend refuses for another reason passes as it is.
+func TestARefusalWhilePodsAreReplacedPasses(t *testing.T) {
+	for name, words := range map[string]string{
+		"another error": `{"code":-32602,"message":"what is that"}`,
+		"of the era":    `{"code":-32022,"message":"what is that","data":{"supported":["2026-07-28"]}}`,
+		"a long one":    `{"code":-32022,"message":"what is that","data":{"x":"` + strings.Repeat("x", 100<<10) + `"}}`,
+	} {
+		b, endpoint, content, legacy := replaced(t, words)
+		content.Store(new(era.Mixed))
+		calls(t, endpoint, http.StatusOK, `"result"`, name)
+		legacy.Store(true)
+		if header := calls(t, endpoint, http.StatusBadRequest, "what is that", name); header.Get("X-Of-The-Backend") != "yes" {
+			t.Errorf("%s: it has the headers %v", name, header)
+		}
+		if got := len(b.got("tools/call")); got != 2 {
+			t.Errorf("%s: the backend got %d calls", name, got)
+		}
+	}
+}
