@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/references"
 )
@@ -57,9 +58,10 @@ func Register(ctx context.Context, mgr ctrl.Manager, options Options) error {
 	var registered []reconcile.Kind
 	large, known := &reconcile.Turn{}, store.New()
 	for _, kind := range kinds.All() {
-		servers := mcpserver.New(kind, cache, mgr.GetAPIReader(), applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
-		servers.Large, servers.Configs, servers.Complaints = large, known, said
-		servers.Percent = cmp.Or(options.ConfigRolloutShare, servers.Percent)
+		reader := snapshot.NewReader(kind, cache, mgr.GetAPIReader())
+		reader.Configs, reader.Complaints, reader.Percent = known, said, cmp.Or(options.ConfigRolloutShare, reader.Percent)
+		servers := mcpserver.New(reader, applier, mgr.GetEventRecorder(kind.Identity), options.Workload)
+		servers.Large = large
 		if err := servers.Register(mgr, options.controller()); err != nil {
 			return fmt.Errorf("registering the %s controller: %w", kind.Object.Kind, err)
 		}

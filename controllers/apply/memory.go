@@ -139,6 +139,7 @@ func (a *Applier) ahead(ctx context.Context, live client.Object, k memoryKey) (t
 		return 0, fmt.Errorf("reading %s %s: %w", k.gvk.Kind, k.key, err)
 	case err == nil && last.ahead(stored.GetUID(), stored.GetResourceVersion()):
 		a.memory.cache.Clear()
+		a.carried.Clear()
 		for _, forget := range a.onRestore {
 			forget()
 		}

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/ownership"
@@ -28,6 +29,7 @@ type Applier struct {
 	converter *Converter
 	contract  ownership.Contract
 	memory    memory
+	carried   *lru.Cache // what objects carry, by uid
 	// onRestore are to be called where the store of the server was restored.
 	onRestore []func()
 }
@@ -43,7 +45,7 @@ func (a *Applier) OnRestore(forget func()) { a.onRestore = append(a.onRestore, f
 func New(c client.Client, live client.Reader, converter *Converter, contract ownership.Contract) *Applier {
 	return &Applier{
 		Now: time.Now, client: c, clients: map[string]client.Client{}, live: live, converter: converter, contract: contract,
-		memory: newMemory(),
+		memory: newMemory(), carried: lru.New(carriedSize),
 	}
 }
 

@@ -77,3 +77,16 @@ func joined(errs []error) string {
 func PolicyUnmatched(problems []string) Finding {
 	return True(v1alpha1.ReasonUnknownWords, strings.Join(problems, "; "))
 }
+
+// Paused says that somebody holds the rollout of the proxy.
+func Paused(deployment string) Finding {
+	return False(v1alpha1.ReasonPaused, fmt.Sprintf(
+		"somebody has paused Deployment %[1]s, so that its pods are not replaced: kubectl rollout resume deployment/%[1]s", deployment))
+}
+
+// Partitioned says that somebody holds the rollout of the backend.
+func Partitioned(statefulSet string, partition int32) Finding {
+	return False(v1alpha1.ReasonPaused, fmt.Sprintf(
+		"somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet %s to %d, so that pods below that number are not replaced: set it to 0",
+		statefulSet, partition))
+}

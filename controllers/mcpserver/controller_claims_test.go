@@ -1,17 +1,18 @@
 package mcpserver
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/revision"
 )
 
@@ -44,43 +45,37 @@ func TestWhoYieldsToAnotherOperator(t *testing.T) {
 		"held by two":                  {mine, []edit{operator, claimed("x", metav1.ManagedFieldsOperationApply)}, false},
 		"held by nobody":               {mine, nil, false},
 	} {
-		if got := superseded(tc.held, up(tc.edits...).server, revision.Revision{Generation: 4, Hash: "mine"}); got != tc.want {
-			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		s := up(tc.edits...)
+		s.world, s.held, s.digest.Hash = world{}, snapshot.Held{Revision: tc.held}, "mine"
+		if made := s.plan(); (made.Phase == plan.Superseded) != tc.want || (len(actions[plan.Yield](made)) > 0) != tc.want {
+			t.Errorf("%s: it is %s, want it to yield: %t", name, made.Phase, tc.want)
 		}
 	}
 }
 
 func TestAServerIsLeftToAnotherOperatorForAWhile(t *testing.T) {
-	now := noon
-	recorder := events.NewFakeRecorder(10)
-	r := &Reconciler{Core: reconcile.Core{Events: recorder, Now: func() time.Time { return now }}, lastClaims: lru.New(1)}
-	mine, server := revision.Revision{Generation: 2, Hash: "mine"}, taken()
-	p := passOver(t, r, server)
-	r.hold(server, mine)
+	claims := snapshot.NewReader(kinds.Servers(), nil, nil).Claims
+	mine, s := revision.Revision{Generation: 2, Hash: "mine"}, scene{server: taken(), digest: render.Digest{Hash: "mine"}}
+	yields := func(at time.Duration) (yields, news bool) {
+		s.now, s.held = noon.Add(at), claims.Held(s.server.UID)
+		if yields = s.plan().Phase == plan.Superseded; yields {
+			news = claims.Lose(s.server.UID, s.now)
+		}
+		return yields, news
+	}
+	claims.Hold(s.server.UID, mine)
 	for _, step := range []struct {
-		after time.Duration
-		want  bool
-	}{{0, true}, {otherOperatorPatience - 1, true}, {1, false}} {
-		now = now.Add(step.after)
-		if got := r.yields(p, revision.Revision{Generation: 4, Hash: "mine"}); got != step.want {
-			t.Errorf("at %s: yields %t, want %t", now.Sub(noon), got, step.want)
+		at         time.Duration
+		want, news bool
+	}{{0, true, true}, {snapshot.LeftTo - 1, true, false}, {snapshot.LeftTo, false, false}} {
+		if got, news := yields(step.at); got != step.want || news != step.news {
+			t.Errorf("at %s: yields %t, which is news %t; want %t, %t", step.at, got, news, step.want, step.news)
 		}
 	}
-	r.hold(server, revision.Revision{Generation: 4, Hash: "mine"})
-	server.Status.Workload.Generation = 5
-	if !r.yields(p, revision.Revision{Generation: 6, Hash: "mine"}) {
-		t.Error("who lost it again does not yield again")
-	}
-	close(recorder.Events)
-	said := 0
-	for e := range recorder.Events {
-		said++
-		if !strings.HasPrefix(e, "Warning OtherOperator another operator claimed") {
-			t.Errorf("said %q", e)
-		}
-	}
-	if said != 2 {
-		t.Errorf("said %d times, want once each time", said)
+	claims.Hold(s.server.UID, revision.Revision{Generation: 4, Hash: "mine"})
+	s.server.Status.Workload.Generation = 5
+	if got, news := yields(snapshot.LeftTo); !got || !news {
+		t.Error("who lost it again does not yield again, and tell")
 	}
 }
 
@@ -113,8 +108,8 @@ func TestALeafOfTheClaimThatAnotherHoldsHoldsNothingUp(t *testing.T) {
 			}
 			edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Suspend = true })
 			rest(t, r, s)
-			if suspended := read(s); suspended.Status.ObservedGeneration != suspended.Generation || lastReason(suspended) != v1alpha1.ReasonSuspended {
-				t.Errorf("of generation %d it says %s at %d", suspended.Generation, lastReason(suspended), suspended.Status.ObservedGeneration)
+			if suspended := read(s); suspended.Status.ObservedGeneration != suspended.Generation || meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady).Reason != v1alpha1.ReasonSuspended {
+				t.Errorf("of generation %d it says %s at %d", suspended.Generation, meta.FindStatusCondition(suspended.Status.Conditions, v1alpha1.ConditionReady).Reason, suspended.Status.ObservedGeneration)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -41,7 +42,7 @@ func (l *life) mounts() string {
 
 // restarts is another process that has learned nothing yet.
 func (l *life) restarts() {
-	l.r = New(kinds.Servers(), l, l, l.r.Applier, &events.FakeRecorder{}, options)
+	l.r = New(snapshot.NewReader(kinds.Servers(), l, l), l.r.Applier, &events.FakeRecorder{}, options)
 	l.r.Now = func() time.Time { return l.now }
 }
 

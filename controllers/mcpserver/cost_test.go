@@ -5,17 +5,20 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -37,11 +40,11 @@ func settledWith(tb testing.TB, change func(*v1alpha1.MCPServer)) (*Reconciler, 
 	s.create(server)
 	_, own := schemas()
 	applier := apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold())
-	r := New(kinds.Servers(), s, s, applier, &events.FakeRecorder{}, options)
+	r := New(snapshot.NewReader(kinds.Servers(), s, s), applier, &events.FakeRecorder{}, options)
 	rest(tb, r, s)
 	s.come(applier)
 	rest(tb, r, s)
-	if !isReady(read(s)) {
+	if !meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionReady) {
 		tb.Fatalf("the server is not Ready: %+v", read(s).Status.Conditions)
 	}
 	return r, s
@@ -80,17 +83,22 @@ func rest(tb testing.TB, r *Reconciler, s *stored) {
 	tb.Fatal("it does not come to rest")
 }
 
+// contentOf is the content of a server as it claimed it.
+func contentOf(server *v1alpha1.MCPServer) runconfig.RunConfig {
+	run := workload.Render(server, options).Content
+	run.Workload = runconfig.Workload{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
+	return run
+}
+
 // come plays the runner, and the controllers of Kubernetes: pods are up.
 func (s *stored) come(applier *apply.Applier) {
 	s.tb.Helper()
 	server := read(s)
-	want := desired(server, world{}, options)
-	want.revision = revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}
-	want.content.Workload.Generation, want.content.Workload.Hash = want.revision.Generation, want.revision.Hash
-	backend, err := workload.Backend(want.content)
+	rev, run := revision.Revision{Generation: server.Status.Workload.Generation, Hash: server.Status.Workload.Hash}, contentOf(server)
+	backend, err := workload.Backend(run)
 	_, made := applier.As(contract.RunnerBackend).Apply(s.tb.Context(), nil, backend)
 	report := v1alpha1ac.MCPServer("echo", "ns").WithStatus(v1alpha1ac.MCPServerStatus().
-		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(want.revision.Generation)).
+		WithRuntime(v1alpha1ac.RuntimeStatus().WithServerUID(string(server.UID)).WithGeneration(rev.Generation)).
 		WithConditions(conditions.Stamp(nil, v1alpha1.ConditionBackendApplied, conditions.True("Applied", ""), 5, noon),
 			conditions.Stamp(nil, v1alpha1.ConditionBackendAnswers, conditions.True("Answers", ""), 5, noon)))
 	_, reported := applier.As(contract.RunnerReport).Apply(s.tb.Context(), server, report)
@@ -98,12 +106,12 @@ func (s *stored) come(applier *apply.Applier) {
 		s.tb.Fatal(err)
 	}
 	proxy := s.objects[storedKey{"Deployment", "echo-proxy"}].(*appsv1.Deployment)
-	proxy.Status = proxyOf(want.revision).Status
+	proxy.Status = proxyOf(rev).Status
 	proxy.Status.ObservedGeneration = proxy.Generation
-	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(want.revision).Status
+	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status = backendOf(rev).Status
 	s.objects[storedKey{"StatefulSet", "echo-backend"}].SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(server, v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))})
 	for name, component := range map[string]string{"proxy": workload.ComponentProxy, "backend": workload.ComponentBackend} {
-		up := pod(name, component, want.revision)
+		up := pod(name, component, rev)
 		s.put(&up)
 	}
 }
@@ -141,30 +149,30 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkObserve is the part of a pass that reads: what the copies cost.
-func BenchmarkObserve(b *testing.B) {
+// BenchmarkSnapshot is the part of a pass that reads: what the copies cost.
+func BenchmarkSnapshot(b *testing.B) {
 	_, s := settled(b)
 	server := read(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := observe(b.Context(), s, s, server); err != nil {
+		if _, err := snapshot.NewReader(kinds.Servers(), s, s).Read(b.Context(), server, noon, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// BenchmarkDesired builds everything that is wanted, claim hash and all.
-func BenchmarkDesired(b *testing.B) {
+// BenchmarkPlan renders and plans, claim hash and all.
+func BenchmarkPlan(b *testing.B) {
 	_, s := settled(b)
 	server := read(s)
-	w, err := observe(b.Context(), s, s, server)
+	snap, err := snapshot.NewReader(kinds.Servers(), s, s).Read(b.Context(), server, noon, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if want := desired(server, w, options); !want.claimed(server) {
-			b.Fatal(want.problems)
+		if made := planWith(snap, options); !snap.Last.HasClaimed(made.Target) {
+			b.Fatal(made.Verdict.Problems)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/reconcile"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -24,49 +26,52 @@ import (
 // Calls in flight end before what they call.
 func TestTheOrderOfAStop(t *testing.T) {
 	grace := func(seconds int64) edit {
-		return func(s *scene) { s.world.proxy.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds }
+		return func(s *scene) { s.world.Proxy.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds }
 	}
-	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
-	ended := func(s *scene) { s.world.pods = s.world.pods[1:] } // the proxy's
+	stopped := func(s *scene) { s.world.Proxy.Spec.Replicas = new(int32(0)) }
+	ended := func(s *scene) { s.world.Pods = s.world.Pods[1:] } // the proxy's
 	going := metav1.NewTime(noon)
-	backendGoes := func(s *scene) { s.world.backend.DeletionTimestamp = &going }
-	closed := func(s *scene) { s.world.policy, s.world.ownPolicy = &networkingv1.NetworkPolicy{}, true }
+	backendGoes := func(s *scene) { s.world.Backend.DeletionTimestamp = &going }
+	closed := func(s *scene) { s.world.Policy = policyOf("uid") }
 	for name, tc := range map[string]struct {
 		edits []edit
 		after time.Duration
-		want  step
+		want  string
 	}{
-		"first the proxies are stopped":            {nil, 0, stopProxies},
-		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.proxy.Spec.Replicas = nil }}, 0, stopProxies},
-		"but not for ever":                         {nil, time.Hour, deleteBackend},
-		"then the proxy pods end":                  {[]edit{stopped}, 0, awaitProxies},
-		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.pods[0].DeletionTimestamp = &going }}, 0, awaitProxies},
-		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, awaitProxies},
-		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.proxy = nil }}, 0, awaitProxies},
-		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.proxy.DeletionTimestamp = &going }}, 0, awaitProxies},
-		"for as long as patience lasts":            {[]edit{stopped}, 110*time.Second - 1, awaitProxies},
-		"which is longer for a longer grace":       {[]edit{stopped, grace(600)}, 10 * time.Minute, awaitProxies},
-		"and no longer":                            {[]edit{stopped}, 110 * time.Second, deleteBackend},
-		"then the backend goes":                    {[]edit{stopped, ended}, 0, deleteBackend},
-		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.pods = nil }}, 0, deleteBackend},
-		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, removeFinalizer},
-		"or is going":                              {[]edit{stopped, ended, backendGoes}, 0, removeFinalizer},
-		"but behind its policy its pods end first": {[]edit{stopped, ended, noBackend, closed}, 0, awaitBackend},
-		"also while the backend is going":          {[]edit{stopped, ended, backendGoes, closed}, 0, awaitBackend},
-		"also if the proxies did not end":          {[]edit{noBackend, closed}, time.Hour, awaitBackend},
-		"pods that have ended open nothing":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.pods[0].Status.Phase = corev1.PodFailed }}, 0, deletePolicy},
-		"then their policy goes":                   {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.pods = nil }}, 0, deletePolicy},
-		"but another's policy holds nobody":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.ownPolicy = false }}, 0, removeFinalizer},
-		"pods of another's backend do not end":     {[]edit{stopped, ended, closed, func(s *scene) { s.world.ownBackend = false }}, 0, deletePolicy},
-		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { s.world.ownBackend = false }}, 0, removeFinalizer},
-		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, removeFinalizer},
-		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.proxy = nil }}, 0, deleteBackend},
-		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, removeFinalizer},
-		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, removeFinalizer},
+		"first the proxies are stopped":            {nil, 0, "StopProxies"},
+		"also if their number is not stated":       {[]edit{func(s *scene) { s.world.Proxy.Spec.Replicas = nil }}, 0, "StopProxies"},
+		"but not for ever":                         {nil, time.Hour, "DeleteBackend"},
+		"then the proxy pods end":                  {[]edit{stopped}, 0, "AwaitProxies"},
+		"also those that are ending":               {[]edit{stopped, func(s *scene) { s.world.Pods[0].DeletionTimestamp = &going }}, 0, "AwaitProxies"},
+		"also those of older content":              {[]edit{stopped, func(s *scene) { s.world.Pods[0] = pod("old", workload.ComponentProxy, older) }}, 0, "AwaitProxies"},
+		"also after the Deployment is gone":        {[]edit{func(s *scene) { s.world.Proxy = nil }}, 0, "AwaitProxies"},
+		"also while the Deployment is going":       {[]edit{func(s *scene) { s.world.Proxy.DeletionTimestamp = &going }}, 0, "AwaitProxies"},
+		"for as long as patience lasts":            {[]edit{stopped}, 110*time.Second - 1, "AwaitProxies"},
+		"which is longer for a longer grace":       {[]edit{stopped, grace(600)}, 10 * time.Minute, "AwaitProxies"},
+		"and no longer":                            {[]edit{stopped}, 110 * time.Second, "DeleteBackend"},
+		"then the backend goes":                    {[]edit{stopped, ended}, 0, "DeleteBackend"},
+		"whose pods nobody waits for":              {[]edit{stopped, ended, func(s *scene) { s.world.Pods = nil }}, 0, "DeleteBackend"},
+		"and the server once it is gone":           {[]edit{stopped, ended, noBackend}, 0, "ReleaseFinalizer"},
+		"or is going":                              {[]edit{stopped, ended, backendGoes}, 0, "ReleaseFinalizer"},
+		"but behind its policy its pods end first": {[]edit{stopped, ended, noBackend, closed}, 0, "AwaitBackend"},
+		"also while the backend is going":          {[]edit{stopped, ended, backendGoes, closed}, 0, "AwaitBackend"},
+		"also if the proxies did not end":          {[]edit{noBackend, closed}, time.Hour, "AwaitBackend"},
+		"pods that have ended open nothing":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.Pods[0].Status.Phase = corev1.PodFailed }}, 0, "DeletePolicy"},
+		"then their policy goes":                   {[]edit{stopped, ended, noBackend, closed, func(s *scene) { s.world.Pods = nil }}, 0, "DeletePolicy"},
+		"but another's policy holds nobody":        {[]edit{stopped, ended, noBackend, closed, func(s *scene) { free(s.world.Policy) }}, 0, "ReleaseFinalizer"},
+		"pods of another's backend do not end":     {[]edit{stopped, ended, closed, func(s *scene) { free(s.world.Backend) }}, 0, "DeletePolicy"},
+		"or is not this server's":                  {[]edit{stopped, ended, func(s *scene) { free(s.world.Backend) }}, 0, "ReleaseFinalizer"},
+		"a server without anything goes at once":   {[]edit{func(s *scene) { s.world = world{} }}, 0, "ReleaseFinalizer"},
+		"a backend without a proxy goes at once":   {[]edit{ended, func(s *scene) { s.world.Proxy = nil }}, 0, "DeleteBackend"},
+		"pods of no component hold nobody":         {[]edit{stopped, func(s *scene) { s.world.Pods = []corev1.Pod{pod("x", "", current)} }, noBackend}, 0, "ReleaseFinalizer"},
+		"no patience is left for what cannot come": {[]edit{stopped, noBackend}, time.Hour, "ReleaseFinalizer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := next(up(tc.edits...).world, noon, noon.Add(tc.after)); got != tc.want {
-				t.Errorf("the step is %d, want %d", got, tc.want)
+			s := up(tc.edits...)
+			s.server.DeletionTimestamp, s.now = new(metav1.NewTime(noon)), noon.Add(tc.after)
+			s.stops = snapshot.Stops{Server: noon, Backend: s.now}
+			if got := strings.TrimPrefix(fmt.Sprintf("%T", s.plan().Steps[0].Action), "plan."); got != tc.want {
+				t.Errorf("the step is %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -75,24 +80,25 @@ func TestTheOrderOfAStop(t *testing.T) {
 // The API server's clock and ours may differ by an hour, either way.
 func TestPatienceIsByOurOwnClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} {
-		now := noon.Add(skew)
-		r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, going: lru.New(1)}
-		server, w := echo(), up(func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }).world
-		server.DeletionTimestamp = new(metav1.NewTime(noon))
-		for after, want := range map[time.Duration]step{0: awaitProxies, (110 * time.Second) - 1: awaitProxies, (110 * time.Second): deleteBackend} {
-			r.goingSince(server.UID)
-			now = noon.Add(skew + after)
-			if got := next(w, r.goingSince(server.UID), now); got != want {
-				t.Errorf("with a clock that is off by %s, after %s: the step is %d, want %d", skew, after, got, want)
-			}
-			now = noon.Add(skew)
+		l := newLife(t)
+		l.isBorn()
+		server := read(l.stored)
+		server.DeletionTimestamp = new(metav1.NewTime(l.now.Add(skew)))
+		l.put(server)
+		backend := func() bool { return l.objects[storedKey{"StatefulSet", "echo-backend"}] != nil }
+		l.passes("it is deleted", 0)
+		if l.passes("its proxies do not end", 110*time.Second-1); !backend() {
+			t.Errorf("with a clock that is off by %s the backend goes too early", skew)
+		}
+		if l.passes("nor now", 1); backend() {
+			t.Errorf("with a clock that is off by %s the backend stays", skew)
 		}
 	}
 }
 
 // Scaling to zero is a stop like suspension: what drains is not cut.
 func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
-	stopped := func(s *scene) { s.world.proxy.Spec.Replicas = new(int32(0)) }
+	stopped := func(s *scene) { s.world.Proxy.Spec.Replicas = new(int32(0)) }
 	suspended := func(s *scene) { s.server.Spec.Suspend = true }
 	none := func(s *scene) { s.server.Spec.Replicas = new(int32(0)) }
 	for name, tc := range map[string]struct {
@@ -106,15 +112,12 @@ func TestABackendThatIsNotWantedWaitsForItsProxies(t *testing.T) {
 		"and for the pods":                     {[]edit{suspended, stopped}, 10 * time.Second, (110 * time.Second) - 10*time.Second},
 		"which are given their time":           {[]edit{suspended, stopped}, (110 * time.Second), 0},
 		"scaled to zero, it waits as well":     {[]edit{none, stopped}, 0, (110 * time.Second)},
-		"until no proxy pod is left":           {[]edit{none, stopped, func(s *scene) { s.world.pods = s.world.pods[1:] }}, 0, 0},
+		"until no proxy pod is left":           {[]edit{none, stopped, func(s *scene) { s.world.Pods = s.world.Pods[1:] }}, 0, 0},
 	} {
-		now := noon
-		r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, going: lru.New(1)}
 		s := up(tc.edits...)
-		r.drains(s.server, s.world)
-		now = noon.Add(tc.after)
-		if got := r.drains(s.server, s.world); got != tc.want {
-			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
+		s.now, s.stops.Server = noon.Add(tc.after), noon
+		if made := s.plan(); made.Wake != tc.want || tc.want > 0 && len(actions[plan.ScaleBackend](made)) > 0 {
+			t.Errorf("%s: it waits %s, want %s", name, made.Wake, tc.want)
 		}
 	}
 }
@@ -146,7 +149,7 @@ func TestADeletionHasPatienceOfItsOwn(t *testing.T) {
 func TestADeletedServerStaysInFrontOfItsBackendPods(t *testing.T) {
 	for name, ends := range map[string]func(*life){
 		"until they have ended": func(l *life) { delete(l.objects, storedKey{"Pod", "backend"}) },
-		"but not for ever":      func(l *life) { l.now = l.now.Add(300*time.Second + slowNode) },
+		"but not for ever":      func(l *life) { l.now = l.now.Add(300*time.Second + plan.SlowNode) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)
@@ -263,7 +266,7 @@ func TestAPolicyThatAServerLeftGoesHoweverLargeItIs(t *testing.T) {
 	cut := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", UID: "left"}}
 	reconcile.Cut(cut, "")
 	cache.put(cut)
-	r.reader = cache
+	r.reader.Cache = cache
 	if _, err := r.Reconcile(t.Context(), theServer); err != nil || s.objects[storedKey{"NetworkPolicy", "echo-backend"}] != nil {
 		t.Errorf("it stays (%v)", err)
 	}

@@ -12,6 +12,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/rollout"
@@ -33,36 +38,42 @@ func guarded(t *testing.T, phase rollout.Phase, admitted bool) (*v1alpha1.MCPSer
 	t.Helper()
 	server := echo()
 	server.Spec.AuthzConfigRef = &v1alpha1.LocalReference{Name: "team"}
-	opts := options
-	opts.Configs = reads(all)
+	had, opts := reads(all), options
+	opts.Configs = had
 	rendered := workload.Render(server, opts)
 	rev := revision.Revision{Generation: 3, Hash: rendered.Hash}
 	server.Status.Workload = &v1alpha1.WorkloadStatus{
 		SessionSecret: "made",
 		Generation:    rev.Generation, Hash: rev.Hash, OwnHash: rendered.OwnHash,
-		Configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", opts.Configs[0].Verdict.Hash)},
+		Configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", had[0].Verdict.Hash)},
 	}
 	server.Status.URL = "http://old"
 	runs := map[string]string{workload.AnnotationBackendHash: rendered.Content.Rendering.Backend}
 	w := world{
-		proxy: proxyOf(rev), backend: backendOf(rev), ownBackend: true,
-		configs: []metav1.PartialObjectMetadata{config(rev)}, pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, rev), pod("backend", workload.ComponentBackend, rev)},
-		shared: registry.Bind(&server.Spec, reads(nothing)),
+		Proxy: proxyOf(rev), Backend: backendOf(rev),
+		RunConfigs: []metav1.PartialObjectMetadata{config(rev)}, Pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, rev), pod("backend", workload.ComponentBackend, rev)},
 	}
-	for _, annotations := range []map[string]string{w.backend.Spec.Template.Annotations, w.pods[1].Annotations} {
+	for _, annotations := range []map[string]string{w.Backend.Spec.Template.Annotations, w.Pods[1].Annotations} {
 		for key, value := range runs {
 			annotations[key] = value
 		}
 	}
-	w.proxy.Spec.Template.Annotations["freehold.dev/guards"] = "authorization"
-	w.pods[0].Annotations["freehold.dev/guards"] = "authorization"
-	w.proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
+	w.Proxy.Spec.Template.Annotations["freehold.dev/guards"] = "authorization"
+	w.Pods[0].Annotations["freehold.dev/guards"] = "authorization"
+	w.Proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
 	}}
-	w.turns = []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "team", w.shared[0].Verdict.Hash), Phase: phase, Admitted: admitted}}
-	w.ran = &rendered.Content
+	refers(server, &w, nothing)
+	w.Configs.Turns = []rollout.Turn{{WorkloadConfig: named("MCPAuthzConfig", "team", w.Configs.Refs[0].Verdict.Hash), Phase: phase, Admitted: admitted}}
+	w.Configs.Ran = &rendered.Content
 	return server, w
+}
+
+// refers has a server refer to policies.
+func refers(server *v1alpha1.MCPServer, w *world, text string) {
+	set := registry.Bind(&server.Spec, reads(text))
+	w.Configs.Refs, w.Configs.Whole = set, func() (frame.Set, error) { return set, nil }
 }
 
 // runsWith is what runs with these policies.
@@ -90,40 +101,42 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 		"not in turns":   {rollout.Apart, true, nil, takes},
 		"its own change": {rollout.Waiting, false, image, changes},
 		"its own change, and what it has cannot be told": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
-			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{}
+			s.Spec.Image, w.Configs.Ran = "other", &runconfig.RunConfig{}
 		}, keeps},
 		"its own change, and somebody wrote other policies into what runs": {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) {
-			s.Spec.Image, w.ran = "other", &runconfig.RunConfig{Proxy: runsWith(nothing)}
+			s.Spec.Image, w.Configs.Ran = "other", &runconfig.RunConfig{Proxy: runsWith(nothing)}
 		}, keeps},
 		"its own change in its turn": {rollout.Waiting, true, image, takesInTurn},
 		"another release":            {rollout.Waiting, false, func(s *v1alpha1.MCPServer, _ *world) { s.Status.Workload.OwnHash = "old" }, changes},
-		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy, w.ran = nil, nil }, takesInTurn},
-		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.configs, w.ran = nil, nil }, takesInTurn},
-		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.proxy = proxyOf(older) }, changes},
-		"nothing changes for it":     {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) { w.shared = registry.Bind(&s.Spec, reads(all)) }, takes},
+		"its proxy is gone":          {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.Proxy, w.Configs.Ran = nil, nil }, takesInTurn},
+		"its run config is gone":     {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.RunConfigs, w.Configs.Ran = nil, nil }, takesInTurn},
+		"its proxy is of older days": {rollout.Waiting, false, func(_ *v1alpha1.MCPServer, w *world) { w.Proxy = proxyOf(older) }, changes},
+		"nothing changes for it":     {rollout.Waiting, false, func(s *v1alpha1.MCPServer, w *world) { refers(s, w, all) }, takes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, w := guarded(t, tc.phase, tc.admitted)
 			if tc.edit != nil {
 				tc.edit(server, &w)
 			}
-			want := desired(server, w, options)
-			if waits := want.waitsFor != nil; waits != (tc.want == keeps || tc.want == changes) || len(want.problems) > 0 || want.kept != (tc.want == keeps) {
-				t.Fatalf("waits: %t, kept: %t; problems %v", waits, want.kept, want.problems)
+			s := snapshot.Of(server, w, noon)
+			made := planWith(s, options)
+			v := made.Verdict
+			if waits := v.WaitsFor != nil; waits != (tc.want == keeps || tc.want == changes) || len(v.Problems) > 0 || (made.Phase == plan.WaitingForConfig) != (tc.want == keeps) {
+				t.Fatalf("waits: %t, %s; problems %v", waits, made.Phase, v.Problems)
 			}
 			if tc.want == keeps {
-				if want.stopped || want.revision != revisionOf(w.proxy) {
-					t.Errorf("what stands is not kept: %+v", want)
+				if kept := actions[plan.ApplyProxy](made); len(kept) != 1 || kept[0].Kept == nil || kept[0].Replicas != 1 || made.Target != s.Proxy().Revision {
+					t.Errorf("what stands is not kept: %+v", made)
 				}
 				return
 			}
-			claim := want.workloadStatus(server).Status.Workload
-			hash := w.turns[0].Hash
+			claim := made.Claim
+			hash := w.Configs.Turns[0].Hash
 			if tc.want == changes {
 				hash = reads(all)[0].Verdict.Hash
 			}
-			inTurn := claim.Configs[0].InTurn != nil && *claim.Configs[0].InTurn
-			if len(claim.Configs) != 1 || *claim.Configs[0].Hash != hash || *claim.OwnHash == "" || inTurn != (tc.want == takesInTurn) {
+			inTurn := claim.Configs[0].InTurn
+			if len(claim.Configs) != 1 || claim.Configs[0].Hash != hash || claim.OwnHash == "" || inTurn != (tc.want == takesInTurn) {
 				t.Errorf("the claim records %+v", claim)
 			}
 		})
@@ -133,8 +146,8 @@ func TestAServerTakesAChangedConfigurationInItsTurn(t *testing.T) {
 // Ready never says that the new policy holds where the old one does.
 func TestAServerThatWaitsIsNotReady(t *testing.T) {
 	trouble := func(s *scene) {
-		s.world.pods[1] = waiting(s.world.pods[1], "ImagePullBackOff", "")
-		s.world.proxy.Status.AvailableReplicas = 0
+		s.world.Pods[1] = waiting(s.world.Pods[1], "ImagePullBackOff", "")
+		s.world.Proxy.Status.AvailableReplicas = 0
 	}
 	for name, tc := range map[string]struct {
 		admitted     bool
@@ -144,7 +157,7 @@ func TestAServerThatWaitsIsNotReady(t *testing.T) {
 		"it serves":        {false, func(*scene) {}, v1alpha1.ReasonRolloutPending, `MCPAuthzConfig "team" has changed`},
 		"it is in trouble": {false, trouble, v1alpha1.ReasonImagePull, ""},
 		"its claim was refused": {false, func(s *scene) {
-			s.world.turns[0].Phase = rollout.Blocked
+			s.world.Configs.Turns[0].Phase = rollout.Blocked
 			said(v1alpha1.ReasonApplyFailed)(s)
 		}, v1alpha1.ReasonApplyFailed, ""},
 		// Else it would not count among those under way, however many there are.
@@ -152,16 +165,18 @@ func TestAServerThatWaitsIsNotReady(t *testing.T) {
 		"its turn, after it waited":               {true, said(v1alpha1.ReasonRolloutPending), v1alpha1.ReasonUpdating, ""},
 	} {
 		server, w := guarded(t, rollout.Waiting, tc.admitted)
-		s := scene{server: server, world: w, want: desired(server, w, options)}
+		s := scene{server: server, world: w}
 		said(v1alpha1.ReasonReady)(&s)
 		tc.edit(&s)
 		answered(metav1.ConditionTrue, "Answers", "")(&s)
 		server.Status.Runtime = &v1alpha1.RuntimeStatus{Generation: 3, ServerUID: "uid"}
-		f := ready(s.server, s.world, s.want, nil)
+		made := planWith(s.snap(), options)
+		found := report.Conditions(s.snap(), made, nil, nil)
+		f := found[v1alpha1.ConditionReady]
 		if f.Status != metav1.ConditionFalse || f.Reason != tc.reason || !strings.Contains(f.Message, tc.says) {
 			t.Errorf("%s: Ready is %v, want False because of %s", name, f, tc.reason)
 		}
-		if found := findings(s.server, s.world, s.want, f, noon); tc.reason == v1alpha1.ReasonRolloutPending && found[v1alpha1.ConditionReconciling].Reason != f.Reason {
+		if tc.reason == v1alpha1.ReasonRolloutPending && found[v1alpha1.ConditionReconciling].Reason != f.Reason {
 			t.Errorf("%s: it says %v", name, found)
 		}
 	}
@@ -172,30 +187,34 @@ func TestNobodyIsStalledBecauseItWaitsForItsTurn(t *testing.T) {
 	s := up(said(v1alpha1.ReasonRolloutPending), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRolloutPending, ""))
 	s.server.Status.Conditions[1].ObservedGeneration = s.server.Generation
 	late := noon.AddDate(1, 0, 0)
-	f := ready(s.server, s.world, wanted{revision: current, content: contentOf(current), waitsFor: &v1alpha1.WorkloadConfig{}}, nil)
-	if kind, _ := movement(s.server, s.world, f, late); kind != v1alpha1.ConditionReconciling {
-		t.Errorf("after a year it is %s because of %v", kind, f)
+	if kind := moves(s.at(late), v1alpha1.ReasonRolloutPending); kind != v1alpha1.ConditionReconciling {
+		t.Errorf("after a year it is %s", kind)
 	}
-	if due := s.world.deadline(s.server, late); due != 0 {
+	if due := plan.Deadline(s.at(late)); due != 0 {
 		t.Errorf("it is looked at again after %s", due)
 	}
 }
 
 // What a claim records beside its number is written once it differs, each part of it.
 func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
-	server := echo()
-	server.Labels = map[string]string{"team": "blue"}
-	opts := options
-	opts.Objects = podtemplate.ObjectDefaults{Annotations: map[string]string{"a": "b"}, InheritLabels: []string{"team"}}
-	want := wanted{
-		owner: workload.OwnerWith(server, opts.Objects), ownHash: "own", revision: current,
-		configs: []v1alpha1.WorkloadConfig{named("MCPAuthzConfig", "team", "h")},
-	}
-	want.content.Backend.Bridge, want.content.Rendering.Backend = &runconfig.Bridge{Image: "runner:1"}, "backend"
-	want.content.Proxy.SessionSecret = "made"
+	release := options
+	release.Objects = podtemplate.ObjectDefaults{Annotations: map[string]string{"a": "b"}, InheritLabels: []string{"team"}}
+	config := named("MCPAuthzConfig", "team", "h")
 	recorded := v1alpha1.WorkloadStatus{
 		Generation: current.Generation, Hash: current.Hash, OwnHash: "own", BackendHash: "backend", BridgeImage: "runner:1", SessionSecret: "made",
-		Configs: want.configs, Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"a": "b"},
+		Configs: []v1alpha1.WorkloadConfig{config}, Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"a": "b"},
+	}
+	made := func(object kinds.Object, status v1alpha1.WorkloadStatus) plan.Plan {
+		switch o := object.(type) {
+		case *v1alpha1.MCPServer:
+			o.Status.Workload = &status
+		case *v1alpha1.MCPRemoteProxy:
+			o.Status.Workload = &status
+		}
+		object.SetLabels(map[string]string{"team": "blue"})
+		w := world{Configs: snapshot.Configs{Turns: []rollout.Turn{{WorkloadConfig: config, Phase: rollout.Done, Admitted: true}}}}
+		digest := render.Digest{Key: "k", Hash: current.Hash, OwnHash: "own", Backend: "backend", BridgeImage: "runner:1", SessionSecret: "made"}
+		return plan.Make(snapshot.Of(object, w, noon), render.Digests{Present: digest}, release)
 	}
 	for what, edit := range map[string]func(*v1alpha1.WorkloadStatus){
 		"":                      func(*v1alpha1.WorkloadStatus) {},
@@ -209,17 +228,17 @@ func TestARecordIsWrittenOnceItDiffers(t *testing.T) {
 	} {
 		status := recorded
 		edit(&status)
-		server.Status.Workload = &status
-		if got := want.recorded(server); got != (what == "") {
-			t.Errorf("with another %q: it is recorded: %t", what, got)
+		written := actions[plan.WriteClaim](made(echo(), status))
+		if (len(written) > 0) != (what != "") || len(written) > 0 && !written[0].Record {
+			t.Errorf("with another %q it writes %v", what, written)
 		}
 	}
-	claim := want.workloadStatus(server).Status.Workload
+	claim := made(echo(), recorded).Claim
 	if claim.Labels["team"] != "blue" || claim.Annotations["a"] != "b" {
 		t.Errorf("the claim says %v, %v", claim.Labels, claim.Annotations)
 	}
-	want.owner.Backend = false // then no runner makes objects
-	if claim := want.workloadStatus(server).Status.Workload; claim.Labels != nil || claim.Annotations != nil {
+	// Then no runner makes objects.
+	if claim := made(&v1alpha1.MCPRemoteProxy{}, recorded).Claim; claim.Labels != nil || claim.Annotations != nil {
 		t.Errorf("of a server without a backend it says %v, %v", claim.Labels, claim.Annotations)
 	}
 }

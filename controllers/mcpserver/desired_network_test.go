@@ -4,15 +4,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	networkingv1ac "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 )
 
 // A protected server has its NetworkPolicy before anything that carries content; one
@@ -50,25 +53,26 @@ func TestWhoMayConnectToTheBackend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := echo()
-			w := world{policy: tc.live, ownPolicy: tc.live != nil && metav1.IsControlledBy(tc.live, server)}
+			w := world{Policy: tc.live}
 			for _, edit := range tc.edits {
 				edit(server)
 			}
 			if tc.proxy {
-				w.proxy = proxyOf(current)
+				w.Proxy = proxyOf(current)
 			}
-			want := desired(server, w, options)
-			made := false
-			for i, child := range want.children {
-				if policy, is := child.ac.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
-					made = i == 0 && *policy.Name == "echo-backend"
+			made := planOf(server, w, options)
+			first := false
+			for i, child := range childrenOf(made) {
+				if policy, is := child.Intent.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
+					first = i == 0 && *policy.Name == "echo-backend"
 				}
 			}
-			if made != tc.makes || (want.opens != nil) != tc.removes {
-				t.Errorf("makes the NetworkPolicy first: %t, removes it: %t; want %t, %t", made, want.opens != nil, tc.makes, tc.removes)
+			removes := len(actions[plan.RemovePolicy](made)) > 0
+			if first != tc.makes || removes != tc.removes {
+				t.Errorf("makes the NetworkPolicy first: %t, removes it: %t; want %t, %t", first, removes, tc.makes, tc.removes)
 			}
-			exposed := backendExposed(server)
-			if (exposed != nil) != tc.exposed || exposed != nil && !strings.Contains(exposed.Message, "Service echo-backend") {
+			exposed, is := report.Conditions(snapshot.Of(server, w, noon), made, nil, nil)[v1alpha1.ConditionBackendExposed]
+			if is != tc.exposed || is && !strings.Contains(exposed.Message, "Service echo-backend") {
 				t.Errorf("exposed: %v", exposed)
 			}
 		})
@@ -94,8 +98,8 @@ func TestTheNetworkOfARelease(t *testing.T) {
 		options, server := options, echo()
 		options.Network, server.Spec.Network = tc.defaults, tc.spec
 		var got []networkingv1.PolicyType
-		for _, child := range desired(server, world{}, options).children {
-			if policy, is := child.ac.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
+		for _, child := range childrenOf(planOf(server, world{}, options)) {
+			if policy, is := child.Intent.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
 				got = policy.Spec.PolicyTypes
 			}
 		}
@@ -116,13 +120,17 @@ func TestEgressThatTheAPIServerRefuses(t *testing.T) {
 	} {
 		s := up()
 		s.server.Spec.Network = &v1alpha1.NetworkSpec{Egress: []v1alpha1.EgressRule{{To: []v1alpha1.EgressPeer{peer}}}}
-		s.world.policy, s.world.ownPolicy = &networkingv1.NetworkPolicy{}, true
-		want := desired(s.server, s.world, options)
-		if len(want.problems) == 0 || !strings.Contains(want.problems[0].Field, "spec.network.egress[0].to[0]."+field) || !strings.Contains(want.problems[0].Message, ": write ") {
-			t.Errorf("%s: the problems are %v", field, want.problems)
+		s.world.Policy = policyOf("uid")
+		made := planOf(s.server, s.world, options)
+		problems := made.Verdict.Problems
+		if len(problems) == 0 || !strings.Contains(problems[0].Field, "spec.network.egress[0].to[0]."+field) || !strings.Contains(problems[0].Message, ": write ") {
+			t.Errorf("%s: the problems are %v", field, problems)
 		}
-		for _, child := range want.children {
-			if _, is := child.ac.(*networkingv1ac.NetworkPolicyApplyConfiguration); is || want.opens != nil {
+		if len(actions[plan.RemovePolicy](made)) > 0 {
+			t.Errorf("%s: the NetworkPolicy that stands goes", field)
+		}
+		for _, child := range childrenOf(made) {
+			if _, is := child.Intent.(*networkingv1ac.NetworkPolicyApplyConfiguration); is {
 				t.Errorf("%s: the NetworkPolicy that stands does not stay", field)
 			}
 		}
@@ -135,17 +143,20 @@ func TestAPolicyThatMatchesNoCall(t *testing.T) {
 	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{
 		{Name: "typo", Policy: `permit(principal, action == Action::"call_tol", resource);`}, {Name: "right", Policy: `permit(principal, action, resource is Tool);`},
 	}}
-	want := desired(server, world{}, options)
-	unmatched := func(want wanted) (conditions.Finding, bool) {
-		f, ok := findings(server, world{}, want, conditions.Finding{}, time.Now())[v1alpha1.ConditionPolicyUnmatched]
+	unmatched := func() (conditions.Finding, bool) {
+		made := planOf(server, world{}, options)
+		if !made.Accepted() {
+			t.Error(made.Verdict.Problems)
+		}
+		f, ok := report.Conditions(snapshot.Of(server, world{}, noon), made, nil, nil)[v1alpha1.ConditionPolicyUnmatched]
 		return f, ok
 	}
-	f, warns := unmatched(want)
-	if !want.renderable() || !warns || !strings.HasPrefix(f.Message, `policy "typo", line 1, column 1: action == Action::"call_tol" matches nothing: actions are `) || strings.Contains(f.Message, "right") {
-		t.Errorf("%v, %v", want.problems, f)
+	f, warns := unmatched()
+	if !warns || !strings.HasPrefix(f.Message, `policy "typo", line 1, column 1: action == Action::"call_tol" matches nothing: actions are `) || strings.Contains(f.Message, "right") {
+		t.Error(f)
 	}
 	server.Spec.AuthzConfig.Policies = server.Spec.AuthzConfig.Policies[1:]
-	if f, warns := unmatched(desired(server, world{}, options)); warns {
+	if f, warns := unmatched(); warns {
 		t.Error(f)
 	}
 }
@@ -158,7 +169,7 @@ func TestARefusedClaimDoesNotLeaveTheBackendOpen(t *testing.T) {
 	server.Spec.AuthzConfig = &v1alpha1.AuthzConfig{Policies: []v1alpha1.AuthzPolicy{{Name: "a", Policy: "permit(principal, action, resource);"}}}
 	s.put(server)
 	s.refuse = func(kind string) error {
-		if kind == "MCPServer" && !isReady(read(s)) {
+		if kind == "MCPServer" && !meta.IsStatusConditionTrue(read(s).Status.Conditions, v1alpha1.ConditionReady) {
 			return apierrors.NewBadRequest("no claims today")
 		}
 		return nil

@@ -22,9 +22,7 @@ func (l *life) counts() [2]int32 {
 func (l *life) raise() {
 	l.tb.Helper()
 	server, had := read(l.stored), l.backend().Spec.Replicas
-	want := desired(server, world{}, options)
-	want.content.Workload.Generation, want.content.Workload.Hash = server.Status.Workload.Generation, server.Status.Workload.Hash
-	backend, err := workload.Backend(want.content)
+	backend, err := workload.Backend(contentOf(server))
 	if err == nil {
 		_, err = l.r.Applier.As(contract.RunnerBackend).Apply(l.tb.Context(), l.backend(), backend)
 	}

@@ -2,22 +2,24 @@ package mcpserver
 
 import (
 	"strconv"
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/contract"
-	"github.com/freehold-dev/freehold/apis/runconfig"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
-	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -34,11 +36,126 @@ var (
 	options = podtemplate.Options{RunnerImage: "freehold.dev/runner:test"}
 )
 
-// scene is what a status is made from.
+// scene is what a plan is made from.
 type scene struct {
 	server *v1alpha1.MCPServer
 	world  world
-	want   wanted
+	// digest is that of the content that is asked for.
+	digest render.Digest
+	// now is when it is looked at, noon if it is zero, refused why pods of the backend are not made, held what this
+	// process has claimed, stops since when the server stops, and conflicts what the pass has met.
+	now       time.Time
+	refused   string
+	held      snapshot.Held
+	stops     snapshot.Stops
+	conflicts []*apply.Conflict
+}
+
+// world is what is read beside the server.
+type world = snapshot.Objects
+
+func (s scene) snap() *snapshot.Snapshot {
+	if s.now.IsZero() {
+		s.now = noon
+	}
+	snap := snapshot.Of(s.server, s.world, s.now)
+	snap.Refused.Words, snap.Held, snap.Stops = s.refused, s.held, s.stops
+	return snap
+}
+
+// at is the scene at another time.
+func (s scene) at(now time.Time) *snapshot.Snapshot {
+	s.now = now
+	return s.snap()
+}
+
+// plan is what a pass does.
+func (s scene) plan() plan.Plan {
+	return plan.Make(s.snap(), render.Digests{Present: s.digest}, options)
+}
+
+// says is what a pass says, whose writes came to err.
+func (s scene) says(err error) map[string]conditions.Finding {
+	return report.Conditions(s.snap(), s.plan(), err, s.conflicts)
+}
+
+// ready is what it says of Ready, or of Suspended in its place.
+func (s scene) ready(err error) conditions.Finding {
+	found := s.says(err)
+	if f, stopped := found[v1alpha1.ConditionSuspended]; stopped {
+		return f
+	}
+	return found[v1alpha1.ConditionReady]
+}
+
+// moves is the condition that shows that a server is not ready for a reason.
+func moves(s *snapshot.Snapshot, reason string) string {
+	if stalls, _ := plan.Stalls(s, reason); stalls {
+		return v1alpha1.ConditionStalled
+	}
+	return v1alpha1.ConditionReconciling
+}
+
+// planOf is what a pass over a server does in a world, once the content that it asks for is claimed.
+func planOf(server *v1alpha1.MCPServer, w world, release podtemplate.Options) plan.Plan {
+	made := planWith(snapshot.Of(server, w, noon), release)
+	if made.Phase == plan.Claim || made.Phase == plan.LowerReady {
+		server = server.DeepCopy()
+		server.Status.Workload = &made.Claim
+		made = planWith(snapshot.Of(server, w, noon), release)
+	}
+	return made
+}
+
+// planWith is what a pass does.
+func planWith(s *snapshot.Snapshot, release podtemplate.Options) plan.Plan {
+	digests, err := render.New(release).Digests(s)
+	if err != nil {
+		panic(err)
+	}
+	return plan.Make(s, digests, release)
+}
+
+// actions are those of a plan of one type, also those of its groups.
+func actions[A plan.Action](p plan.Plan) (found []A) {
+	var walk func([]plan.Step)
+	walk = func(steps []plan.Step) {
+		for _, step := range steps {
+			if group, is := step.Action.(plan.Objects); is {
+				walk(group.Steps)
+			}
+			if a, is := step.Action.(A); is {
+				found = append(found, a)
+			}
+		}
+	}
+	walk(p.Steps)
+	return found
+}
+
+// childrenOf are the objects that a plan applies and that no content is in.
+func childrenOf(p plan.Plan) (children []plan.Child) {
+	for _, a := range actions[plan.ApplyChild](p) {
+		children = append(children, a.Child)
+	}
+	return children
+}
+
+// identityOf is what the runner of a plan acts with.
+func identityOf(p plan.Plan) []plan.Child {
+	for _, a := range actions[plan.ApplyIdentity](p) {
+		return a.Children
+	}
+	return nil
+}
+
+func named(kind, name, hash string) v1alpha1.WorkloadConfig {
+	return v1alpha1.WorkloadConfig{Kind: kind, Name: name, Hash: hash}
+}
+
+// policyOf is the NetworkPolicy of the backend of a server with this uid.
+func policyOf(uid types.UID) *networkingv1.NetworkPolicy {
+	return of(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend"}}, uid)
 }
 
 type edit func(*scene)
@@ -59,10 +176,10 @@ func up(edits ...edit) scene {
 	s := scene{
 		server: server,
 		world: world{
-			proxy: proxyOf(current), backend: backendOf(current), ownBackend: true,
-			pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, current), pod("backend", workload.ComponentBackend, current)},
+			Proxy: proxyOf(current), Backend: backendOf(current),
+			Pods: []corev1.Pod{pod("proxy", workload.ComponentProxy, current), pod("backend", workload.ComponentBackend, current)},
 		},
-		want: wanted{revision: current, content: contentOf(current)},
+		digest: digestOf(current),
 	}
 	for _, e := range edits {
 		e(&s)
@@ -70,9 +187,9 @@ func up(edits ...edit) scene {
 	return s
 }
 
-// contentOf is content of rev, of which nothing else matters here.
-func contentOf(rev revision.Revision) runconfig.RunConfig {
-	return runconfig.RunConfig{Rendering: runconfig.Rendering{Backend: running(rev)[workload.AnnotationBackendHash]}}
+// digestOf is that of content of rev.
+func digestOf(rev revision.Revision) render.Digest {
+	return render.Digest{Key: rev.Hash, Hash: rev.Hash, Backend: running(rev)[workload.AnnotationBackendHash], Short: true}
 }
 
 // echo is a server as the API server has it, with its defaults.
@@ -107,7 +224,10 @@ func running(rev revision.Revision) map[string]string {
 
 func proxyOf(rev revision.Revision) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: carrying(rev)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-proxy", Generation: 4, Annotations: carrying(rev), OwnerReferences: ofEcho(), ManagedFields: []metav1.ManagedFieldsEntry{{
+			Manager: string(contract.MCPServerChildren), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:serviceAccountName":{}}}}}`),
+		}}},
 		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Annotations: carrying(rev)},
 		}},
@@ -117,7 +237,7 @@ func proxyOf(rev revision.Revision) *appsv1.Deployment {
 
 func backendOf(rev revision.Revision) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: carrying(rev)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "echo-backend", Generation: 2, Annotations: carrying(rev), OwnerReferences: ofEcho()},
 		Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Annotations: running(rev)},
 		}},
@@ -185,7 +305,7 @@ func said(reason string) edit {
 // first makes this the first content, of which nothing was reported yet.
 func first(s *scene) { s.server.Status.URL, s.server.Status.Conditions = "", nil }
 
-func noBackend(s *scene) { s.world.backend, s.world.ownBackend = nil, false }
+func noBackend(s *scene) { s.world.Backend = nil }
 
 func condition(t string, status metav1.ConditionStatus, reason, message string) edit {
 	return func(s *scene) {
@@ -223,18 +343,4 @@ func of[O client.Object](child O, uid types.UID) O {
 func free[O client.Object](child O) O {
 	child.SetOwnerReferences(nil)
 	return child
-}
-
-// passOver is a pass over a server, of which nothing was written yet.
-func passOver(t *testing.T, r *Reconciler, server *v1alpha1.MCPServer) *pass {
-	t.Helper()
-	s := newStored(t)
-	_, own := schemas()
-	r.Applier, r.Kind = apply.New(s, s, apply.NewConverter(s.Scheme(), own), contract.Freehold()), framed(kinds.Servers())
-	r.kind = kinds.Servers()
-	frame, _, err := r.Begin(t.Context(), server, server.Status.Conditions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &pass{frame, server, server, r.Large.Of(server.Namespace, server.Name)}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 	"github.com/freehold-dev/freehold/test/golden"
@@ -53,7 +54,7 @@ func newLife(t *testing.T) *life {
 	l := &life{stored: newStored(t), now: noon}
 	_, own := schemas()
 	applier := apply.New(l, l, apply.NewConverter(l.Scheme(), own), contract.Freehold())
-	l.r = New(kinds.Servers(), l, l, applier, &events.FakeRecorder{}, options)
+	l.r = New(snapshot.NewReader(kinds.Servers(), l, l), applier, &events.FakeRecorder{}, options)
 	l.r.Now = func() time.Time { return l.now }
 	applier.Now = l.r.Now
 	server := echo()
@@ -145,7 +146,7 @@ func (l *life) isBorn() {
 	l.pull(false)
 	l.passes("an image cannot be pulled", 9*time.Minute)
 	l.passes("and cannot for some time", time.Minute)
-	l.r = New(kinds.Servers(), l, l, l.r.Applier, &events.FakeRecorder{}, options)
+	l.r = New(snapshot.NewReader(kinds.Servers(), l, l), l.r.Applier, &events.FakeRecorder{}, options)
 	l.r.Now = func() time.Time { return l.now }
 	l.passes("and cannot for a fifth of the deadline, over a restart of the operator", time.Minute)
 	l.passes("and still cannot", time.Hour)

@@ -28,9 +28,12 @@ func TestWhatTheCacheCutsIsReadLive(t *testing.T) {
 		"cut, and gone by now":  {stub, cached{}, nil, false},
 		"cut, and not readable": {stub, cached{failing: "echo-backend"}, nil, true},
 	} {
-		w, err := observe(t.Context(), cached{backend: tc.cached}, tc.live, server)
-		if (err != nil) != tc.fails || !reflect.DeepEqual(w.backend, tc.want) || w.ownBackend != (tc.want != nil) {
-			t.Errorf("%s: it sees %+v, %v", name, w.backend, err)
+		s, err := readWith(t, cached{backend: tc.cached}, tc.live, server)
+		if (err != nil) != tc.fails {
+			t.Errorf("%s: it ends with %v", name, err)
+		}
+		if err == nil && (!reflect.DeepEqual(s.Backend().Live, tc.want) || s.Backend().Ours() != (tc.want != nil)) {
+			t.Errorf("%s: it sees %+v", name, s.Backend().Live)
 		}
 	}
 }

@@ -18,11 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
@@ -68,37 +68,47 @@ func TestTheSameWorldIsSeenInTheSameOrder(t *testing.T) {
 		waiting(pod("b", workload.ComponentBackend, current), "CreateContainerConfigError", `secret "s" not found`),
 		waiting(pod("c", workload.ComponentBackend, current), "ContainerCreating", ""),
 	}}
-	first, err := observe(t.Context(), reader, reader, echo())
-	if err != nil {
-		t.Fatal(err)
+	hash := running(current)[workload.AnnotationBackendHash]
+	first, err := readWith(t, reader, reader, echo())
+	if err != nil || first.FirstFailure(current, hash) == nil {
+		t.Fatal(first, err)
 	}
 	for range 20 {
-		again, err := observe(t.Context(), reader, reader, echo())
+		again, err := readWith(t, reader, reader, echo())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(first.pods, again.pods); diff != "" {
-			t.Fatalf("pods (-first +again):\n%s", diff)
+		if diff := cmp.Diff(first.FirstFailure(current, hash), again.FirstFailure(current, hash)); diff != "" {
+			t.Fatalf("it names (-first +again):\n%s", diff)
 		}
 	}
 }
 
-func TestABackendIsOursByItsController(t *testing.T) {
+// readWith reads what a server's pass looks at.
+func readWith(t *testing.T, cache, live client.Reader, server *v1alpha1.MCPServer) (*snapshot.Snapshot, error) {
+	t.Helper()
+	s, err := snapshot.NewReader(kinds.Servers(), cache, live).Read(t.Context(), server, noon, nil)
+	return s, err
+}
+
+func TestWhoControlsAChild(t *testing.T) {
 	server := echo()
 	for name, tc := range map[string]struct {
 		backend *appsv1.StatefulSet
-		want    bool
+		want    snapshot.Control
 	}{
-		"none":                {nil, false},
-		"nobody's":            {backendOf(current), false},
-		"this server's":       {controlled(backendOf(current), server), true},
-		"an earlier server's": {controlled(backendOf(current), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", UID: "earlier"}}), false},
+		"none":          {nil, snapshot.Absent},
+		"nobody's":      {free(backendOf(current)), snapshot.Orphan},
+		"this server's": {controlled(backendOf(current), server), snapshot.Ours},
+		"an earlier server's": {
+			controlled(backendOf(current), &v1alpha1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "echo", UID: "earlier"}}), snapshot.Foreign,
+		},
 	} {
-		w, err := observe(t.Context(), cached{backend: tc.backend}, nil, server)
-		if err != nil || w.ownBackend != tc.want || (w.backend != nil) != (tc.backend != nil) {
-			t.Errorf("%s: ours is %t, %v", name, w.ownBackend, err)
+		s, err := readWith(t, cached{backend: tc.backend}, nil, server)
+		if err != nil || s.Backend().Control != tc.want || (s.Backend().Live != nil) != (tc.backend != nil) {
+			t.Errorf("%s: its control is %d, %v", name, s.Backend().Control, err)
 		}
-		if w.proxy != nil || w.account != nil || w.service != nil || w.role != nil || w.binding != nil {
+		if s.Proxy().Exists() || s.Account.Exists() || s.Service.Exists() || s.Role.Exists() || s.Binding.Exists() {
 			t.Errorf("%s: what is not there was found", name)
 		}
 	}
@@ -112,7 +122,7 @@ func controlled(s *appsv1.StatefulSet, by *v1alpha1.MCPServer) *appsv1.StatefulS
 // A world that could be read in part only is none.
 func TestAReadThatFailsEndsThePass(t *testing.T) {
 	for failing, says := range map[string]string{"echo-proxy": "reading *v1.Service ns/echo-proxy: no answer", "pods": "listing pods: no answer"} {
-		if _, err := observe(t.Context(), cached{failing: failing}, nil, echo()); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := readWith(t, cached{failing: failing}, nil, echo()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", failing, err, says)
 		}
 	}
@@ -124,14 +134,14 @@ var good = revision.Revision{Generation: 1, Hash: "aaa"}
 // hangs is a rollout whose new pod does not become ready, beside other pods.
 func hangs(pods ...corev1.Pod) edit {
 	return func(s *scene) {
-		s.world.proxy.Status.Replicas, s.world.pods = 2, append(s.world.pods, pods...)
+		s.world.Proxy.Status.Replicas, s.world.Pods = 2, append(s.world.Pods, pods...)
 		surge(intstr.FromInt32(1))(s)
 	}
 }
 
 func surge(n intstr.IntOrString) edit {
 	return func(s *scene) {
-		s.world.proxy.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &n}
+		s.world.Proxy.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &n}
 	}
 }
 
@@ -154,9 +164,9 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		want  []string
 	}{
 		"what is older than what runs":                    {nil, []string{"echo-run-2-bbb"}},
-		"what a pod still mounts stays":                   {[]edit{func(s *scene) { s.world.pods = append(s.world.pods, pod("old", workload.ComponentProxy, older)) }}, nil},
-		"what is wanted stays, without pods too":          {[]edit{func(s *scene) { s.world.pods = nil }}, []string{"echo-run-2-bbb"}},
-		"nothing before the rollout":                      {[]edit{func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }, surge(intstr.FromInt32(1))}, nil},
+		"what a pod still mounts stays":                   {[]edit{func(s *scene) { s.world.Pods = append(s.world.Pods, pod("old", workload.ComponentProxy, older)) }}, nil},
+		"what is wanted stays, without pods too":          {[]edit{func(s *scene) { s.world.Pods = nil }}, []string{"echo-run-2-bbb"}},
+		"nothing before the rollout":                      {[]edit{func(s *scene) { s.world.Proxy.Status.UpdatedReplicas = 0 }, surge(intstr.FromInt32(1))}, nil},
 		"a rollout that hangs, with all pods it may have": {[]edit{hangs(pod("good", workload.ComponentProxy, good))}, []string{"echo-run-2-bbb"}},
 		"and with one that ends":                          {[]edit{hangs(pod("good", workload.ComponentProxy, good), ended(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }))}, []string{"echo-run-2-bbb"}},
 		"an earlier one's pod is to come":                 {[]edit{hangs()}, nil},
@@ -164,21 +174,25 @@ func TestOutdatedRunConfigs(t *testing.T) {
 		"a backend's pod takes no place":                  {[]edit{hangs(pod("backend", workload.ComponentBackend, good))}, nil},
 		"a percentage is rounded up":                      {[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromString("25%"))}, []string{"echo-run-2-bbb"}},
 		"more may come":                                   {[]edit{hangs(pod("good", workload.ComponentProxy, good)), surge(intstr.FromInt32(2))}, nil},
-		"nothing before it is observed":                   {[]edit{func(s *scene) { s.world.proxy.Generation++ }}, nil},
-		"nothing without a proxy":                         {[]edit{func(s *scene) { s.world.proxy = nil }}, nil},
-		"nothing while another content runs":              {[]edit{func(s *scene) { s.world.proxy = proxyOf(older) }}, nil},
-		"nothing without a revision":                      {[]edit{func(s *scene) { s.want.revision, s.world.proxy = revision.Revision{}, proxyOf(revision.Revision{}) }}, nil},
+		"nothing before it is observed":                   {[]edit{func(s *scene) { s.world.Proxy.Generation++ }}, nil},
+		"nothing without a proxy":                         {[]edit{func(s *scene) { s.world.Proxy = nil }}, nil},
+		"nothing while another content runs":              {[]edit{func(s *scene) { s.world.Proxy = proxyOf(older) }}, nil},
+		"nothing without a revision":                      {[]edit{func(s *scene) { s.world.Proxy = proxyOf(revision.Revision{}) }}, nil},
 		"a pod with a broken revision changes nothing": {[]edit{func(s *scene) {
 			p := pod("odd", workload.ComponentProxy, older)
 			delete(p.Annotations, revision.AnnotationHash)
-			s.world.pods = append(s.world.pods, p)
+			s.world.Pods = append(s.world.Pods, p)
 		}}, []string{"echo-run-2-bbb"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := up(tc.edits...)
-			s.world.configs = all
+			s.world.RunConfigs = all
 			var got []string
-			for _, c := range s.world.outdated(s.server, s.want.revision) {
+			wanted := current
+			if strings.HasSuffix(name, "without a revision") {
+				wanted = revision.Revision{}
+			}
+			for _, c := range s.snap().OutdatedRunConfigs(wanted) {
 				got = append(got, c.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -192,14 +206,14 @@ func TestOutdatedRunConfigs(t *testing.T) {
 func TestFewRunConfigsAreKeptOfARolloutThatHangs(t *testing.T) {
 	s := up(hangs())
 	rev := func(n int64) revision.Revision { return revision.Revision{Generation: n, Hash: "abc"} }
-	s.world.configs = []metav1.PartialObjectMetadata{config(rev(100))}
+	s.world.RunConfigs = []metav1.PartialObjectMetadata{config(rev(100))}
 	for n := range int64(20) {
-		s.world.configs = append(s.world.configs, config(rev(99-n)))
+		s.world.RunConfigs = append(s.world.RunConfigs, config(rev(99-n)))
 	}
-	s.want.revision, s.world.proxy.Annotations = rev(100), carrying(rev(90))
-	s.world.pods = []corev1.Pod{pod("serves", workload.ComponentProxy, rev(85))}
+	s.world.Proxy.Annotations = carrying(rev(90))
+	s.world.Pods = []corev1.Pod{pod("serves", workload.ComponentProxy, rev(85))}
 	var got []int64
-	for _, c := range s.world.outdated(s.server, s.want.revision) {
+	for _, c := range s.snap().OutdatedRunConfigs(rev(100)) {
 		m, err := revision.Of(c.Annotations)
 		if err != nil {
 			t.Fatal(err)
@@ -213,97 +227,25 @@ func TestFewRunConfigsAreKeptOfARolloutThatHangs(t *testing.T) {
 	}
 }
 
-// asked is a cluster in which only Events are read.
-type asked struct {
-	client.Reader
-	events []corev1.Event
-	lists  int
-	err    error
-}
-
-func (a *asked) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	a.lists++
-	if bound := (&client.ListOptions{}).ApplyOptions(opts); bound.Limit == 0 {
-		return errors.New("listed without a limit")
-	}
-	found, ok := list.(*corev1.EventList)
-	if !ok {
-		return fmt.Errorf("a %T was listed", list)
-	}
-	found.Items = a.events
-	return a.err
-}
-
-// Nobody is asked about a backend that lacks nothing, or has only begun.
-func TestABackendThatLacksPodsIsAskedAbout(t *testing.T) {
-	event := func(after time.Duration, message string) corev1.Event {
-		return corev1.Event{LastTimestamp: metav1.NewTime(noon.Add(after)), Message: message}
-	}
-	short := func(s *scene) { s.world.backend.Spec.Replicas, s.world.backend.Status.Replicas = new(int32(1)), 0 }
-	moving := said(v1alpha1.ReasonUpdating)
-	for name, tc := range map[string]struct {
-		edits []edit
-		after time.Duration
-		again time.Duration
-		lists int
-		want  string
-	}{
-		"it lacks none":         {[]edit{moving}, time.Minute, 0, 0, ""},
-		"it has begun":          {[]edit{short, moving}, 4 * time.Second, 6 * time.Second, 0, ""},
-		"it lacks them":         {[]edit{short, moving}, time.Minute, askAgain, 1, "the last"},
-		"it is somebody else's": {[]edit{short, moving, func(s *scene) { s.world.ownBackend = false }}, time.Minute, 0, 0, ""},
-		"a change is not seen":  {[]edit{short, moving, func(s *scene) { s.world.backend.Generation = 99 }}, time.Minute, 0, 0, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := up(tc.edits...)
-			cluster := &asked{events: []corev1.Event{event(-time.Second, "of before"), event(20*time.Second, "the last"), event(10*time.Second, "an earlier one")}}
-			now := noon.Add(tc.after)
-			r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }}, live: cluster, refusals: lru.New(1)}
-			p := passOver(t, r, s.server)
-			expect := func(again time.Duration, lists int) {
-				t.Helper()
-				s.world.refusal = ""
-				if got := r.ask(t.Context(), p, &s.world); got != again || cluster.lists != lists || s.world.refusal != tc.want {
-					t.Errorf("again in %s, asked %d times, %q; want %s, %d, %q", got, cluster.lists, s.world.refusal, again, lists, tc.want)
-				}
-			}
-			expect(tc.again, tc.lists)
-			if tc.lists == 0 {
-				return
-			}
-			now = now.Add(askAgain - time.Second) // woken by whatever happens
-			expect(time.Second, tc.lists)
-			now, cluster.events, cluster.err = now.Add(time.Second), nil, errors.New("no answer")
-			expect(2*askAgain, tc.lists+1) // and the pass goes on, with what it knew
-			expect(2*askAgain, tc.lists+1)
-			now, cluster.err, tc.want = now.Add(2*askAgain), nil, ""
-			expect(askAgain, tc.lists+2)
-			for wait, lists := askAgain, tc.lists+3; lists < 10; lists++ { // the answer stays
-				now, wait = now.Add(wait), min(2*wait, askAtLeast)
-				expect(wait, lists)
-			}
-			now, cluster.events, tc.want = now.Add(askAtLeast), []corev1.Event{event(20*time.Second, "another")}, "another"
-			expect(askAgain, 10)
-			s.world.backend.Generation++ // that was about content which is no more
-			s.world.backend.Status.ObservedGeneration = s.world.backend.Generation
-			now, cluster.err, tc.want = now.Add(time.Second), errors.New("no answer"), ""
-			expect(askAgain, 11)
-		})
-	}
-}
-
 // A server that is ready stays so where it cannot be scaled up, and an Event says why,
 // once for each reason.
 func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 	now, recorder := noon.Add(time.Hour), events.NewFakeRecorder(10)
-	refused := func(why string) []corev1.Event {
-		return []corev1.Event{{LastTimestamp: metav1.NewTime(now), Message: `create Pod echo-backend-1 in StatefulSet echo-backend failed error: pods "echo-backend-1" is forbidden: ` + why}}
+	refused := func(why string) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "refused"}, LastTimestamp: metav1.NewTime(now), Message: `create Pod echo-backend-1 in StatefulSet echo-backend failed error: pods "echo-backend-1" is forbidden: ` + why}
 	}
 	quota := "exceeded quota: q, requested: pods=1, used: pods=%d, limited: pods=3"
-	cluster := &asked{}
-	r := &Reconciler{Core: reconcile.Core{Now: func() time.Time { return now }, Events: recorder}, live: cluster, refusals: lru.New(1)}
-	s := up(func(s *scene) { s.world.backend.Spec.Replicas = new(int32(2)) })
-	p := passOver(t, r, s.server)
+	r, s := settled(t)
+	r.Now, r.Events = func() time.Time { return now }, recorder
+	backend := s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet)
+	backend.Spec.Replicas = new(int32(2))
+	edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Replicas = new(int32(2)) })
+	pass := func() {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), theServer); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i, step := range []struct {
 		after time.Duration
 		why   string
@@ -312,12 +254,12 @@ func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 		{0, fmt.Sprintf(quota, 3), ""},
 		{9 * time.Second, fmt.Sprintf(quota, 3), ""},
 		{time.Second, fmt.Sprintf(quota, 3), "Warning PodRefused the API server refuses the pod: it is forbidden: exceeded quota: q, requested: pods=1, limited: pods=3: lower spec.replicas, or raise the quota"},
-		{askAgain, fmt.Sprintf(quota, 2), ""},
-		{2 * askAgain, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
+		{30 * time.Second, fmt.Sprintf(quota, 2), ""},
+		{2 * 30 * time.Second, "no", "Warning PodRefused the API server refuses the pod: it is forbidden: no"},
 	} {
 		now = now.Add(step.after)
-		cluster.events = refused(step.why)
-		r.ask(t.Context(), p, &s.world)
+		s.put(refused(step.why))
+		pass()
 		got := ""
 		select {
 		case got = <-recorder.Events:
@@ -327,8 +269,9 @@ func TestAScaleUpThatIsRefusedIsAnEvent(t *testing.T) {
 			t.Errorf("step %d: told is %q, want %q", i, got, step.want)
 		}
 	}
-	s.world.backend.Status.Replicas = 2
-	if again := r.ask(t.Context(), p, &s.world); again != 0 || r.refusals.Len() != 0 {
-		t.Errorf("with all pods it asks again in %s", again)
+	s.objects[storedKey{"StatefulSet", "echo-backend"}].(*appsv1.StatefulSet).Status.Replicas = 2
+	result, err := r.Reconcile(t.Context(), theServer)
+	if err != nil || result.RequeueAfter > time.Minute {
+		t.Errorf("with all pods it asks again in %s, %v", result.RequeueAfter, err)
 	}
 }

@@ -46,7 +46,7 @@ func unlabelled(t *testing.T, s *stored) {
 // took off hides them.
 func TestAServerGoesInOrderWhereALabelIsGone(t *testing.T) {
 	r, s := settled(t)
-	r.reader = labelled{s}
+	r.reader.Cache = labelled{s}
 	s.put(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "echo-backend", UID: "policy",
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(read(s), v1alpha1.SchemeGroupVersion.WithKind("MCPServer"))},
@@ -89,7 +89,7 @@ func TestAServerGoesInOrderWhereALabelIsGone(t *testing.T) {
 // Nor is a backend taken for stopped that runs on.
 func TestASuspendedServerStopsABackendThatLostItsLabel(t *testing.T) {
 	r, s := settled(t)
-	r.reader = labelled{s}
+	r.reader.Cache = labelled{s}
 	unlabelled(t, s)
 	edited(s, func(m *v1alpha1.MCPServer) { m.Spec.Suspend = true })
 	for range 3 {

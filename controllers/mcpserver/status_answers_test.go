@@ -11,7 +11,7 @@ import (
 // Never Ready before MCP has answered for the content.
 func TestReadyOnceMCPAnswers(t *testing.T) {
 	elsewhere := answered(metav1.ConditionFalse, "NotMCP", "HTTP 404 at /mcp")
-	noProxy := func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }
+	noProxy := func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }
 	says{
 		"not asked yet":                             {up(first, answered(metav1.ConditionUnknown, "NotAsked", "")), starting},
 		"other content, not asked yet":              {up(said("Updating"), answered(metav1.ConditionUnknown, "NotAsked", "")), updating},

@@ -18,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
-	"github.com/freehold-dev/freehold/controllers/conditions"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -143,7 +142,7 @@ func TestWhatAdmissionChangesIsToldOnce(t *testing.T) {
 func TestAConflictOverTheBackendIsTold(t *testing.T) {
 	runner := condition(v1alpha1.ConditionBackendApplied, metav1.ConditionTrue, v1alpha1.ReasonFieldConflict, "m overwrites .spec.type of Service echo-backend")
 	theirs := []*apply.Conflict{{Object: contract.Service, Key: theServer.NamespacedName, Fields: []string{".spec.type"}}}
-	operator := func(s *scene) { s.world.conflicts = theirs }
+	operator := func(s *scene) { s.conflicts = theirs }
 	for name, tc := range map[string]struct {
 		scene scene
 		says  []string
@@ -154,7 +153,7 @@ func TestAConflictOverTheBackendIsTold(t *testing.T) {
 		"the operator's": {up(operator), []string{".spec.type of Service echo."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, conditions.True(v1alpha1.ReasonReady, ""), noon)
+			found := tc.scene.says(nil)
 			f := found[v1alpha1.ConditionFieldConflict]
 			if (f.Status == metav1.ConditionTrue) != (tc.says != nil) {
 				t.Fatalf("it says %+v", f)
@@ -173,7 +172,7 @@ func TestAConflictOverTheBackendIsTold(t *testing.T) {
 func TestAConflictIsNotSaidByReady(t *testing.T) {
 	conflict := fmt.Errorf("applying Service ns/echo-proxy as m: %w", &apply.Conflict{Again: 42 * time.Second})
 	bad := fmt.Errorf("applying Role ns/echo-runner as m: %w", &apply.BadIntent{Err: errors.New("422")})
-	starting := up(said(v1alpha1.ReasonStarting), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 })
+	starting := up(said(v1alpha1.ReasonStarting), func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 })
 	for name, tc := range map[string]struct {
 		scene   scene
 		applied error
@@ -184,7 +183,7 @@ func TestAConflictIsNotSaidByReady(t *testing.T) {
 		"and one is refused": {starting, errors.Join(conflict, bad), v1alpha1.ReasonApplyFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
+			got := tc.scene.ready(tc.applied)
 			if got.Reason != tc.reason || strings.Contains(got.Message, "42s") {
 				t.Errorf("it says %+v, want %s", got, tc.reason)
 			}

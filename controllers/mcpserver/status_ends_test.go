@@ -11,6 +11,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
 	"github.com/freehold-dev/freehold/controllers/workload"
 )
 
@@ -28,14 +29,14 @@ func evicted(first, last time.Duration) conditions.Complaint {
 // it is looked at a second later.
 func replaced(c conditions.Complaint, made time.Duration) edit {
 	return func(s *scene) {
-		s.world.complaints, s.world.now = []conditions.Complaint{c}, c.Last.Add(made+time.Second)
-		s.world.backend.Status.ReadyReplicas = 0
-		s.world.backend.ManagedFields = []metav1.ManagedFieldsEntry{{
+		s.world.Complaints, s.now = []conditions.Complaint{c}, c.Last.Add(made+time.Second)
+		s.world.Backend.Status.ReadyReplicas = 0
+		s.world.Backend.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: string(contract.RunnerBackend), Operation: metav1.ManagedFieldsOperationApply, Time: &metav1.Time{Time: noon.Add(-time.Hour)},
 		}}
-		s.world.pods[1].CreationTimestamp = metav1.NewTime(c.Last.Add(made))
-		s.world.pods[1].Status.Conditions[0].Status = corev1.ConditionFalse
-		s.world.pods[1].Status.ContainerStatuses[0].Ready = false
+		s.world.Pods[1].CreationTimestamp = metav1.NewTime(c.Last.Add(made))
+		s.world.Pods[1].Status.Conditions[0].Status = corev1.ConditionFalse
+		s.world.Pods[1].Status.ContainerStatuses[0].Ready = false
 	}
 }
 
@@ -47,22 +48,22 @@ func TestAPodThatIsEvictedIsNamed(t *testing.T) {
 	}{
 		"one after it":             {replaced(evicted(0, 0), time.Second), true},
 		"one that came much later": {replaced(evicted(0, 0), 2*time.Minute), false},
-		"none after it":            {func(s *scene) { replaced(evicted(0, 0), time.Second)(s); s.world.pods = s.world.pods[:1] }, true},
-		"none after it, for long":  {func(s *scene) { replaced(evicted(0, 0), time.Hour)(s); s.world.pods = s.world.pods[:1] }, false},
+		"none after it":            {func(s *scene) { replaced(evicted(0, 0), time.Second)(s); s.world.Pods = s.world.Pods[:1] }, true},
+		"none after it, for long":  {func(s *scene) { replaced(evicted(0, 0), time.Hour)(s); s.world.Pods = s.world.Pods[:1] }, false},
 		"the pod itself": {func(s *scene) {
 			replaced(evicted(0, 0), 0)(s)
-			s.world.pods[1].UID = "gone"
-			s.world.pods[1].Status.Phase = corev1.PodFailed
+			s.world.Pods[1].UID = "gone"
+			s.world.Pods[1].Status.Phase = corev1.PodFailed
 		}, true},
 		"one of older content": {replaced(evicted(-2*time.Hour, -2*time.Hour), time.Second), false},
 		"of a proxy":           {replaced(func() conditions.Complaint { c := evicted(0, 0); c.Component = workload.ComponentProxy; return c }(), time.Second), false},
 		"one that cannot start now": {func(s *scene) {
 			replaced(evicted(0, 0), time.Second)(s)
-			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
+			s.world.Pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}, false},
 	} {
 		s := up(tc.edit, said(v1alpha1.ReasonUnavailable))
-		got := ready(s.server, s.world, s.want, nil)
+		got := s.ready(nil)
 		if (got == conditions.False(v1alpha1.ReasonEvicted, full)) != tc.want {
 			t.Errorf("%s: it says %v", name, got)
 		}
@@ -83,25 +84,23 @@ func TestEvictionsForEverAreStalled(t *testing.T) {
 		"only before a change of the spec": {-100 * minute, -61 * minute, v1alpha1.ConditionReconciling},
 	} {
 		s := up(replaced(evicted(tc.first, tc.last), time.Second))
-		s.world.pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(s.world.now)
-		answer := conditions.False(v1alpha1.ReasonEvicted, full)
-		got, f := movement(s.server, s.world, answer, s.world.now)
-		if got != tc.want || f.Reason != v1alpha1.ReasonEvicted {
-			t.Errorf("%s: it is %s, %v", name, got, f)
+		s.world.Pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(s.now)
+		if got := moves(s.snap(), v1alpha1.ReasonEvicted); got != tc.want {
+			t.Errorf("%s: it is %s", name, got)
 		}
 		// The next pod is ready.
-		s.world.backend.Status.ReadyReplicas = 1
-		found := findings(s.server, s.world, s.want, ready(s.server, s.world, s.want, nil), s.world.now)
+		s.world.Backend.Status.ReadyReplicas = 1
+		found := s.says(nil)
 		stalled, is := found[v1alpha1.ConditionStalled]
 		if is != (tc.want == v1alpha1.ConditionStalled) || is && (stalled.Reason != v1alpha1.ReasonEvicted || !strings.HasSuffix(stalled.Message, full)) || found[v1alpha1.ConditionReady] != isUp {
 			t.Errorf("%s: once the next one is ready it says %v", name, found)
 		}
-		due := s.world.deadline(s.server, s.world.now)
+		due := plan.Deadline(s.snap())
 		if want := tc.first != tc.last && tc.first == 0; (due > 9*minute && due < 10*minute) != want {
 			t.Errorf("%s: it is looked at again after %s", name, due)
 		}
-		s.world.now = s.world.now.Add(10 * minute)
-		if f := evicts(s.server, s.world, s.world.now); f != nil {
+		s.now = s.now.Add(10 * minute)
+		if f, is := s.says(nil)[v1alpha1.ConditionStalled]; is {
 			t.Errorf("%s: long after the last one it says %v", name, f)
 		}
 	}
@@ -112,7 +111,7 @@ func TestTheDeadlineOfEvictionsIsThatOfTheFirst(t *testing.T) {
 	s := up(replaced(evicted(0, 5*time.Minute), time.Second), said(v1alpha1.ReasonEvicted), condition(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonEvicted, ""))
 	moving := &s.server.Status.Conditions[1]
 	moving.ObservedGeneration, moving.LastTransitionTime = s.server.Generation, metav1.NewTime(noon.Add(5*time.Minute))
-	if got := s.world.deadline(s.server, s.world.now); got != 5*time.Minute-2*time.Second {
+	if got := plan.Deadline(s.snap()); got != 5*time.Minute-2*time.Second {
 		t.Errorf("it is looked at again after %s", got)
 	}
 }
@@ -126,18 +125,18 @@ func TestAProbeThatKillsForEverIsStalled(t *testing.T) {
 	for first, want := range map[time.Duration]string{-11 * time.Minute: v1alpha1.ConditionStalled, -time.Minute: v1alpha1.ConditionReconciling} {
 		kills.First = noon.Add(first)
 		s := up(func(s *scene) {
-			s.world.complaints, s.world.now, s.world.backend.Status.ReadyReplicas = []conditions.Complaint{kills}, noon, 0
-			s.world.pods[1].Status.Conditions[0].Status = corev1.ConditionFalse
-			s.world.pods[1].Status.ContainerStatuses[0].Ready = false
-			s.world.pods[1].Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			s.world.Complaints, s.now, s.world.Backend.Status.ReadyReplicas = []conditions.Complaint{kills}, noon, 0
+			s.world.Pods[1].Status.Conditions[0].Status = corev1.ConditionFalse
+			s.world.Pods[1].Status.ContainerStatuses[0].Ready = false
+			s.world.Pods[1].Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
 				ExitCode: 2, StartedAt: metav1.NewTime(noon.Add(-30 * time.Second)), FinishedAt: metav1.NewTime(noon),
 			}
 		})
-		answer := ready(s.server, s.world, s.want, nil)
+		answer := s.ready(nil)
 		if answer.Reason != v1alpha1.ReasonProbeFailed || !strings.Contains(answer.Message, "is restarted by its livenessProbe: HTTP probe failed with statuscode: 404: correct spec.podTemplate.spec.containers[name=c].livenessProbe") {
 			t.Errorf("it says %v", answer)
 		}
-		if got, _ := movement(s.server, s.world, answer, noon); got != want {
+		if got := moves(s.at(noon), answer.Reason); got != want {
 			t.Errorf("after %s it is %s, want %s", -first, got, want)
 		}
 	}
@@ -158,13 +157,13 @@ func TestWhatIsWaitedForIsSaidWhereItIsKnown(t *testing.T) {
 		"our bridge":      {v1alpha1.TransportStdio, []conditions.Complaint{refused}, strings.TrimSuffix(listens, ": a pod of the backend is ready once its image listens on spec.port, on all addresses")},
 	} {
 		s := up(func(s *scene) {
-			s.server.Spec.Transport, s.world.complaints, s.world.backend.Status.ReadyReplicas = tc.transport, tc.complaints, 0
-			s.world.pods[1] = unready(s.world.pods[1])
-			s.world.pods[1].Status.ContainerStatuses[0].Name = "server"
+			s.server.Spec.Transport, s.world.Complaints, s.world.Backend.Status.ReadyReplicas = tc.transport, tc.complaints, 0
+			s.world.Pods[1] = unready(s.world.Pods[1])
+			s.world.Pods[1].Status.ContainerStatuses[0].Name = "server"
 		}, said(v1alpha1.ReasonStarting))
 		want := starting
 		want.Message += tc.want
-		if got := ready(s.server, s.world, s.want, nil); got != want {
+		if got := s.ready(nil); got != want {
 			t.Errorf("%s: it says %v, want %v", name, got, want)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 
 // Waiting does not help where somebody holds the rollout, and nothing else says so.
 func TestWhoHoldsARolloutIsTheCause(t *testing.T) {
-	pause := func(s *scene) { s.world.proxy.Spec.Paused = true }
-	old := func(s *scene) { s.world.proxy.Status.UpdatedReplicas = 0 }
-	none := func(s *scene) { s.world.proxy.Status.Replicas, s.world.proxy.Status.AvailableReplicas = 0, 0 }
+	pause := func(s *scene) { s.world.Proxy.Spec.Paused = true }
+	old := func(s *scene) { s.world.Proxy.Status.UpdatedReplicas = 0 }
+	none := func(s *scene) { s.world.Proxy.Status.Replicas, s.world.Proxy.Status.AvailableReplicas = 0, 0 }
 	partition := func(of int32) edit {
 		return func(s *scene) {
-			s.world.backend.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(of)}
+			s.world.Backend.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(of)}
 		}
 	}
 	part := partition(2)
-	behind := func(s *scene) { s.world.backend.Status.UpdateRevision = "next" }
+	behind := func(s *scene) { s.world.Backend.Status.UpdateRevision = "next" }
 	paused := conditions.False(v1alpha1.ReasonPaused,
 		"somebody has paused Deployment echo-proxy, so that its pods are not replaced: kubectl rollout resume deployment/echo-proxy")
 	parted := conditions.False(v1alpha1.ReasonPaused, "somebody has set spec.updateStrategy.rollingUpdate.partition of StatefulSet echo-backend to 2, "+

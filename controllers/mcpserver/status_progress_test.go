@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
 )
 
 // What waiting may mend is Reconciling for as long as the user says.
@@ -16,7 +18,7 @@ func TestHowLongAReasonMayLast(t *testing.T) {
 		"SpecInvalid": 0, "NameTaken": 0, "ImagePull": 2 * time.Minute, "NotMCP": 2 * time.Minute,
 		"CrashLoop": 10 * time.Minute, "MissingReference": 10 * time.Minute, "Updating": 10 * time.Minute,
 	} {
-		if got := patience(echo(), reason); got != want {
+		if got := plan.Limit(echo(), reason); got != want {
 			t.Errorf("%s: %s, want %s", reason, got, want)
 		}
 	}
@@ -32,11 +34,11 @@ func TestATurnHasAnEnd(t *testing.T) {
 		s.server.Status.Workload.ConfigRollout = rolls
 		for _, at := range []time.Duration{20 * time.Minute, 29 * time.Minute, 31 * time.Minute} {
 			now := noon.Add(at)
-			s.world.pods[0].Status.Conditions = []corev1.PodCondition{{
+			s.world.Pods[0].Status.Conditions = []corev1.PodCondition{{
 				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 			}}
-			got, _ := movement(s.server, s.world, updating, now)
-			if due := s.world.deadline(s.server, now); at < 30*time.Minute && (got != v1alpha1.ConditionReconciling || due <= 0) {
+			got := moves(s.at(now), updating.Reason)
+			if due := plan.Deadline(s.at(now)); at < 30*time.Minute && (got != v1alpha1.ConditionReconciling || due <= 0) {
 				t.Errorf("for a configuration %t: after %s it is %s, and looked at again after %s", rolls, at, got, due)
 			}
 			if at > 30*time.Minute && got != want {
@@ -49,8 +51,8 @@ func TestATurnHasAnEnd(t *testing.T) {
 // A wrong spec changes nothing of what has served: what runs is compared with itself, and not
 // with what the spec would render.
 func TestContentThatServesIsCompleteBesideAWrongSpec(t *testing.T) {
-	otherSpec := func(s *scene) { s.want.content = contentOf(older) }
-	kept := func(s *scene) { s.want.kept = true }
+	otherSpec := func(s *scene) { s.digest.Backend = "other" }
+	kept := func(s *scene) { s.digest.Problems = podtemplate.Problems{{Field: "spec", Message: "no"}} }
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  bool
@@ -60,7 +62,7 @@ func TestContentThatServesIsCompleteBesideAWrongSpec(t *testing.T) {
 		"beside a wrong one":        {[]edit{otherSpec, kept}, true},
 		"beside a wrong one, ended": {[]edit{otherSpec, kept, noBackend}, false},
 	} {
-		if s := up(tc.edits...); complete(s.server, s.world, s.want) != tc.want {
+		if up(tc.edits...).plan().Verdict.Complete != tc.want {
 			t.Errorf("%s: complete is %t", name, !tc.want)
 		}
 	}

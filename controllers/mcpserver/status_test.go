@@ -18,6 +18,8 @@ import (
 	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/apply"
 	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -34,7 +36,7 @@ var (
 
 // joined adds a pod to the world.
 func joined(p corev1.Pod) edit {
-	return func(s *scene) { s.world.pods = append(s.world.pods, p) }
+	return func(s *scene) { s.world.Pods = append(s.world.Pods, p) }
 }
 
 func unpullable(name, component string, rev revision.Revision) corev1.Pod {
@@ -50,7 +52,7 @@ type says map[string]struct {
 func (table says) check(t *testing.T) {
 	for name, tc := range table {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.scene.ready(nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -68,7 +70,7 @@ func TestReadyOfWhatIsNotServed(t *testing.T) {
 		"no proxies wanted":  {up(func(s *scene) { s.server.Spec.Proxy.Replicas = new(int32(0)) }), scaledDown},
 		"replicas unset":     {up(func(s *scene) { s.server.Spec.Replicas, s.server.Spec.Proxy = nil, nil }), isUp},
 		"a protection that is not enforced": {
-			up(func(s *scene) { s.want.content.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
+			up(func(s *scene) { s.digest.NotEnforced = []string{"spec.authzConfig", "spec.oidcConfigRef"} }),
 			conditions.False("NotEnforced", "spec.authzConfig, spec.oidcConfigRef are set, and this version does not enforce them: calls are refused until they are removed"),
 		},
 	}.check(t)
@@ -79,24 +81,24 @@ func TestReadyWhileContentMoves(t *testing.T) {
 	says{
 		"not claimed yet":            {up(func(s *scene) { s.server.Status.Workload = nil }), updating},
 		"claimed for other content":  {up(func(s *scene) { s.server.Status.Workload.Hash = "other" }), updating},
-		"no proxy":                   {up(func(s *scene) { s.world.proxy = nil }), updating},
-		"an older proxy":             {up(func(s *scene) { s.world.proxy = proxyOf(older) }), updating},
-		"a proxy without a revision": {up(func(s *scene) { s.world.proxy = proxyOf(revision.Revision{}) }), updating},
-		"a proxy's spec not seen":    {up(said("Updating"), func(s *scene) { s.world.proxy.Generation++ }), updating},
+		"no proxy":                   {up(func(s *scene) { s.world.Proxy = nil }), updating},
+		"an older proxy":             {up(func(s *scene) { s.world.Proxy = proxyOf(older) }), updating},
+		"a proxy without a revision": {up(func(s *scene) { s.world.Proxy = proxyOf(revision.Revision{}) }), updating},
+		"a proxy's spec not seen":    {up(said("Updating"), func(s *scene) { s.world.Proxy.Generation++ }), updating},
 		"a proxy pod of older content": {up(func(s *scene) {
-			s.world.proxy.Status.Replicas, s.world.proxy.Status.AvailableReplicas = 2, 2
+			s.world.Proxy.Status.Replicas, s.world.Proxy.Status.AvailableReplicas = 2, 2
 		}), updating},
 		"no backend":       {up(noBackend), updating},
-		"an older backend": {up(func(s *scene) { s.world.backend = backendOf(older) }), updating},
+		"an older backend": {up(func(s *scene) { s.world.Backend = backendOf(older) }), updating},
 		"a backend of older content that runs the same": {up(func(s *scene) {
-			s.world.backend.Annotations = carrying(older)
+			s.world.Backend.Annotations = carrying(older)
 		}), updating},
 		"a backend that does not run its content": {up(func(s *scene) {
-			s.world.backend.Spec.Template.Annotations = running(older)
+			s.world.Backend.Spec.Template.Annotations = running(older)
 		}), updating},
-		"a backend's spec not seen":      {up(said("Updating"), func(s *scene) { s.world.backend.Generation++ }), updating},
-		"a backend between revisions":    {up(func(s *scene) { s.world.backend.Status.UpdateRevision = "s" }), updating},
-		"a backend pod of older content": {up(said("Updating"), func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
+		"a backend's spec not seen":      {up(said("Updating"), func(s *scene) { s.world.Backend.Generation++ }), updating},
+		"a backend between revisions":    {up(func(s *scene) { s.world.Backend.Status.UpdateRevision = "s" }), updating},
+		"a backend pod of older content": {up(said("Updating"), func(s *scene) { s.world.Backend.Status.Replicas = 2 }), updating},
 		"a runner of older content":      {up(func(s *scene) { s.server.Status.Runtime.Generation = 2 }), updating},
 		"a runner that has not reported": {up(func(s *scene) { s.server.Status.Runtime = nil }), updating},
 	}.check(t)
@@ -105,14 +107,14 @@ func TestReadyWhileContentMoves(t *testing.T) {
 // What is scaled keeps its content, and Ready.
 func TestReadyWhileSomethingIsScaled(t *testing.T) {
 	says{
-		"a surplus backend that ends":         {up(func(s *scene) { s.world.backend.Status.Replicas = 2 }), isUp},
-		"one of new content":                  {up(said("Updating"), func(s *scene) { s.world.backend.Status.Replicas = 2 }), updating},
-		"one that ends, of another's content": {up(func(s *scene) { s.world.backend.Status.Replicas, s.world.backend.Status.UpdateRevision = 2, "s" }), updating},
-		"a proxy":                             {up(func(s *scene) { s.world.proxy.Generation++ }), isUp},
-		"a backend":                           {up(func(s *scene) { s.world.backend.Generation++ }), isUp},
+		"a surplus backend that ends":         {up(func(s *scene) { s.world.Backend.Status.Replicas = 2 }), isUp},
+		"one of new content":                  {up(said("Updating"), func(s *scene) { s.world.Backend.Status.Replicas = 2 }), updating},
+		"one that ends, of another's content": {up(func(s *scene) { s.world.Backend.Status.Replicas, s.world.Backend.Status.UpdateRevision = 2, "s" }), updating},
+		"a proxy":                             {up(func(s *scene) { s.world.Proxy.Generation++ }), isUp},
+		"a backend":                           {up(func(s *scene) { s.world.Backend.Generation++ }), isUp},
 		"to other content": {up(func(s *scene) {
-			s.world.backend = backendOf(older)
-			s.world.backend.Generation++
+			s.world.Backend = backendOf(older)
+			s.world.Backend.Generation++
 		}), updating},
 	}.check(t)
 }
@@ -123,49 +125,49 @@ func TestReadyOfFirstAndOfLaterContent(t *testing.T) {
 			s.server.Status, s.world = v1alpha1.MCPServerStatus{}, world{}
 		}), starting},
 		"the first content on its way":     {up(first, noBackend), starting},
-		"the first content, not ready":     {up(first, func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), starting},
-		"the first content, once more":     {up(said("Starting"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), starting},
+		"the first content, not ready":     {up(first, func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }), starting},
+		"the first content, once more":     {up(said("Starting"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), starting},
 		"the first content, that is ready": {up(first, answered(metav1.ConditionTrue, "Answers", "")), isUp},
-		"new content, not ready":           {up(said("Updating"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), updating},
-		"started again after a suspension": {up(said("Suspended"), func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), updating},
-		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
+		"new content, not ready":           {up(said("Updating"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), updating},
+		"started again after a suspension": {up(said("Suspended"), func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }), updating},
+		"still unavailable":                {up(said("Unavailable"), func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), unavailable},
 		"the first content cannot be pulled": {up(first, func(s *scene) {
-			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+			s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
 		}, noBackend), noRunner},
 	}.check(t)
 }
 
 func TestReadySaysWhyNot(t *testing.T) {
 	says{
-		"no proxy is available": {up(func(s *scene) { s.world.proxy.Status.AvailableReplicas = 0 }), unavailable},
-		"no backend is ready":   {up(func(s *scene) { s.world.backend.Status.ReadyReplicas = 0 }), unavailable},
+		"no proxy is available": {up(func(s *scene) { s.world.Proxy.Status.AvailableReplicas = 0 }), unavailable},
+		"no backend is ready":   {up(func(s *scene) { s.world.Backend.Status.ReadyReplicas = 0 }), unavailable},
 		"one of two is ready": {up(func(s *scene) {
-			s.world.backend.Status.Replicas, s.world.backend.Status.UpdatedReplicas = 2, 2
-			s.world.pods = append(s.world.pods, unpullable("b2", workload.ComponentBackend, current))
+			s.world.Backend.Status.Replicas, s.world.Backend.Status.UpdatedReplicas = 2, 2
+			s.world.Pods = append(s.world.Pods, unpullable("b2", workload.ComponentBackend, current))
 		}), isUp},
 		"why none is available": {up(func(s *scene) {
-			s.world.proxy.Status.AvailableReplicas = 0
-			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+			s.world.Proxy.Status.AvailableReplicas = 0
+			s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
 		}), noRunner},
 		"why it does not roll out": {up(func(s *scene) {
-			s.world.backend.Status.UpdateRevision = "s"
-			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
+			s.world.Backend.Status.UpdateRevision = "s"
+			s.world.Pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}), cannotPull},
 		"why a backend does not run that stays as it is": {up(said("Updating"), func(s *scene) {
-			s.world.backend.Annotations = carrying(older)
-			s.world.pods[1] = unpullable("backend", workload.ComponentBackend, current)
+			s.world.Backend.Annotations = carrying(older)
+			s.world.Pods[1] = unpullable("backend", workload.ComponentBackend, current)
 		}), cannotPull},
 		"what the runner says": {up(noBackend,
 			condition("BackendApplied", metav1.ConditionFalse, "Refused", "the server said no")), conditions.False("Refused", "the server said no")},
 		"a pod's trouble before the runner's": {up(func(s *scene) {
-			s.world.backend = backendOf(older)
-			s.world.pods[0] = unpullable("proxy", workload.ComponentProxy, current)
+			s.world.Backend = backendOf(older)
+			s.world.Pods[0] = unpullable("proxy", workload.ComponentProxy, current)
 		}, condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), noRunner},
 		"what the runner says of what has rolled out": {up(condition("BackendApplied", metav1.ConditionFalse, "NameTaken", "a Service")), conditions.False("NameTaken", "a Service")},
-		"a runner that stands back": {up(func(s *scene) { s.world.backend = backendOf(older) },
+		"a runner that stands back": {up(func(s *scene) { s.world.Backend = backendOf(older) },
 			condition("BackendApplied", metav1.ConditionFalse, "StandingBack", "")), updating},
 		"what the runner of an earlier server said": {up(func(s *scene) { s.server.Status.Runtime.ServerUID = "another" }), updating},
-		"what a runner said of other content": {up(func(s *scene) { s.server.Status.Workload.Generation = 2 },
+		"what a runner said of other content": {up(func(s *scene) { s.digest.Hash = "other" },
 			condition("BackendApplied", metav1.ConditionFalse, "Refused", "")), updating},
 	}.check(t)
 }
@@ -199,7 +201,7 @@ func TestReadySaysWhatWasRefused(t *testing.T) {
 		"one that was handed over": {up(), fmt.Errorf("applying Service ns/echo-proxy: %w", &apply.Unadoptable{Err: errors.New("no")}), conditions.False("NotAdoptable",
 			"applying Service ns/echo-proxy: an object of this name was handed over, but cannot be taken over: no: Freehold left it as it is; delete or rename it, or give this server another name")},
 	} {
-		if diff := cmp.Diff(tc.want, ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.err)); diff != "" {
+		if diff := cmp.Diff(tc.want, tc.scene.ready(tc.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -217,43 +219,47 @@ func TestTrouble(t *testing.T) {
 	}{
 		"none":                      {up().world, nil},
 		"no pods":                   {world{}, nil},
-		"a pod's":                   {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current), unpullable("b", workload.ComponentBackend, current)}}, &cannotPull},
-		"a pod's of older revision": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, older)}}, nil},
-		"a pod's without revision":  {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, revision.Revision{})}}, nil},
-		"a pod's that is going": {world{pods: []corev1.Pod{func() corev1.Pod {
+		"a pod's":                   {world{Pods: []corev1.Pod{pod("a", workload.ComponentBackend, current), unpullable("b", workload.ComponentBackend, current)}}, &cannotPull},
+		"a pod's of older revision": {world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, older)}}, nil},
+		"a pod's without revision":  {world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, revision.Revision{})}}, nil},
+		"a pod's that is going": {world{Pods: []corev1.Pod{func() corev1.Pod {
 			p := unpullable("a", workload.ComponentBackend, current)
 			p.DeletionTimestamp = &metav1.Time{}
 			return p
 		}()}}, nil},
-		"a pod's that was evicted": {world{pods: []corev1.Pod{func() corev1.Pod {
+		"a pod's that was evicted": {world{Pods: []corev1.Pod{func() corev1.Pod {
 			p := pod("a", workload.ComponentProxy, current)
 			p.Status.Phase = corev1.PodFailed
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}
 			return p
 		}()}}, nil},
-		"a mount's":                    {world{pods: []corev1.Pod{creating("a")}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &needs},
-		"an old mount's":               {world{pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
-		"a mount's of another pod":     {world{pods: []corev1.Pod{creating("a")}, complaints: []conditions.Complaint{complains("b", "FailedMount", missing)}}, nil},
-		"a mount's of older content":   {world{pods: []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
-		"the pod's before the mount's": {world{pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, current)}, complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &cannotPull},
+		"a mount's":                    {world{Pods: []corev1.Pod{creating("a")}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &needs},
+		"an old mount's":               {world{Pods: []corev1.Pod{pod("a", workload.ComponentBackend, current)}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
+		"a mount's of another pod":     {world{Pods: []corev1.Pod{creating("a")}, Complaints: []conditions.Complaint{complains("b", "FailedMount", missing)}}, nil},
+		"a mount's of older content":   {world{Pods: []corev1.Pod{waiting(pod("a", workload.ComponentBackend, older), "ContainerCreating", "")}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, nil},
+		"the pod's before the mount's": {world{Pods: []corev1.Pod{unpullable("a", workload.ComponentBackend, current)}, Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)}}, &cannotPull},
 		"a mount that was mended: the container runs": {world{
-			pods:       []corev1.Pod{unready(pod("a", workload.ComponentBackend, current))},
-			complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
+			Pods:       []corev1.Pod{unready(pod("a", workload.ComponentBackend, current))},
+			Complaints: []conditions.Complaint{complains("a", "FailedMount", missing)},
 		}, nil},
 		"pods that are refused": {
-			world{proxy: failing(current, corev1.ConditionTrue)},
+			world{Proxy: failing(current, corev1.ConditionTrue)},
 			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
 		},
 		"backend pods that are refused": {
-			world{backend: backendOf(current), refusal: `create Pod b-0 in StatefulSet b failed error: pods "b-0" is forbidden: no`},
+			world{Backend: backendOf(current)},
 			&conditions.Finding{Status: "False", Reason: "PodRefused", Message: "the API server refuses the pod: it is forbidden: no"},
 		},
-		"backend pods of older content":           {world{backend: backendOf(older), refusal: "no"}, nil},
-		"pods that were refused":                  {world{proxy: failing(current, corev1.ConditionFalse)}, nil},
-		"pods of older content that were refused": {world{proxy: failing(older, corev1.ConditionTrue)}, nil},
+		"backend pods of older content":           {world{Backend: backendOf(older)}, nil},
+		"pods that were refused":                  {world{Proxy: failing(current, corev1.ConditionFalse)}, nil},
+		"pods of older content that were refused": {world{Proxy: failing(older, corev1.ConditionTrue)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, trouble(tc.world, current, running(current)[workload.AnnotationBackendHash])); diff != "" {
+			s := snapshot.Of(echo(), tc.world, noon)
+			if strings.HasPrefix(name, "backend pods") {
+				s.Refused.Words = `create Pod b-0 in StatefulSet b failed error: pods "b-0" is forbidden: no`
+			}
+			if diff := cmp.Diff(tc.want, s.FirstFailure(current, running(current)[workload.AnnotationBackendHash])); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -280,18 +286,18 @@ func failing(rev revision.Revision, status corev1.ConditionStatus) *appsv1.Deplo
 func TestFindings(t *testing.T) {
 	states{
 		"ready":  {up(), nil, "Accepted=True Ready=True"},
-		"moving": {up(func(s *scene) { s.world.proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
+		"moving": {up(func(s *scene) { s.world.Proxy = nil }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"failed": {up(), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
 		"refused": {
-			up(func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			up(func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
 			"Accepted=False Ready=False Stalled=True",
 		},
 		"a name that is taken": {up(), apply.ErrForeign, "Accepted=True Ready=False Stalled=True"},
 		"a stranger in the pods": {up(func(s *scene) {
-			s.world.proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
+			s.world.Proxy.ManagedFields = []metav1.ManagedFieldsEntry{{
 				Manager: "mcpserver.freehold.dev/children", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 			}}
-			s.world.proxy.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}}
+			s.world.Proxy.Spec.Template.Spec.Containers = []corev1.Container{{Name: "sidecar"}}
 		}), nil, "Accepted=True ForeignPodContent=True Ready=True"},
 	}.check(t)
 }
@@ -308,16 +314,16 @@ func TestFindingsOfWhatStops(t *testing.T) {
 			return p
 		}())), nil, "Accepted=True Suspended=True"},
 		"a pod that ends":            {up(suspended, gone, joined(pod("b", workload.ComponentBackend, current))), nil, "Accepted=True Ready=False Reconciling=True"},
-		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.want.revision.Generation++ }), nil, "Accepted=True Ready=False Reconciling=True"},
+		"stopped, for other content": {up(suspended, gone, func(s *scene) { s.digest.Hash = "other" }), nil, "Accepted=True Ready=False Reconciling=True"},
 		"stopped, and refused":       {up(suspended, gone), &apply.BadIntent{Err: errors.New("no")}, "Accepted=True Ready=False Reconciling=True"},
 		"stopped, and wrong": {
-			up(suspended, gone, func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
+			up(suspended, gone, func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.podTemplate", Message: "no"}} }), nil,
 			"Accepted=False Ready=False Stalled=True",
 		},
 		"no backends": {up(wants(0), gone), nil, "Accepted=True Suspended=True"},
 		"no proxies": {up(func(s *scene) {
-			s.server.Spec.Proxy.Replicas, s.world.proxy.Spec.Replicas = new(int32(0)), new(int32(0))
-			s.world.proxy.Status, s.world.pods = appsv1.DeploymentStatus{ObservedGeneration: 4}, s.world.pods[1:]
+			s.server.Spec.Proxy.Replicas, s.world.Proxy.Spec.Replicas = new(int32(0)), new(int32(0))
+			s.world.Proxy.Status, s.world.Pods = appsv1.DeploymentStatus{ObservedGeneration: 4}, s.world.Pods[1:]
 		}), nil, "Accepted=True Suspended=True"},
 	}.check(t)
 }
@@ -333,8 +339,7 @@ func (table states) check(t *testing.T) {
 	t.Helper()
 	for name, tc := range table {
 		t.Run(name, func(t *testing.T) {
-			answer := ready(tc.scene.server, tc.scene.world, tc.scene.want, tc.applied)
-			found := findings(tc.scene.server, tc.scene.world, tc.scene.want, answer, noon)
+			found := tc.scene.says(tc.applied)
 			var got []string
 			for _, kind := range []string{"Accepted", "FinalizerMissing", "ForeignPodContent", "Ready", "Reconciling", "Stalled", "Suspended"} {
 				f, ok := found[kind]
@@ -357,9 +362,9 @@ func suspended(s *scene) { s.server.Spec.Suspend = true }
 
 // gone scales proxy and backend to zero, and they are.
 func gone(s *scene) {
-	s.world.proxy.Spec.Replicas, s.world.proxy.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 4}
-	s.world.backend.Spec.Replicas, s.world.backend.Status = new(int32(0)), appsv1.StatefulSetStatus{ObservedGeneration: 2}
-	s.world.pods = nil
+	s.world.Proxy.Spec.Replicas, s.world.Proxy.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 4}
+	s.world.Backend.Spec.Replicas, s.world.Backend.Status = new(int32(0)), appsv1.StatefulSetStatus{ObservedGeneration: 2}
+	s.world.Pods = nil
 }
 
 func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
@@ -369,15 +374,15 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 		runs  string
 	}{
 		"later":     {up(), "The last accepted content keeps running"},
-		"at first":  {up(func(s *scene) { s.want.revision = revision.Revision{} }), "Nothing runs before that"},
+		"at first":  {up(func(s *scene) { s.world = world{} }), "Nothing runs before that"},
 		"suspended": {up(suspended), "Nothing runs before that"},
 		"unguarded": {
-			up(func(s *scene) { s.want.stopped = true }), "The proxy is stopped until then, because it does not enforce what the spec asks for",
+			up(func(s *scene) { s.digest.Guards = "authorization" }), "The proxy is stopped until then, because it does not enforce what the spec asks for",
 		},
 	} {
-		tc.scene.want.problems = problems
+		tc.scene.digest.Problems = problems
 		want := conditions.False("SpecInvalid", "spec.a: no; spec.b: neither. "+tc.runs)
-		if diff := cmp.Diff(want, accepted(tc.scene.server, tc.scene.want)); diff != "" {
+		if diff := cmp.Diff(want, tc.scene.says(nil)["Accepted"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -385,8 +390,8 @@ func TestAcceptedNamesEveryProblemAndWhatRuns(t *testing.T) {
 
 // A spec that is not accepted says where nothing is reached yet.
 func TestTheURLOfARefusedSpecIsNotReported(t *testing.T) {
-	s := up(func(s *scene) { s.want.problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
-	got, _ := scalarStatus(s.server, s.world, s.want, conditions.False("SpecInvalid", ""), 0)
+	s := up(func(s *scene) { s.digest.Problems = []podtemplate.Problem{{Field: "spec.a", Message: "no"}} })
+	got, _ := report.Scalars(s.snap(), s.plan(), conditions.False("SpecInvalid", ""))
 	if got == nil || *got.Status.URL != "http://old" {
 		t.Errorf("stated is %+v, want the old URL", got)
 	}
@@ -403,21 +408,19 @@ func TestScalarStatus(t *testing.T) {
 	}
 	backend := func(replicas, ready int32) edit {
 		return func(s *scene) {
-			s.world.backend.Status.Replicas, s.world.backend.Status.ReadyReplicas = replicas, ready
+			s.world.Backend.Status.Replicas, s.world.Backend.Status.ReadyReplicas = replicas, ready
 		}
 	}
-	is, moves := conditions.True("Ready", ""), conditions.False("Updating", "")
-	down, halted := conditions.False("Unavailable", ""), conditions.False("Suspended", "")
+	is, moves, halted := conditions.True("Ready", ""), conditions.False("Updating", ""), conditions.False("Suspended", "")
 	for name, tc := range map[string]struct {
 		scene scene
 		ready conditions.Finding
-		// want is replicas and ready, empty where nothing is stated.
-		want string
+		want  string // replicas and ready, empty where nothing is stated
 	}{
 		"first, once one is ready":            {up(first), is, "1/1"},
 		"before one is ready":                 {up(first, backend(1, 0)), starting, ""},
 		"without a backend":                   {up(reported(1, 1), noBackend), moves, ""},
-		"with an earlier server's backend":    {up(func(s *scene) { s.world.ownBackend = false }), moves, ""},
+		"with an earlier server's backend":    {up(func(s *scene) { free(s.world.Backend) }), moves, ""},
 		"first, of several":                   {up(first, wants(3), backend(3, 1)), is, "3/1"},
 		"while they come up":                  {up(wants(3), backend(3, 2), reported(1, 1)), is, "1/1"},
 		"while one of them cannot":            {up(wants(3), backend(3, 2), reported(1, 1), joined(unpullable("backend-2", workload.ComponentBackend, current))), is, "3/2"},
@@ -429,12 +432,14 @@ func TestScalarStatus(t *testing.T) {
 		"one falls while content moves":       {up(wants(3), backend(3, 2), reported(3, 3)), moves, "3/2"},
 		"it comes back among the others":      {up(wants(3), backend(3, 3), reported(3, 2)), is, "3/3"},
 		"half of what fell comes back":        {up(wants(3), backend(3, 2), reported(3, 1)), is, "3/1"},
-		"all fall":                            {up(backend(1, 0), reported(1, 1)), down, "1/0"},
-		"some come back, and it is not ready": {up(wants(3), backend(3, 1), reported(3, 0)), down, "3/1"},
+		"all fall":                            {up(backend(1, 0), reported(1, 1)), unavailable, "1/0"},
+		"some come back, and it is not ready": {up(wants(3), backend(3, 1), reported(3, 0)), unavailable, "3/1"},
 		"suspended":                           {up(backend(0, 0), reported(1, 1), func(s *scene) { s.server.Spec.Suspend = true }), halted, "0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := scalarStatus(tc.scene.server, tc.scene.world, tc.scene.want, tc.ready, time.Second)
+			snap := tc.scene.snap()
+			snap.Settling = time.Second
+			got, _ := report.Scalars(snap, tc.scene.plan(), tc.ready)
 			if got == nil {
 				if tc.want != "" {
 					t.Errorf("nothing is stated, want %s", tc.want)

@@ -97,6 +97,10 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 			if key.kind == "Pod" {
 				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.Pod))
 			}
+		case *corev1.EventList:
+			if key.kind == "Event" {
+				list.Items = append(list.Items, *have.DeepCopyObject().(*corev1.Event))
+			}
 		case *metav1.PartialObjectMetadataList:
 			if config, ok := have.(*corev1.ConfigMap); ok {
 				part := metav1.PartialObjectMetadata{TypeMeta: config.TypeMeta}

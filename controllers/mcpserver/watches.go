@@ -57,7 +57,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 // referring are the servers that refer to a configuration.
 func (r *Reconciler) referring(config string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		servers, err := references.To(ctx, r.reader, config, obj.GetNamespace(), obj.GetName())
+		servers, err := references.To(ctx, r.reader.Cache, config, obj.GetNamespace(), obj.GetName())
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "cannot list the servers that refer to a configuration", "namespace", obj.GetNamespace(), "config", obj.GetName())
 			return nil
@@ -96,10 +96,10 @@ func (r *Reconciler) owner(_ context.Context, obj client.Object) []reconcile.Req
 
 // listen wakes the object of whose pods something is said.
 func (r *Reconciler) listen(_ context.Context, q queue) error {
-	if r.Complaints == nil {
+	if r.reader.Complaints == nil {
 		return nil
 	}
-	r.Complaints.OnNews(func(namespace, key string) {
+	r.reader.Complaints.OnNews(func(namespace, key string) {
 		if name, suffix := workload.NameOf(key); suffix == r.kind.Suffix {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 		}

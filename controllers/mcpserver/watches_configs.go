@@ -94,7 +94,7 @@ func (v waves) wake(ctx context.Context, of followed, q queue) {
 	if err != nil {
 		return // as in moved
 	}
-	plan, err := v.plan(ctx, of.Namespace, config)
+	plan, err := v.reader.Plan(ctx, of.Namespace, config)
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "cannot tell which server takes a configuration next", "namespace", of.Namespace, "config", of.Name)
 		return
@@ -121,7 +121,7 @@ func (v waves) phase(ctx context.Context, obj client.Object, config v1alpha1.Wor
 	if server == nil || references.From(server, config.Kind) != config.Name {
 		return -1
 	}
-	w, err := v.Configs.Workload(ctx, v.reader, server)
+	w, err := v.reader.Configs.Workload(ctx, v.reader.Cache, server)
 	if err != nil {
 		return -1
 	}
@@ -139,12 +139,12 @@ func (r *Reconciler) config(ctx context.Context, of followed) (v1alpha1.Workload
 		return v1alpha1.WorkloadConfig{}, errUnknown
 	}
 	config := kind.New()
-	if err := r.reader.Get(ctx, of.NamespacedName, config, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.reader.Cache.Get(ctx, of.NamespacedName, config, client.UnsafeDisableDeepCopy); err != nil {
 		return v1alpha1.WorkloadConfig{}, err
 	}
-	verdict, known := r.Configs.Verdict(kind, config)
+	verdict, known := r.reader.Configs.Verdict(kind, config)
 	if !known {
 		return v1alpha1.WorkloadConfig{}, errUnknown
 	}
-	return named(of.kind, of.Name, verdict.Hash), nil
+	return v1alpha1.WorkloadConfig{Kind: of.kind, Name: of.Name, Hash: verdict.Hash}, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/contract"
 	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
-	"github.com/freehold-dev/freehold/controllers/configs/store"
 	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 )
 
 // followers is a cache of servers that refer to one MCPOIDCConfig; lists counts how often
@@ -70,7 +70,8 @@ func (f *followers) take(i int) event.UpdateEvent {
 func TestManyMovesAreOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := follow(500)
-		r := &Reconciler{kind: kinds.All()[0], reader: f, Configs: store.New(), Percent: 50}
+		r := &Reconciler{kind: kinds.All()[0], reader: snapshot.NewReader(kinds.All()[0], f, f)}
+		r.reader.Percent = 50
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer q.ShutDown()
 		w := r.waves()

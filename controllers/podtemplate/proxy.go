@@ -278,8 +278,16 @@ func guards(proxy runconfig.Proxy) map[string]string {
 // Guarded reports whether a proxy pod with these annotations holds calls against
 // all that the proxy is to hold them against, whatever its policies are.
 func Guarded(annotations map[string]string, proxy runconfig.Proxy) bool {
+	return HasGuards(annotations, Guards(proxy))
+}
+
+// Guards names what a proxy is to hold calls against, whatever its policies are.
+func Guards(proxy runconfig.Proxy) string { return guards(proxy)[AnnotationGuards] }
+
+// HasGuards is Guarded for those that Guards names.
+func HasGuards(annotations map[string]string, guards string) bool {
 	has := strings.Split(annotations[AnnotationGuards], ",")
-	for guard := range strings.SplitSeq(guards(proxy)[AnnotationGuards], ",") {
+	for guard := range strings.SplitSeq(guards, ",") {
 		if guard != "" && !slices.Contains(has, guard) {
 			return false
 		}

@@ -91,6 +91,9 @@ func Parse(generation, hash string) (Revision, error) {
 // admission policy reads, which no server's changes come near to.
 const MaxGeneration = 999_999_999_999_999_999
 
+// ErrExhausted says that no number is left.
+var ErrExhausted = errors.New("this server has reached the highest workload generation: delete it and create it again, as docs/policies.md describes")
+
 func parseGeneration(text string) (int64, error) {
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || number < 1 || number > MaxGeneration || strconv.FormatInt(number, 10) != text {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/validation"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/runconfig"
@@ -150,7 +149,6 @@ func RenderProxy(owner Owner, spec *v1alpha1.ProxyWorkloadSpec, run runconfig.Ru
 	}
 	rendered.proxy = proxy
 	rendered.Hash, rendered.short, wrong = contentHash(rendered.Content)
-	rendered.short = rendered.short && !full(proxy)
 	rendered.Problems = podtemplate.Sorted(append(problems, wrong...))
 	return rendered
 }
@@ -181,17 +179,6 @@ const configLimit = 1<<20 - 1<<10
 // shortLimit is up to which length, in bytes, a run config is in the pod template. Each
 // pod is in the memory of kubelet, scheduler and controllers, and a ConfigMap is not.
 const shortLimit = 16 << 10
-
-// full reports whether the annotations of the user leave no room for a run config.
-func full(template *corev1ac.PodTemplateSpecApplyConfiguration) bool {
-	size := 0
-	if meta := template.ObjectMetaApplyConfiguration; meta != nil {
-		for key, value := range meta.Annotations {
-			size += len(key) + len(value)
-		}
-	}
-	return size > validation.TotalAnnotationSizeLimitB-2*shortLimit
-}
 
 // contentHash is that of a run config that a ConfigMap holds, and whether a pod template
 // can hold it as well.

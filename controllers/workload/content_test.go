@@ -312,10 +312,9 @@ func TestAShortRunConfigIsInThePodTemplate(t *testing.T) {
 		spec  string
 		short bool
 	}{
-		"short":                      {"args: [a]", true},
-		"long":                       {"args: [" + strings.Repeat("x", 17<<10) + "]", false},
-		"with few annotations":       {annotated(200 << 10), true},
-		"with as many as there fits": {annotated(240 << 10), false},
+		"short": {"args: [a]", true},
+		"long":  {"args: [" + strings.Repeat("x", 17<<10) + "]", false},
+		"with as many annotations as an overlay holds": {annotated(LargestOverlay - 100), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendered := sound(t, serverWith(t, tc.spec), options)

@@ -1,7 +1,12 @@
 package workload
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/freehold-dev/freehold/apis/runconfig"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
 	"github.com/freehold-dev/freehold/controllers/configs/frame"
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	"github.com/freehold-dev/freehold/controllers/kinds"
@@ -9,10 +14,27 @@ import (
 	"github.com/freehold-dev/freehold/controllers/runspec"
 )
 
+// LargestOverlay is how long an overlay of pods may be in a spec, in bytes: to render and to compare one takes a hundred
+// times as much memory as its text, and a second for a megabyte.
+const LargestOverlay = 64 << 10
+
 // tooLarge is the problem of a spec that is larger than what is rendered.
 func tooLarge(object kinds.Object) *podtemplate.Problem {
 	if err := runspec.TooLarge(specOf(object)); err != nil {
 		return &podtemplate.Problem{Field: "spec", Message: err.Error()}
+	}
+	overlays := map[string][]byte{}
+	if proxy := object.GetProxySpec().Proxy; proxy != nil {
+		overlays["spec.proxy.podTemplate"] = runspec.Raw(proxy.PodTemplate)
+	}
+	if server, ok := object.(*v1alpha1.MCPServer); ok {
+		overlays["spec.podTemplate"] = runspec.Raw(server.Spec.PodTemplate)
+	}
+	for _, field := range slices.Sorted(maps.Keys(overlays)) {
+		if len(overlays[field]) > LargestOverlay {
+			return &podtemplate.Problem{Field: field, Message: fmt.Sprintf(
+				"is longer than %d bytes: move long values into a ConfigMap or Secret that envFrom or volumes name", LargestOverlay)}
+		}
 	}
 	return nil
 }

@@ -44,6 +44,18 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 			t.Errorf("%s: what makes no checks may go on: %t", name, tc.guards)
 		}
 	}
+	overlay := &runtime.RawExtension{Raw: filler.Raw[:LargestOverlay+1]}
+	for field, edit := range map[string]func(*v1alpha1.MCPServer){
+		"spec.podTemplate":       func(s *v1alpha1.MCPServer) { s.Spec.PodTemplate = overlay },
+		"spec.proxy.podTemplate": func(s *v1alpha1.MCPServer) { s.Spec.Proxy = &v1alpha1.ProxySpec{PodTemplate: overlay} },
+	} {
+		heavy := read(t, "full")
+		edit(heavy)
+		if got := Render(heavy, options); got.Problems.Error() != field+": is longer than 65536 bytes: move long values into a ConfigMap or Secret that envFrom or volumes name" ||
+			got.Hash != "" || podtemplate.Guards(got.Content.Proxy) != podtemplate.Guards(whole.Content.Proxy) {
+			t.Errorf("%s: %.300v", field, got.Problems)
+		}
+	}
 	if got := Render(server, options); podtemplate.Guarded(map[string]string{podtemplate.AnnotationGuards: ""}, got.Content.Proxy) != podtemplate.Guarded(nil, whole.Content.Proxy) {
 		t.Error("it asks for other checks than the whole one")
 	}

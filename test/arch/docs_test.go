@@ -50,11 +50,10 @@ func TestEveryFolderIsDrawn(t *testing.T) {
 func TestThePassIsDrawnAsItIs(t *testing.T) {
 	picture, pass := block(t, read(t, "docs/architecture.md"), "A pass"), read(t, "controllers/mcpserver/controller.go")
 	for _, step := range []struct{ verb, call string }{
-		{"observe", "observe(ctx"},
-		{"desired", "desired(server"},
-		{"claim", "r.claim(ctx"},
-		{"apply", "r.applyChildren(ctx"},
-		{"status", "r.report(ctx"},
+		{"snapshot", "r.reader.Read(ctx"},
+		{"render", "r.renderer.Digests(s"},
+		{"plan", "plan.Make(s"},
+		{"act", "actor.Execute(ctx"},
 	} {
 		var drawn, called bool
 		_, picture, drawn = strings.Cut(picture, step.verb)

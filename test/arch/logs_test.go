@@ -29,6 +29,9 @@ func programOf(folder string) string {
 	if strings.HasPrefix(folder, "cmd/runner/internal/") {
 		return "The runner"
 	}
+	if strings.HasPrefix(folder, "controllers/") {
+		return "The operator"
+	}
 	return ""
 }
 

@@ -32,6 +32,11 @@ var namedRows = []subject{
 			says: "more than 393216 characters: move long values into a ConfigMap or Secret that volumes or envFrom name, " +
 				"and policies into an MCPAuthzConfig, or write policies for groups instead of for each caller",
 		},
+		{
+			mistake: "an overlay of more than 64 KiB", spec: "podTemplate: {metadata: {annotations: {a: " + strings.Repeat("x", 64<<10) + "}}}",
+			show: "podTemplate: {metadata: {annotations: {a: (64 KiB)}}}", field: "spec.podTemplate",
+			says: "is longer than 65536 bytes: move long values into a ConfigMap or Secret that envFrom or volumes name",
+		},
 	}},
 	{"spec.volumes, spec.volumeMounts", []row{
 		{mistake: "a name in upper case", spec: "volumes: [{name: Cache}]", field: "spec.volumes[name=Cache].name", says: "no container or volume has such a name: write at most 63 lower-case letters, digits and -, for example cache"},

@@ -19,6 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -47,7 +48,7 @@ func newManual(s *kit.Env, image string, wire func(*rest.Config)) *manual {
 	d.reader = &reader{Reader: direct}
 	applier := controllers.NewApplier(direct, direct)
 	Expect(applier.Impersonate(config, kit.SystemNamespace, contract.Controllers()...)).To(Succeed())
-	d.reconciler = mcpserver.New(kinds.Servers(), d.reader, direct, applier,
+	d.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), d.reader, direct), applier,
 		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: image})
 	return d
 }

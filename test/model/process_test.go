@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers/configs/registry"
 	workloads "github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/controllers/revision"
 	"github.com/freehold-dev/freehold/controllers/workload"
@@ -92,7 +93,7 @@ func operator(process *process) pass {
 	if err := applier.Impersonate(process.config, kit.SystemNamespace, contract.Controllers()...); err != nil {
 		p.broke(err)
 	}
-	reconciler := mcpserver.New(workloads.Servers(), process.cache, process.client, applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
+	reconciler := mcpserver.New(snapshot.NewReader(workloads.Servers(), process.cache, process.client), applier, &events.FakeRecorder{}, podtemplate.Options{RunnerImage: "runner"})
 	reconciler.Now = now
 	configs := sharedconfigs.New(registry.All()[p.kind], process.cache, process.client, applier, &events.FakeRecorder{})
 	configs.Now = now

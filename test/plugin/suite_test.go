@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/controllers"
 	"github.com/freehold-dev/freehold/controllers/kinds"
 	"github.com/freehold-dev/freehold/controllers/mcpserver"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
 	"github.com/freehold-dev/freehold/controllers/podtemplate"
 	"github.com/freehold-dev/freehold/test/kit"
 )
@@ -54,7 +55,7 @@ func tell(t *testing.T) *story {
 	s := &story{Env: kit.NewEnv(t, plane)}
 	s.kubeconfig = filepath.Join(s.TempDir(), "kubeconfig")
 	s.Must(kit.WriteKubeconfig(s.kubeconfig, plane.Config, s.Namespace), "telling a story")
-	s.reconciler = mcpserver.New(kinds.Servers(), plane.Client, plane.Client, controllers.NewApplier(plane.Client, plane.Client),
+	s.reconciler = mcpserver.New(snapshot.NewReader(kinds.Servers(), plane.Client, plane.Client), controllers.NewApplier(plane.Client, plane.Client),
 		events.NewFakeRecorder(1000), podtemplate.Options{RunnerImage: "freehold.dev/runner:test"})
 	return s
 }

@@ -1,4 +1,4 @@
-package mcpserver
+package snapshot
 
 import (
 	"context"
@@ -7,13 +7,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/freehold-dev/freehold/apis/v1alpha1"
-	"github.com/freehold-dev/freehold/controllers/conditions"
 )
 
 // A StatefulSet has no condition that says why its pods are not made, only Events.
@@ -31,13 +27,14 @@ const (
 	mostRefusals = 200
 )
 
-// lacks reports whether the backend of a server of which ready was said lacks pods.
-func (w *world) lacks(ready *metav1.Condition) bool {
-	if ready == nil || ready.Status == metav1.ConditionUnknown || !w.ownBackend {
-		return false
-	}
-	s := w.backend
-	return s.Spec.Replicas != nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas < *s.Spec.Replicas
+// Refused is what refuses pods of the backend.
+type Refused struct {
+	// Words are those of the API server, empty if nothing is known.
+	Words string
+	// News says that they are others than those of the pass before.
+	News bool
+	// Again is when to look the next time, 0 for never.
+	Again time.Duration
 }
 
 // refusal is what refused a backend's pods when it was last asked about, empty if
@@ -51,52 +48,43 @@ type refusal struct {
 	wait time.Duration
 }
 
-// ask looks, where pods have been lacking for a while, for what refuses them, and
-// returns when to look the next time, 0 for never. It looks no earlier, whatever
-// wakes the pass meanwhile. That it could not look ends no
-// pass: what it knew stands, and it looks again. Ready says what is refused, or an
-// Event where the server is ready with the pods that it has.
-func (r *Reconciler) ask(ctx context.Context, p *pass, w *world) time.Duration {
-	now, server := r.Now(), p.server
-	ready := meta.FindStatusCondition(server.Status.Conditions, v1alpha1.ConditionReady)
-	if !w.lacks(ready) {
-		r.refusals.Remove(server.UID)
-		return 0
+// refused looks, where pods have been lacking for a while, for what refuses them. It looks no earlier than it is
+// due, whatever wakes the pass meanwhile. That it could not look ends no pass: what it knew stands, and it looks
+// again.
+func (r *Reader) refused(ctx context.Context, s *Snapshot) Refused {
+	ready, backend := s.Last.Ready, s.Backend()
+	if ready == nil || ready.Status == metav1.ConditionUnknown || !backend.Ours() || !backend.LacksPods {
+		r.refusals.Remove(s.Server.UID)
+		return Refused{}
 	}
-	known, _ := r.refusals.Get(server.UID)
+	known, _ := r.refusals.Get(s.Server.UID)
 	last, seen := known.(refusal)
 	if !seen {
-		last.since = now
-		r.refusals.Add(server.UID, last)
-	}
-	wording := func(words string) string {
-		return conditions.Refusal(words, conditions.OfBackend, w.backend.Spec.Template.Spec).Message
+		last.since = s.Now
+		r.refusals.Add(s.Server.UID, last)
 	}
 	since := last.since
 	if ready.Status == metav1.ConditionFalse {
 		since = ready.LastTransitionTime.Time
 	}
-	if left := since.Add(patientFor).Sub(now); left > 0 {
-		return left
+	if left := since.Add(patientFor).Sub(s.Now); left > 0 {
+		return Refused{Again: left}
 	}
-	if last.generation != w.backend.Generation {
-		last = refusal{since: last.since, generation: w.backend.Generation}
+	if last.generation != backend.Live.Generation {
+		last = refusal{since: last.since, generation: backend.Live.Generation}
 	}
-	if now.Sub(last.at) >= last.wait {
-		last.at, last.wait = now, min(max(askAgain, 2*last.wait), askAtLeast)
-		words, err := refusedPods(ctx, r.live, w.backend, since)
+	news := false
+	if s.Now.Sub(last.at) >= last.wait {
+		last.at, last.wait = s.Now, min(max(askAgain, 2*last.wait), askAtLeast)
+		words, err := refusedPods(ctx, r.Live, backend.Live, since)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "cannot read why pods are missing", "again", last.wait.String())
-		} else if told := wording(words); told != wording(last.words) {
-			if words != "" && ready.Status == metav1.ConditionTrue {
-				p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", told)
-			}
-			last.words, last.wait = words, askAgain
+		} else if refusedPod(words, backend) != refusedPod(last.words, backend) {
+			news, last.words, last.wait = true, words, askAgain
 		}
-		r.refusals.Add(server.UID, last)
+		r.refusals.Add(s.Server.UID, last)
 	}
-	w.refusal = last.words
-	return last.at.Add(last.wait).Sub(now)
+	return Refused{Words: last.words, News: news, Again: last.at.Add(last.wait).Sub(s.Now)}
 }
 
 // refusedPods is what the API server said last to whoever tried to make a pod of

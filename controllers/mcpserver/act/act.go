@@ -1,0 +1,123 @@
+// Package act does what a plan says, through the writer. It decides nothing about a spec: only, by what an earlier
+// action came to, whether a later one is taken.
+package act
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/render"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/report"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Actor does what plans say.
+type Actor struct {
+	Applier  *apply.Applier
+	Reader   *snapshot.Reader
+	Renderer *render.Renderer
+}
+
+// pass is one execution of a plan.
+type pass struct {
+	*Actor
+	*reconcile.Pass
+	s    *snapshot.Snapshot
+	made plan.Plan
+	// owner has what the release and the server say of all objects.
+	owner workload.Owner
+	// opts are those of the objects that are applied now.
+	opts []apply.Option
+	// refused is what the writes came to that the report is to tell of, and beside what went wrong beside them.
+	refused, beside error
+	// claimRefused says that the claim was refused, ours that pods may be started as the runner's account.
+	claimRefused, ours bool
+}
+
+// Execute takes the steps of a plan in their order, and returns what went wrong.
+func (a *Actor) Execute(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan) error {
+	x := &pass{Actor: a, Pass: p, s: s, made: made, owner: workload.OwnerWith(s.Server, a.Renderer.Release.Objects)}
+	p.Due(made.Wake)
+	report.RefusedPods(p, s)
+	for _, step := range made.Steps {
+		if (step.When == plan.ClaimRefused) != x.claimRefused {
+			continue
+		}
+		if ends := x.take(ctx, step.Action); ends {
+			break
+		}
+	}
+	return errors.Join(x.beside, x.refused)
+}
+
+// take does one action, and reports whether the pass ends with it.
+func (x *pass) take(ctx context.Context, action plan.Action) (ends bool) {
+	switch a := action.(type) {
+	case plan.HoldFinalizer:
+		on, err := x.AddFinalizer(ctx)
+		x.beside = errors.Join(x.beside, err)
+		return !on
+	case plan.RemovePolicy:
+		err := x.Remove(ctx, x.s.Kind.ChildrenManager, a.Policy)
+		if a.Ends {
+			x.beside = errors.Join(x.beside, err)
+			return err == nil // its end wakes the next pass
+		}
+		x.refused = errors.Join(x.refused, err)
+	case plan.ConfirmClaim:
+		latest, err := x.Reader.IsLatest(ctx, x.s)
+		x.beside = errors.Join(x.beside, err)
+		return err != nil || !latest
+	case plan.KeepClaim:
+		x.Reader.Claims.Hold(x.s.Server.UID, x.made.Target)
+	case plan.Yield:
+		if x.Reader.Claims.Lose(x.s.Server.UID, x.s.Now) {
+			report.Yields(x.Pass, x.s)
+		}
+		x.beside = errors.Join(x.beside, otherOperator{})
+		return true
+	case plan.MakeSessionKey:
+		return x.claim(false, x.makeSessionKey(ctx, a))
+	case plan.WriteClaim:
+		return x.claim(x.writeClaim(ctx, a))
+	case plan.Objects:
+		x.refused = x.objects(ctx, a)
+	case plan.ScaleBackend:
+		// What was refused is about content, and the scale is not.
+		x.refused = errors.Join(x.refused, x.scaleBackend(ctx, a))
+	case plan.Report:
+		x.beside = errors.Join(x.beside, report.Write(ctx, x.Pass, x.s, x.made, x.refused))
+		return true
+	case plan.OrphanChildren, plan.StopProxies, plan.AwaitProxies, plan.DeleteBackend, plan.AwaitBackend, plan.DeletePolicy,
+		plan.ReleaseFinalizer:
+		return x.delete(ctx, a)
+	default: // beside a claim that was refused, which is what is told
+		x.beside = errors.Join(x.beside, x.object(ctx, a))
+	}
+	return false
+}
+
+// claim notes what a write of the claim came to. Where that was refused the pass goes on without it; after another
+// error it ends.
+func (x *pass) claim(ends bool, err error) bool {
+	switch {
+	case apply.Refused(err) != nil:
+		x.claimRefused, x.refused = true, err
+		return false
+	case err != nil:
+		x.beside = errors.Join(x.beside, err)
+		return true
+	}
+	return ends
+}
+
+// otherOperator ends the pass over a server that is left to another operator.
+type otherOperator struct{}
+
+func (otherOperator) Error() string             { return "another operator runs other content of the same spec" }
+func (otherOperator) RetryAfter() time.Duration { return snapshot.LeftTo }

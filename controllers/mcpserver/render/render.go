@@ -1,0 +1,246 @@
+// Package render turns what a server asks for into content: a Digest, by which package plan decides, and the manifests
+// that carry it, which are made when one has to be written. What came of an Input is remembered, by all of it.
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/configs/frame"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/podtemplate"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Digest is what is decided by of content: all but what carries it.
+type Digest struct {
+	// Key names all inputs that it came of.
+	Key string
+	// Hash names the content, and OwnHash it without what shared configurations contribute.
+	Hash, OwnHash string
+	// Backend names what the backend's pods are to run.
+	Backend string
+	// BridgeImage is that of a backend with a bridge, SessionSecret the Secret with the keys of session ids.
+	BridgeImage, SessionSecret string
+	// Guards are what the proxy holds calls against.
+	Guards string
+	// NotEnforced are fields that this version does not enforce.
+	NotEnforced []string
+	// Short says that the proxy's pod template carries the run config, and no ConfigMap does.
+	Short bool
+	// Problems keep the spec from being rendered. Reason is that of them where nothing but references is wrong.
+	Problems podtemplate.Problems
+	Reason   string
+	// Unmatched are statements of spec.authzConfig that match no call.
+	Unmatched []string
+}
+
+// Digests are those of what a server asks for.
+type Digests struct {
+	// Present is with the present content of the configurations that it refers to.
+	Present Digest
+	// Before is with what it has of those whose turn it is not, nil where it waits for none, or where what it has
+	// cannot be told.
+	Before *Digest
+}
+
+// mostProblems is how many problems are remembered: a condition names fewer.
+const mostProblems = 21
+
+// remembered is of how many inputs the digest is kept, and lately of how many what was rendered, which is many times
+// as large.
+const (
+	remembered = 1 << 14
+	lately     = 32
+)
+
+// Renderer renders for one release.
+type Renderer struct {
+	Release          podtemplate.Options
+	digests, renders *lru.Cache
+}
+
+// New returns a Renderer.
+func New(release podtemplate.Options) *Renderer {
+	return &Renderer{Release: release, digests: lru.New(remembered), renders: lru.New(lately)}
+}
+
+// Input is all that content depends on, beside the release.
+type Input struct {
+	object  kinds.Object
+	configs frame.Set
+	// whole reads what the configurations contribute, where that is needed: it may be large.
+	whole func() (frame.Set, error)
+	// key names all of it, empty where it cannot be encoded.
+	key   string
+	large bool
+}
+
+// Digests are those of the server of a snapshot, zero of one that is being deleted. An error is one of reading its
+// configurations.
+func (r *Renderer) Digests(s *snapshot.Snapshot) (d Digests, err error) {
+	if s.Server.DeletionTimestamp != nil {
+		return d, nil
+	}
+	if d.Present, err = r.digest(r.present(s)); err != nil {
+		return d, err
+	}
+	if in, told := r.before(s); told {
+		var before Digest
+		before, err = r.digest(in)
+		d.Before = &before
+	}
+	return d, err
+}
+
+// Rendered is what the digest with this key came of.
+func (r *Renderer) Rendered(s *snapshot.Snapshot, key string) (workload.Rendered, error) {
+	in := r.present(s)
+	if in.key != key {
+		in, _ = r.before(s)
+	}
+	return r.render(in)
+}
+
+func (r *Renderer) digest(in Input) (Digest, error) {
+	if known, ok := r.digests.Get(in.key); ok {
+		return known.(Digest), nil
+	}
+	rendered, err := r.render(in)
+	if err != nil {
+		return Digest{}, err
+	}
+	d := digestOf(rendered)
+	d.Key = in.key
+	if in.key != "" {
+		r.digests.Add(in.key, d)
+	}
+	return d, nil
+}
+
+func digestOf(rendered workload.Rendered) Digest {
+	run := &rendered.Content
+	d := Digest{
+		Hash: rendered.Hash, OwnHash: rendered.OwnHash, Backend: run.Rendering.Backend, SessionSecret: run.Proxy.SessionSecret,
+		Guards: podtemplate.Guards(run.Proxy), NotEnforced: run.NotEnforced, Short: rendered.Short(),
+		Problems: slices.Clone(rendered.Problems[:min(len(rendered.Problems), mostProblems)]), Reason: rendered.Reason,
+		Unmatched: rendered.Unmatched,
+	}
+	if run.Backend.Bridge != nil {
+		d.BridgeImage = run.Backend.Bridge.Image
+	}
+	return d
+}
+
+func (r *Renderer) render(in Input) (workload.Rendered, error) {
+	if known, ok := r.renders.Get(in.key); ok {
+		return known.(workload.Rendered), nil
+	}
+	if in.whole != nil {
+		var err error
+		if in.configs, err = in.whole(); err != nil {
+			return workload.Rendered{}, err
+		}
+	}
+	options := r.Release
+	options.Configs = in.configs
+	rendered := workload.Render(in.object, options)
+	if in.key != "" && !in.large {
+		r.renders.Add(in.key, rendered)
+	}
+	return rendered, nil
+}
+
+// present is with the present content of the configurations that the server refers to.
+func (r *Renderer) present(s *snapshot.Snapshot) Input {
+	in := Input{object: r.inputs(s), configs: s.Configs.Refs, whole: s.Configs.Whole}
+	return in.keyed()
+}
+
+// before is with what the server has of the configurations whose turn it is not; false where it waits for none, and
+// where that cannot be told.
+func (r *Renderer) before(s *snapshot.Snapshot) (in Input, told bool) {
+	if s.Configs.Waits() == nil || s.Configs.Ran == nil {
+		return in, false
+	}
+	in = r.present(s)
+	had := func(set frame.Set) (frame.Set, bool) {
+		for _, turn := range s.Configs.Turns {
+			if turn.Admitted {
+				continue
+			}
+			hash := rollout.Of(s.Server).Records(turn, true).Hash
+			if set, told = set.Before(turn.Kind, &s.Configs.Ran.Proxy, hash); !told {
+				return set, false
+			}
+		}
+		return set, true
+	}
+	if in.configs, told = had(in.configs); !told {
+		return in, false
+	}
+	in.whole = func() (frame.Set, error) {
+		whole, err := s.Configs.Whole()
+		if err == nil {
+			whole, _ = had(whole)
+		}
+		return whole, err
+	}
+	return in.keyed(), true
+}
+
+// inputs is an object with nothing but what content depends on, so that all of it is in the key.
+func (r *Renderer) inputs(s *snapshot.Snapshot) kinds.Object {
+	meta := metav1.ObjectMeta{
+		Namespace: s.Object.GetNamespace(), Name: s.Object.GetName(), UID: s.Object.GetUID(), Labels: r.Release.Objects.Of(s.Object).Labels,
+	}
+	var status v1alpha1.ProxyWorkloadStatus
+	if claim := s.Last.Claim; claim != nil {
+		status.Workload = &v1alpha1.WorkloadStatus{
+			BackendHash: claim.BackendHash, BridgeImage: claim.BridgeImage, SessionSecret: claim.SessionSecret,
+		}
+		for _, c := range claim.Configs {
+			status.Workload.Configs = append(status.Workload.Configs, v1alpha1.WorkloadConfig{Kind: c.Kind, Name: c.Name})
+		}
+	}
+	if o, is := s.Object.(*v1alpha1.MCPRemoteProxy); is {
+		return &v1alpha1.MCPRemoteProxy{ObjectMeta: meta, Spec: o.Spec, Status: v1alpha1.MCPRemoteProxyStatus{ProxyWorkloadStatus: status}}
+	}
+	return &v1alpha1.MCPServer{ObjectMeta: meta, Spec: s.Server.Spec, Status: v1alpha1.MCPServerStatus{ProxyWorkloadStatus: status}}
+}
+
+// said is what of a configuration content depends on: what it contributes goes by the hash.
+type said struct {
+	v1alpha1.ConfigRef
+	Exists, Deleting bool
+	Hash, Err        string
+}
+
+// keyed names the input.
+func (in Input) keyed() Input {
+	configs := make([]said, 0, len(in.configs))
+	for _, c := range in.configs {
+		config := said{ConfigRef: c.ConfigRef, Exists: c.Object != nil, Deleting: c.Deleting(), Hash: c.Verdict.Hash}
+		if c.Verdict.Err != nil {
+			config.Err = c.Verdict.Err.Error()
+		}
+		configs = append(configs, config)
+	}
+	data, err := json.Marshal([]any{in.object, configs})
+	if err != nil {
+		in.key = "" // what cannot be encoded is a problem of the spec, and is not remembered
+		return in
+	}
+	sum := sha256.Sum256(data)
+	in.key, in.large = hex.EncodeToString(sum[:]), len(data) > reconcile.LargeObject
+	return in
+}

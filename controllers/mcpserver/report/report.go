@@ -1,0 +1,252 @@
+// Package report words what a pass comes to: a plan, and what its writes came to, as conditions, Events, address and
+// scale. Conditions is pure, and Write states what it finds.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/freehold-dev/freehold/apis/contract"
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	v1alpha1ac "github.com/freehold-dev/freehold/applyconfig/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/apply"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/plan"
+	"github.com/freehold-dev/freehold/controllers/mcpserver/snapshot"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Write says what is so: address and scale, then the conditions with the
+// generation they speak of in one apply, because readers of kstatus believe an
+// old Ready under a new generation. Conditions come last, to tell also who
+// overwrites address and scale. applied is what the writes of the pass came to.
+func Write(ctx context.Context, p *reconcile.Pass, s *snapshot.Snapshot, made plan.Plan, applied error) error {
+	if apply.Only(applied, apply.WithWatch) != nil {
+		return nil //nolint:nilerr // the next pass knows more, and what wakes it is on its way
+	}
+	answer := ready(s, made, applied)
+	var scaled error
+	scalars, held := Scalars(s, made, answer)
+	p.Due(held) // that no pod comes is no event
+	if scalars != nil {
+		_, scaled = p.Apply(ctx, s.Kind.StatusManager, s.Object, scalars)
+	}
+	if answer.Reason == v1alpha1.ReasonReady || answer.Reason == v1alpha1.ReasonRolloutPending || made.Verdict.Complete {
+		p.Served = max(p.Served, made.Target.Generation)
+	}
+	found := findings(s, made, answer, p.Conflicts)
+	// Reconciling begins anew with each wait.
+	if f, moving := found[v1alpha1.ConditionReconciling]; moving && !plan.Waits(s, f.Reason) {
+		p.Anew(v1alpha1.ConditionReconciling)
+	}
+	return errors.Join(scaled, p.Report(ctx, found))
+}
+
+// Conditions are the answers to all questions, by condition type. applied is what the writes of the pass came to, and
+// conflicts are the field conflicts that it met.
+func Conditions(
+	s *snapshot.Snapshot, made plan.Plan, applied error, conflicts []*apply.Conflict,
+) map[string]conditions.Finding {
+	return findings(s, made, ready(s, made, applied), conflicts)
+}
+
+// findings are all answers; answer is that of ready. What the spec asks for is reached also by a server that has
+// stopped: then Ready is absent, as are Reconciling and Stalled.
+func findings(
+	s *snapshot.Snapshot, made plan.Plan, answer conditions.Finding, conflicts []*apply.Conflict,
+) map[string]conditions.Finding {
+	found := map[string]conditions.Finding{v1alpha1.ConditionReady: answer, v1alpha1.ConditionAccepted: accepted(made)}
+	for conditionType, f := range map[string]*conditions.Finding{
+		v1alpha1.ConditionForeignPodContent: foreignPodContent(s), v1alpha1.ConditionFieldConflict: fieldConflict(s, conflicts),
+		v1alpha1.ConditionBackendExposed: backendExposed(s),
+	} {
+		if f != nil {
+			found[conditionType] = *f
+		}
+	}
+	if len(made.Digest.Unmatched) > 0 {
+		found[v1alpha1.ConditionPolicyUnmatched] = conditions.PolicyUnmatched(made.Digest.Unmatched)
+	}
+	stops := answer.Reason == v1alpha1.ReasonSuspended || answer.Reason == v1alpha1.ReasonScaledToZero
+	switch {
+	case answer.Status == metav1.ConditionTrue:
+		if f := evicts(s); f != nil {
+			found[v1alpha1.ConditionStalled] = *f
+		}
+	case stops && made.Verdict.Stopped:
+		delete(found, v1alpha1.ConditionReady)
+		found[v1alpha1.ConditionSuspended] = conditions.True(answer.Reason, answer.Message)
+	default:
+		condition, f := movement(s, answer)
+		found[condition] = f
+	}
+	return found
+}
+
+// movement is the condition that a server shows which is not ready: Reconciling,
+// or Stalled once it went without progress for too long.
+func movement(s *snapshot.Snapshot, answer conditions.Finding) (string, conditions.Finding) {
+	stalls, limit := plan.Stalls(s, answer.Reason)
+	switch {
+	case stalls && limit == 0:
+		return v1alpha1.ConditionStalled, conditions.True(answer.Reason, answer.Message)
+	case stalls:
+		return v1alpha1.ConditionStalled, conditions.True(answer.Reason, fmt.Sprintf("no progress for %s: %s", limit, answer.Message))
+	}
+	return v1alpha1.ConditionReconciling, conditions.True(answer.Reason, answer.Message)
+}
+
+// evicts is Stalled of a server that is ready, and whose pods kubelet has evicted one after another
+// for longer than it may go without progress; nil for any other. Sessions and calls
+// end each time.
+func evicts(s *snapshot.Snapshot) *conditions.Finding {
+	again, since := s.Complaints.Repeated(v1alpha1.ReasonEvicted)
+	limit := plan.Limit(s.Server, v1alpha1.ReasonEvicted)
+	if again == nil || s.Now.Sub(since) < limit {
+		return nil
+	}
+	cures := conditions.OfBackend
+	if again.Component == workload.ComponentProxy {
+		cures = conditions.OfProxy
+	}
+	f := again.Ended(cures)
+	return new(conditions.True(f.Reason, fmt.Sprintf("no progress for %s: %s", limit, f.Message)))
+}
+
+// foreignPodContent names what our pod templates have that none of our managers states;
+// nil for nothing.
+func foreignPodContent(s *snapshot.Snapshot) *conditions.Finding {
+	var found []conditions.Foreign
+	if proxy := s.Proxy(); proxy.Exists() {
+		found = append(found, conditions.ForeignContent("proxy", proxy.Live.ManagedFields, s.Kind.ChildrenManager, proxy.Live.Spec.Template.Spec))
+	}
+	if backend := s.Backend(); backend.Exists() {
+		found = append(found, conditions.ForeignContent("backend", backend.Live.ManagedFields, contract.RunnerBackend, backend.Live.Spec.Template.Spec))
+	}
+	return conditions.ForeignPodContent(found...)
+}
+
+// fieldConflict says who overwrites fields of this server, in the runner's words
+// for the backend's objects, which are the runner's.
+func fieldConflict(s *snapshot.Snapshot, conflicts []*apply.Conflict) *conditions.Finding {
+	ofBackend := s.Last.BackendFight
+	switch {
+	case len(conflicts) > 0:
+		f := conditions.FieldConflict(conflicts)
+		if ofBackend != nil {
+			f.Message += ". Of the backend: " + ofBackend.Message
+		}
+		return &f
+	case ofBackend != nil:
+		return new(conditions.True(v1alpha1.ReasonFieldConflict, ofBackend.Message))
+	}
+	return nil
+}
+
+// backendExposed says that others than the proxy may call the backend of a server
+// whose spec asks the proxy to check calls.
+func backendExposed(s *snapshot.Snapshot) *conditions.Finding {
+	spec := &s.Server.Spec
+	if !s.Kind.Backend || !workload.Guarded(spec) || workload.BackendIngress(spec, nil) == v1alpha1.BackendIngressProxyOnly {
+		return nil
+	}
+	return new(conditions.True(v1alpha1.ReasonBackendIngressAny, fmt.Sprintf(
+		"spec.network.backendIngress is Any: whoever reaches Service %s or a backend pod calls the server without the proxy's checks; "+
+			"remove the field, and Freehold makes a NetworkPolicy that lets only the proxy connect", workload.BackendName(s.Server.Name))))
+}
+
+// Scalars report address and scale: those of a backend once it has a ready pod, and the address of an object without
+// a backend from when it is ready for the first time. A backend that an earlier server of the name left is not
+// reported. While pods come up or go down one by one the numbers wait until all have, since each step would be a write,
+// while they are settling, and held is how much longer; not for one that is in trouble, which may never come. What
+// falls is reported at once.
+func Scalars(
+	s *snapshot.Snapshot, made plan.Plan, ready conditions.Finding,
+) (ac *v1alpha1ac.MCPServerApplyConfiguration, held time.Duration) {
+	backend, url := s.Backend(), s.Server.Status.URL
+	switch {
+	case !s.Kind.Backend && url == "" && ready.Status != metav1.ConditionTrue,
+		s.Kind.Backend && (!backend.Ours() || url == "" && !backend.Ready):
+		return nil, 0
+	case url == "" || made.Accepted(): // else it is that of the content that runs
+		url = address(s.Server)
+	}
+	status := v1alpha1ac.MCPServerStatus().WithURL(url)
+	if s.Kind.Backend {
+		var replicas, up int32
+		replicas, up, held = numbers(s, ready)
+		status.WithReplicas(replicas).WithReadyReplicas(up).
+			WithSelector(labels.SelectorFromSet(workload.Selector(kinds.Key(s.Server), workload.ComponentBackend)).String())
+	}
+	return v1alpha1ac.MCPServer(s.Server.Name, s.Server.Namespace).WithKind(s.Kind.Object.Kind).WithStatus(status), held
+}
+
+// numbers are how many pods the backend has and how many are ready, as they are to be reported, and held is how much
+// longer they are held back.
+func numbers(s *snapshot.Snapshot, ready conditions.Finding) (replicas, up int32, held time.Duration) {
+	told, backend, all := s.Server.Status, s.Backend(), kinds.BackendReplicas(s.Server)
+	replicas, up = backend.Live.Status.Replicas, backend.Live.Status.ReadyReplicas
+	well := ready.Status == metav1.ConditionTrue || ready.Reason == v1alpha1.ReasonUpdating
+	if s.Settling > 0 && well && told.Replicas != nil && told.ReadyReplicas != nil && (up > all || up < all && up >= *told.ReadyReplicas) &&
+		s.FirstFailure(backend.Revision, backend.Hash) == nil {
+		return *told.Replicas, *told.ReadyReplicas, s.Settling
+	}
+	return replicas, up, 0
+}
+
+// address is where calls of the server go.
+func address(server *v1alpha1.MCPServer) string {
+	return workload.URL(workload.OwnerOf(server), server.Spec.Proxy, server.Spec.Path)
+}
+
+// RefusedPods tells what refuses pods of a server that is ready with those that it has.
+func RefusedPods(p *reconcile.Pass, s *snapshot.Snapshot) {
+	if s.Refused.News && s.Refused.Words != "" && s.Last.IsReady() {
+		p.Event(corev1.EventTypeWarning, v1alpha1.ReasonPodRefused, "Scale", s.RefusedPod().Message)
+	}
+}
+
+// Changes says what the target of a plan makes anew, and for which configuration.
+func Changes(s *snapshot.Snapshot, made plan.Plan) string {
+	replaces := "replaces the pods of the proxy"
+	switch {
+	case !s.Proxy().Exists() && !s.Kind.Backend:
+		replaces = "creates the proxy"
+	case !s.Proxy().Exists():
+		replaces = "creates the proxy and its backend"
+	case s.Backend().Hash != made.Digest.Backend:
+		replaces = "replaces the pods of proxy and backend"
+	}
+	if c := made.TakesInTurn(s); c != nil {
+		return fmt.Sprintf("%s, because %s %q changed", replaces, c.Kind, c.Name)
+	}
+	return replaces
+}
+
+// Yields tells that the server is left to another operator.
+func Yields(p *reconcile.Pass, s *snapshot.Snapshot) {
+	p.Event(corev1.EventTypeWarning, "OtherOperator", "Claim", fmt.Sprintf(
+		"another operator claimed workload generation %d for other content of the same spec, as one of another version does: "+
+			"let only one run; this one leaves the server alone for %s", s.Last.Claimed.Generation, snapshot.LeftTo))
+}
+
+// HostAccess tells that fields which another manager set on the proxy's pods are set back.
+func HostAccess(p *reconcile.Pass, fields []string) {
+	p.Event(corev1.EventTypeWarning, "HostAccessRemoved", "Repair",
+		fmt.Sprintf("another field manager set %s on the proxy's pods; Freehold set it back to false", strings.Join(fields, ", ")))
+}
+
+// RightsWithdrawn tells that the runner's rights went, since they rested on what another writer has.
+func RightsWithdrawn(p *reconcile.Pass, name string) {
+	p.Event(corev1.EventTypeWarning, "RightsWithdrawn", "Repair", fmt.Sprintf(
+		"Freehold does not control the ServiceAccount or Role %s any more; deleted the RoleBinding, so that it grants nothing to its new owner", name))
+}

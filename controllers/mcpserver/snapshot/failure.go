@@ -1,0 +1,184 @@
+package snapshot
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/complaints"
+	"github.com/freehold-dev/freehold/controllers/conditions"
+	"github.com/freehold-dev/freehold/controllers/revision"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// cures say where what is wrong with a pod is mended.
+func (p *Pod) cures() conditions.Cures {
+	if p.Component == workload.ComponentProxy {
+		return conditions.OfProxy
+	}
+	return conditions.OfBackend
+}
+
+// FirstFailure is the first thing that keeps a pod from running, or from being made: one of the proxy that carries
+// rev, or one of the backend that runs what has hash; nil for nothing.
+func (s *Snapshot) FirstFailure(rev revision.Revision, hash string) *conditions.Finding {
+	for i := range s.Pods.all {
+		if pod := &s.Pods.all[i]; pod.is(rev, hash) {
+			if f := conditions.PodTrouble(pod.Pod, s.Complaints.all, pod.cures()); f != nil {
+				return f
+			}
+		}
+	}
+	if f := s.ended(rev, hash); f != nil {
+		return f
+	}
+	proxy, backend := s.Proxy(), s.Backend()
+	if s.Refused.Words != "" && backend.Hash == hash {
+		return new(s.RefusedPod())
+	}
+	if f := s.paused(rev, hash); f != nil {
+		return f
+	}
+	if !proxy.Exists() || proxy.Revision != rev {
+		return nil
+	}
+	for _, c := range proxy.Live.Status.Conditions {
+		if c.Type == "ReplicaFailure" && c.Status == corev1.ConditionTrue {
+			return new(conditions.Refusal(c.Message, conditions.OfProxy, proxy.Live.Spec.Template.Spec))
+		}
+	}
+	return nil
+}
+
+// RefusedPod is what refuses a pod of the backend.
+func (s *Snapshot) RefusedPod() conditions.Finding { return refusedPod(s.Refused.Words, s.Backend()) }
+
+func refusedPod(words string, backend *Backend) conditions.Finding {
+	return conditions.Refusal(words, conditions.OfBackend, backend.Live.Spec.Template.Spec)
+}
+
+// paused says that somebody holds the rollout of what is wanted: by spec.paused of the
+// Deployment, or by a partition of the StatefulSet. Neither is a field of Freehold.
+func (s *Snapshot) paused(rev revision.Revision, hash string) *conditions.Finding {
+	proxy, backend := s.Proxy(), s.Backend()
+	if proxy.Exists() && proxy.Live.Spec.Paused && proxy.Revision == rev &&
+		(proxy.Live.Status.Replicas == 0 || !proxy.RolledOut(rev, false)) {
+		return new(conditions.Paused(proxy.Live.Name))
+	}
+	if !backend.Exists() || backend.Hash != hash || backend.Live.Spec.UpdateStrategy.RollingUpdate == nil ||
+		backend.RolledOut(rev, hash, false) {
+		return nil
+	}
+	if partition := ptr.Deref(backend.Live.Spec.UpdateStrategy.RollingUpdate.Partition, 0); partition > 0 {
+		return new(conditions.Partitioned(backend.Live.Name, partition))
+	}
+	return nil
+}
+
+// Unready is what is known of the first pod that runs what is wanted and is not ready, to be added to what is said
+// of them all.
+func (s *Snapshot) Unready(rev revision.Revision, hash string) string {
+	for i := range s.Pods.all {
+		pod := &s.Pods.all[i]
+		if !pod.is(rev, hash) {
+			continue
+		}
+		cures := pod.cures()
+		cures.Upstream = "the server at spec.url"
+		if s.Kind.Backend {
+			cures.Upstream = "the backend"
+		}
+		if s.Server.Spec.Transport != v1alpha1.TransportStdio { // there our bridge listens
+			cures.Port = s.Server.Spec.Port
+		}
+		if text := conditions.Unready(pod.Pod, s.Complaints.all, cures); text != "" {
+			return "; " + text
+		}
+	}
+	return ""
+}
+
+// Kubelet ends a pod that takes more than it may, or does not take it, and the
+// controllers of Kubernetes make another one: the pod that it was is gone, and the next one
+// may even be ready for a while. What is left is what kubelet said.
+
+// lately is how long the next pod may be made after the one that was ended.
+const lately = time.Minute
+
+// ended says why kubelet has ended the pod in whose place one is to come that is not ready yet.
+func (s *Snapshot) ended(rev revision.Revision, hash string) *conditions.Finding {
+	if s.Proxy().Revision == rev {
+		if last := s.Complaints.ended(workload.ComponentProxy, s.Proxy().Written); last != nil && s.replaces(last) {
+			return new(last.Ended(conditions.OfProxy))
+		}
+	}
+	if s.Backend().Exists() && s.Backend().Hash == hash {
+		if last := s.Complaints.ended(workload.ComponentBackend, s.Backend().Written); last != nil && s.replaces(last) {
+			return new(last.Ended(conditions.OfBackend))
+		}
+	}
+	return nil
+}
+
+// replaces reports whether a pod that is not ready was made in the place of one that was
+// ended, or is about to be.
+func (s *Snapshot) replaces(ended *conditions.Complaint) bool {
+	there := false
+	for _, pod := range s.Pods.Of(ended.Component, Active) {
+		if pod.UID == ended.UID {
+			continue
+		}
+		there = true
+		if pod.ReadySince.IsZero() && pod.CreationTimestamp.Sub(ended.Last).Abs() <= lately {
+			return true
+		}
+	}
+	return !there && s.Now.Sub(ended.Last) <= lately
+}
+
+// Complaints are what Events say of the pods, also of those that are gone.
+type Complaints struct {
+	all []conditions.Complaint
+	// proxy and backend are since when the two have their content, and now is when it is looked at.
+	proxy, backend, now time.Time
+}
+
+// ended is what kubelet said last of a pod of a component that it ended, since its workload has
+// its content; nil for nothing.
+func (c Complaints) ended(component string, since time.Time) (last *conditions.Complaint) {
+	for i := range c.all {
+		said := &c.all[i]
+		if said.Component == component && said.Ends() && !said.Last.Before(since) && (last == nil || said.Last.After(last.Last)) {
+			last = said
+		}
+	}
+	return last
+}
+
+// Repeated is what has been said again and again until now, with this reason of ours, and since when: that pods
+// get ready in between is no progress. It is nil where it is said for the first time.
+func (c Complaints) Repeated(reason string) (again *conditions.Complaint, since time.Time) {
+	for _, of := range []struct {
+		component string
+		since     time.Time
+		cures     conditions.Cures
+	}{{workload.ComponentBackend, c.backend, conditions.OfBackend}, {workload.ComponentProxy, c.proxy, conditions.OfProxy}} {
+		for i := range c.all {
+			said := &c.all[i]
+			if said.Component != of.component || said.Last.Before(of.since) || !said.First.Before(said.Last) ||
+				c.now.Sub(said.Last) >= complaints.Lull || said.Means(of.cures) != reason {
+				continue
+			}
+			first := said.First
+			if first.Before(of.since) {
+				first = of.since
+			}
+			if again == nil || first.Before(since) {
+				again, since = said, first
+			}
+		}
+	}
+	return again, since
+}

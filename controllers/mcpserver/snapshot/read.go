@@ -1,0 +1,203 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/freehold-dev/freehold/apis/v1alpha1"
+	"github.com/freehold-dev/freehold/controllers/complaints"
+	"github.com/freehold-dev/freehold/controllers/configs/store"
+	"github.com/freehold-dev/freehold/controllers/kinds"
+	"github.com/freehold-dev/freehold/controllers/reconcile"
+	"github.com/freehold-dev/freehold/controllers/rollout"
+	"github.com/freehold-dev/freehold/controllers/workload"
+)
+
+// Reader reads what a pass looks at.
+type Reader struct {
+	Kind kinds.Kind
+	// Cache may be behind, and Live, the API server, is asked where a cache cannot know.
+	Cache, Live client.Reader
+	Configs     *store.Store
+	// Percent is how many of a hundred servers take a changed configuration at a time.
+	Percent int
+	// Complaints are those about pods; nil for none.
+	Complaints *complaints.Store
+
+	// Claims are those of this process.
+	Claims Claims
+	// refusals are what refuses pods, by uid of the server, and stopping since when servers stop.
+	refusals, stopping *lru.Cache
+	// numbers are how many pods there are where others are reported, by uid of the server.
+	numbers *lru.Cache
+}
+
+// remembered is of how many servers a process remembers something.
+const remembered = 1 << 14
+
+// NewReader returns a Reader of a kind.
+func NewReader(kind kinds.Kind, cache, live client.Reader) *Reader {
+	return &Reader{
+		Kind: kind, Cache: cache, Live: live, Configs: store.New(), Percent: rollout.DefaultPercent, refusals: lru.New(remembered), stopping: lru.New(remembered), numbers: lru.New(remembered),
+		Claims: Claims{lru.New(remembered)},
+	}
+}
+
+// Read reads the children of an object and its pods; of one that is not being deleted also its configurations.
+// What a cache does not show of a server that stops is read live: it holds what has our label, and somebody may
+// have taken that off. What still runs must not be taken for gone.
+func (r *Reader) Read(ctx context.Context, object kinds.Object, now time.Time, turn *reconcile.Holder) (s *Snapshot, err error) {
+	server := kinds.Form(object)
+	objects, err := r.objects(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	objects.Complaints = r.Complaints.Of(server.Namespace, kinds.Key(server))
+	lost := r.Kind.Backend && objects.Backend == nil && kinds.BackendReplicas(server) == 0 && server.Status.URL != ""
+	if server.DeletionTimestamp != nil || lost {
+		if err := r.uncover(ctx, server, &objects); err != nil {
+			return nil, err
+		}
+	}
+	if objects.Leftover, err = r.leftover(ctx, client.ObjectKeyFromObject(server), server.UID, objects.Policy); err != nil {
+		return nil, err
+	}
+	if server.DeletionTimestamp == nil {
+		if err := r.configs(ctx, object, &objects, whole{r, turn, now}); err != nil {
+			return nil, err
+		}
+	}
+	s = Of(object, objects, now)
+	s.Stops, s.Held = r.stopsOf(s), r.Claims.Held(server.UID)
+	if server.DeletionTimestamp == nil {
+		s.Refused, s.Settling = r.refused(ctx, s), r.settling(s)
+	}
+	return s, nil
+}
+
+// objects are read once: from a cache, and what that cuts live.
+func (r *Reader) objects(ctx context.Context, server *v1alpha1.MCPServer) (o Objects, err error) {
+	seen := func(name string, obj client.Object, e error) bool {
+		if err == nil && e != nil && !apierrors.IsNotFound(e) {
+			err = fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, e)
+		}
+		return err == nil && e == nil
+	}
+	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: server.Namespace, Name: name} }
+	get := func(name string, obj client.Object) bool {
+		return err == nil && seen(name, obj, reconcile.Whole(ctx, r.Cache, r.Live, key(name), obj))
+	}
+	name := kinds.Key(server)
+	o.Account = found(get, workload.RunnerName(name), &corev1.ServiceAccount{})
+	o.Role = found(get, workload.RunnerName(name), &rbacv1.Role{})
+	o.Binding = found(get, workload.RunnerName(name), &rbacv1.RoleBinding{})
+	o.Service = found(get, workload.ProxyName(name), &corev1.Service{})
+	o.Proxy = found(get, workload.ProxyName(name), &appsv1.Deployment{})
+	if r.Kind.Backend {
+		o.Backend = found(get, workload.BackendName(name), &appsv1.StatefulSet{})
+		o.Calls = found(get, workload.BackendName(name), &corev1.Service{})
+		o.Names = found(get, workload.HeadlessName(name), &corev1.Service{})
+		o.Policy = found(get, workload.BackendName(name), &networkingv1.NetworkPolicy{})
+	}
+	if err != nil {
+		return Objects{}, err
+	}
+	labelled := []client.ListOption{client.InNamespace(server.Namespace), client.MatchingLabels{workload.LabelServer: name}}
+	configs := &metav1.PartialObjectMetadataList{}
+	configs.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	if err := r.Cache.List(ctx, configs, labelled...); err != nil {
+		return Objects{}, fmt.Errorf("listing run configs: %w", err)
+	}
+	o.RunConfigs = configs.Items
+	o.Pods, err = r.pods(ctx, server.Namespace, name)
+	return o, err
+}
+
+func found[T client.Object](get func(string, client.Object) bool, name string, obj T) T {
+	var none T
+	if !get(name, obj) {
+		return none
+	}
+	return obj
+}
+
+// pods are those of an owner, by its key, sorted. A cache lists in any order, and of two pods in trouble the first is
+// named: another one each time would be a write each time.
+func (r *Reader) pods(ctx context.Context, namespace, key string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.Cache.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{workload.LabelServer: key}); err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return pods.Items, nil
+}
+
+// uncover reads live the children that stop, where the cache does not show them.
+func (r *Reader) uncover(ctx context.Context, server *v1alpha1.MCPServer, o *Objects) error {
+	key := kinds.Key(server)
+	proxy, err := unseen(ctx, r.Live, server, workload.ProxyName(key), o.Proxy)
+	backend, policy := o.Backend, o.Policy
+	if r.Kind.Backend && err == nil {
+		backend, err = unseen(ctx, r.Live, server, workload.BackendName(key), o.Backend)
+	}
+	if r.Kind.Backend && err == nil {
+		policy, err = unseen(ctx, r.Live, server, workload.BackendName(key), o.Policy)
+	}
+	if err != nil {
+		return err
+	}
+	o.Hidden = proxy != o.Proxy || backend != o.Backend || policy != o.Policy
+	o.Proxy, o.Backend, o.Policy = proxy, backend, policy
+	return nil
+}
+
+// unseen is a child of the server that the cache does not show, or what it shows.
+func unseen[T any, O interface {
+	*T
+	client.Object
+}](ctx context.Context, live client.Reader, server *v1alpha1.MCPServer, name string, seen O) (O, error) {
+	if seen != nil {
+		return seen, nil
+	}
+	obj := O(new(T))
+	switch err := live.Get(ctx, client.ObjectKey{Namespace: server.Namespace, Name: name}, obj); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading %T %s/%s: %w", obj, server.Namespace, name, err)
+	case err != nil, !metav1.IsControlledBy(obj, server):
+		return nil, nil //nolint:nilerr // there is none, or another's
+	}
+	return obj, nil
+}
+
+// LiveProxy is the proxy as the API server has it, where the cache does not show one that is there.
+func (r *Reader) LiveProxy(ctx context.Context, server *v1alpha1.MCPServer) (*Proxy, error) {
+	live, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: server.Namespace, Name: workload.ProxyName(kinds.Key(server))}
+	if err := r.Live.Get(ctx, key, live); err != nil {
+		return nil, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	return new(proxyOf(server, live)), nil
+}
+
+// IsLatest reports whether the server has the claim that was read: another operator may have claimed since, and the
+// cache not show it yet. Its event is on the way.
+func (r *Reader) IsLatest(ctx context.Context, s *Snapshot) (bool, error) {
+	object := r.Kind.New()
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), object); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	live := kinds.Form(object)
+	return live.UID == s.Server.UID && equality.Semantic.DeepEqual(live.Status.Workload, s.Server.Status.Workload), nil
+}
