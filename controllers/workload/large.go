@@ -33,7 +33,7 @@ func tooLarge(object kinds.Object) *podtemplate.Problem {
 	for _, field := range slices.Sorted(maps.Keys(overlays)) {
 		if len(overlays[field]) > LargestOverlay {
 			return &podtemplate.Problem{Field: field, Message: fmt.Sprintf(
-				"is longer than %d bytes: move long values into a ConfigMap or Secret that envFrom or volumes name", LargestOverlay)}
+				"is longer than %d bytes: keep long values in a ConfigMap or Secret that envFrom or volumes name", LargestOverlay)}
 		}
 	}
 	return nil

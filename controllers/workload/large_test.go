@@ -51,7 +51,7 @@ func TestOfASpecThatIsTooLargeOnlyChecksAreRendered(t *testing.T) {
 	} {
 		heavy := read(t, "full")
 		edit(heavy)
-		if got := Render(heavy, options); got.Problems.Error() != field+": is longer than 65536 bytes: move long values into a ConfigMap or Secret that envFrom or volumes name" ||
+		if got := Render(heavy, options); got.Problems.Error() != field+": is longer than 65536 bytes: keep long values in a ConfigMap or Secret that envFrom or volumes name" ||
 			got.Hash != "" || podtemplate.Guards(got.Content.Proxy) != podtemplate.Guards(whole.Content.Proxy) {
 			t.Errorf("%s: %.300v", field, got.Problems)
 		}

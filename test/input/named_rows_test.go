@@ -35,7 +35,7 @@ var namedRows = []subject{
 		{
 			mistake: "an overlay of more than 64 KiB", spec: "podTemplate: {metadata: {annotations: {a: " + strings.Repeat("x", 64<<10) + "}}}",
 			show: "podTemplate: {metadata: {annotations: {a: (64 KiB)}}}", field: "spec.podTemplate",
-			says: "is longer than 65536 bytes: move long values into a ConfigMap or Secret that envFrom or volumes name",
+			says: "is longer than 65536 bytes: keep long values in a ConfigMap or Secret that envFrom or volumes name",
 		},
 	}},
 	{"spec.volumes, spec.volumeMounts", []row{
