@@ -138,9 +138,8 @@ type whole struct {
 
 // read reads what a configuration contributes. An error may be that the pass has to wait for its turn at a large one.
 func (r whole) read(ctx context.Context, config *frame.Bound) error {
-	invalid := config.Verdict.Err != nil
-	if config.Object == nil || config.Verdict.Contribution != nil || invalid {
-		return nil
+	if config.Object == nil || config.Verdict.Contribution != nil || config.Verdict.Err != nil {
+		return nil //nolint:nilerr // its verdict is that error
 	}
 	verdict, known := r.Configs.Whole(config.Rules, config.Object)
 	if !known {
