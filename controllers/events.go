@@ -110,8 +110,8 @@ func (e *events) cut(line []byte) []byte {
 		Type   string        `json:"type"`
 		Object client.Object `json:"object"`
 	}{Object: object}
-	if !ok || json.Unmarshal(line, &event) != nil {
-		return line
+	if !ok || json.Unmarshal(line, &event) != nil || object.GetObjectKind().GroupVersionKind().Kind != e.kind.Name() {
+		return line // an error of the API server, too
 	}
 	event.Object = slimOwn(event.Object, e.labels)
 	small, err := json.Marshal(event)

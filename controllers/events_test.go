@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
@@ -133,6 +134,7 @@ func TestWhatIsSmallIsReadAsItIsSent(t *testing.T) {
 	server := largest()["mcpservers"]
 	large, bookmark := event(t, server), []byte(`{"type": "BOOKMARK",  "object": {"kind": "MCPServer", "metadata": {"resourceVersion": "7"}}}`+"\n")
 	other := event(t, &corev1.ConfigMap{Data: map[string]string{"a": megabyte}})
+	failed := event(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: http.StatusGone, Message: megabyte})
 	for name, tc := range map[string]struct {
 		path, media string
 		answer      []byte
@@ -144,6 +146,7 @@ func TestWhatIsSmallIsReadAsItIsSent(t *testing.T) {
 		"another format":       {apis + "mcpservers?watch=true", "application/cbor-seq", large},
 		"what is not finished": {apis + "mcpservers?watch=true", "application/json", large[:len(large)-5]},
 		"what is no object":    {apis + "mcpservers?watch=true", "application/json", append(bytes.Repeat([]byte("x"), 64<<10), '\n')},
+		"an error":             {apis + "mcpservers?watch=true", "application/json", failed},
 		"a ConfigMap":          {"/api/v1/configmaps?watch=true", "application/json", other},
 	} {
 		if got := watched(t, tc.path, tc.media, tc.answer); !bytes.Equal(got, tc.answer) {
