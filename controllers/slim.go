@@ -42,9 +42,9 @@ func slim(obj any, labels []string) any {
 		}
 		switch {
 		case !workload.IsChildName(o.GetLabels()[workload.LabelServer], o.GetName()):
-			return stub(o)
+			return metadataOnly(o)
 		case tooLarge(slimChild(o)):
-			small := stub(o)
+			small := metadataOnly(o)
 			reconcile.Cut(small, "")
 			return small
 		}
@@ -58,9 +58,9 @@ func tooLarge(obj client.Object) bool {
 	return ok && sized.Size() > reconcile.LargeObject
 }
 
-// stub is an object of which no more is known than that it is there. A pass reads
+// metadataOnly is an object of which no more is known than that it is there. A pass reads
 // it live if it has a child's name.
-func stub(obj client.Object) client.Object {
+func metadataOnly(obj client.Object) client.Object {
 	small, ok := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	if !ok {
 		return obj
@@ -85,7 +85,7 @@ func slimOwn(object client.Object, labels []string) client.Object {
 	if data, err := json.Marshal(object); err == nil && len(data) <= reconcile.LargeObject {
 		return object
 	}
-	digest, small := digestOf(object), stub(object)
+	digest, small := digestOf(object), metadataOnly(object)
 	small.SetGeneration(object.GetGeneration())
 	small.SetDeletionTimestamp(object.GetDeletionTimestamp())
 	small.SetFinalizers(only(object.GetFinalizers(), func(name string) bool { return slices.Contains(finalizers, name) }))
