@@ -72,7 +72,7 @@ func (b *bench) ownership(ctx context.Context, name string, n, writes int) error
 func (b *bench) interleave(ctx context.Context, w *world, p *subject, name string, n int, scores []score) error {
 	o := &others{world: w, losses: newLossCount(), conflicts: map[string]int{}}
 	for i, s := range scores {
-		before, err := w.conflicts(ctx)
+		before, err := w.counted(ctx, answered409)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (b *bench) interleave(ctx context.Context, w *world, p *subject, name strin
 			return err
 		}
 		step.Values = o.count(len(s.acts))
-		after, err := w.conflicts(ctx)
+		after, err := w.counted(ctx, answered409)
 		if err != nil {
 			return err
 		}
@@ -199,10 +199,12 @@ func (o *others) count(writes int) map[string]float64 {
 	return counted
 }
 
+// answered409 is how often the API server has answered 409 so far, to anybody.
 var answered409 = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*code="409"[^}]*\} (\S+)$`)
 
-// conflicts is how often the API server has answered 409 so far, to anybody.
-func (w *world) conflicts(ctx context.Context) (float64, error) {
+// counted is the sum of what the metrics of the API server that match a pattern count, in its
+// first group.
+func (w *world) counted(ctx context.Context, metrics *regexp.Regexp) (float64, error) {
 	http, err := w.HTTP()
 	if err != nil {
 		return 0, err
@@ -212,7 +214,7 @@ func (w *world) conflicts(ctx context.Context) (float64, error) {
 		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
 	total := 0.0
-	for _, found := range answered409.FindAllSubmatch(text, -1) {
+	for _, found := range metrics.FindAllSubmatch(text, -1) {
 		times, err := strconv.ParseFloat(string(found[1]), 64)
 		if err != nil {
 			return 0, fmt.Errorf("reading the API server's metrics: %w", err)

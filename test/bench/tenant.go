@@ -118,7 +118,7 @@ func (n *neighbour) stop() {
 func (n *neighbour) during(ctx context.Context, flood func(context.Context) error) (Step, error) {
 	n.delays, n.floors = nil, nil
 	n.bare.most()
-	before, err := n.w.closed(ctx)
+	before, err := n.w.counted(ctx, closedWatches)
 	if err != nil {
 		return Step{}, err
 	}
@@ -138,7 +138,7 @@ func (n *neighbour) during(ctx context.Context, flood func(context.Context) erro
 			}
 			end = time.After(afterwards)
 		case <-end:
-			closed, err := n.w.closed(ctx)
+			closed, err := n.w.counted(ctx, closedWatches)
 			slices.Sort(n.delays)
 			slices.Sort(n.floors)
 			last := len(n.delays) - 1

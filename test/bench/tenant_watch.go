@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -66,30 +62,10 @@ func (b *bare) most() float64 {
 	return slices.Max(all)
 }
 
-// closed is how many watches of kinds of ours the API server has closed because they were
+// closedWatches are those of kinds of ours that the API server has closed because they were
 // read too slowly, whoever had them.
-func (w *world) closed(ctx context.Context) (float64, error) {
-	http, err := w.HTTP()
-	if err != nil {
-		return 0, err
-	}
-	text, err := http.Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	sum := 0.0
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		if strings.HasPrefix(name, "apiserver_terminated_watchers_total{") && strings.Contains(name, `group="`+v1alpha1.SchemeGroupVersion.Group+`"`) {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-			}
-			sum += n
-		}
-	}
-	return sum, nil
-}
+var closedWatches = regexp.MustCompile(`(?m)^apiserver_terminated_watchers_total\{[^}]*group="` +
+	regexp.QuoteMeta(v1alpha1.SchemeGroupVersion.Group) + `"[^}]*\} (\S+)$`)
 
 // ofServers is true for watches of servers.
 func ofServers(c Count) bool { return c.Verb == "watch" && c.Resource == "mcpservers" }
